@@ -1,0 +1,52 @@
+# Every target sets up what it needs: a virtual environment in .venv, the package and its tools.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+# Benchmarks read real data from this folder; see benchmarks/README.md.
+SETPOINT_DATA ?= data
+export SETPOINT_DATA
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench-train bench-threshold bench-scale clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setpoint needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[demo]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a picture
+	$(BIN)/python -m setpoint.demo
+
+test: $(VENV)/.dev ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## let ruff put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench-train: $(VENV)/.dev ## training objective against logistic regression (needs SETPOINT_DATA)
+	$(BIN)/python benchmarks/bench_train.py
+
+bench-threshold: $(VENV)/.dev ## the exact threshold of 10 million scores against numpy.argsort
+	$(BIN)/python benchmarks/bench_threshold.py
+
+bench-scale: $(VENV)/.dev ## the same constants from 500 to 500,000 rows
+	$(BIN)/python benchmarks/bench_scale.py
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

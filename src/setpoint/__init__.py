@@ -1,0 +1,29 @@
+"""setpoint: classifiers for a rare, important class that must keep a promise."""
+
+from setpoint.errors import CheckpointError, GoalError, SetpointError
+from setpoint.estimators import SetpointClassifier
+from setpoint.goals import FPOR, FROP, OFOS, Constraint, Goal
+from setpoint.metrics import Metric, define_metric, metric_names
+from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
+from setpoint.penalty import ExactPenalty
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FPOR",
+    "FROP",
+    "OFOS",
+    "CheckpointError",
+    "Constraint",
+    "ExactPenalty",
+    "Goal",
+    "GoalError",
+    "Metric",
+    "OperatingPoint",
+    "SetpointClassifier",
+    "SetpointError",
+    "choose_threshold",
+    "define_metric",
+    "evaluate_threshold",
+    "metric_names",
+]

@@ -1,0 +1,25 @@
+"""The few elementwise functions that metrics need, for floats, numpy arrays and torch tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def where(condition: Any, yes: Any, no: Any) -> Any:
+    """Choose elementwise."""
+    if isinstance(condition, torch.Tensor):
+        return torch.where(condition, yes, no)
+    return np.where(condition, yes, no)[()]
+
+
+def sqrt(x: Any) -> Any:
+    """Square root."""
+    return torch.sqrt(x) if isinstance(x, torch.Tensor) else np.sqrt(x)
+
+
+def maximum(x: Any, floor: float) -> Any:
+    """Elementwise maximum of ``x`` and a number."""
+    return x.clamp(min=floor) if isinstance(x, torch.Tensor) else np.maximum(x, floor)

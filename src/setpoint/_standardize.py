@@ -1,0 +1,41 @@
+"""Features of mean 0 and deviation 1, whatever their scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Standardizer:
+    """Weighted means and deviations, robust to constant, tiny and huge features.
+
+    scikit-learn's StandardScaler squares the values, which overflows beyond 1e154 and vanishes
+    below 1e-162; here each feature is divided by its range first.
+    """
+
+    centre: NDArray[np.floating]
+    scale: NDArray[np.floating]
+
+    @classmethod
+    def fit(cls, X: NDArray[np.floating], weight: NDArray[np.floating]) -> Standardizer:
+        """Learn from the rows of positive weight."""
+        share = weight / weight.sum()
+        low, high = X.min(axis=0), X.max(axis=0)
+        half = high / 2 - low / 2  # half the range, which cannot overflow
+        middle = low / 2 + high / 2
+        constant = ~(half > np.finfo(X.dtype).tiny) | (half <= 1e-14 * np.abs(middle))
+        unit = np.where(constant, 1.0, half)
+        inner = (X - middle) / unit  # in [-1, 1]
+        mean = share @ inner
+        deviation = np.sqrt(share @ np.square(inner - mean))
+        return cls(
+            np.asarray(middle + mean * unit, dtype=X.dtype),
+            np.asarray(np.where(constant, np.inf, unit * deviation), dtype=X.dtype),
+        )
+
+    def transform(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return standardised features; a feature that was constant becomes 0."""
+        return np.asarray((X - self.centre) / self.scale, dtype=self.centre.dtype)

@@ -1,0 +1,13 @@
+"""Errors that tell a person what was wrong, where, and what to do about it."""
+
+
+class SetpointError(ValueError):
+    """Base of all errors that a user's input can cause."""
+
+
+class GoalError(SetpointError):
+    """A goal, metric or constraint that cannot be understood or makes no sense."""
+
+
+class CheckpointError(SetpointError):
+    """A checkpoint that is damaged or belongs to another problem."""

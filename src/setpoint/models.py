@@ -1,0 +1,83 @@
+"""Models that return one logit per sample: a linear one, the paper's MLP, or any nn.Module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from setpoint.errors import SetpointError
+
+Model = Literal["linear", "mlp"] | nn.Module | Callable[[int], nn.Module]
+
+
+def linear(n_features: int) -> nn.Module:
+    """Return a linear model with a bias, which starts at zero."""
+    model = nn.Linear(n_features, 1)
+    nn.init.zeros_(model.weight)
+    nn.init.zeros_(model.bias)
+    return model
+
+
+def mlp(n_features: int, width: int = 100) -> nn.Module:
+    """Return the paper's three layers: two of ``width`` ReLU units and the logit."""
+    return nn.Sequential(
+        nn.Linear(n_features, width),
+        nn.ReLU(),
+        nn.Linear(width, width),
+        nn.ReLU(),
+        nn.Linear(width, 1),
+    )
+
+
+def build(model: Model, n_features: int) -> nn.Module:
+    """Return a fresh module for a name, a factory ``f(n_features)`` or a module to be copied."""
+    if isinstance(model, nn.Module):
+        # The caller's module stays as it is, so that an estimator can be cloned and refitted.
+        import copy
+
+        return copy.deepcopy(model)
+    if model == "linear":
+        return linear(n_features)
+    if model == "mlp":
+        return mlp(n_features)
+    if callable(model):
+        built = model(n_features)
+        if isinstance(built, nn.Module):
+            return built
+        raise SetpointError(
+            f"the model factory returned {type(built).__name__}, not a torch.nn.Module."
+        )
+    raise SetpointError(
+        f"model {model!r} is not 'linear', 'mlp', a torch.nn.Module or a factory of one."
+    )
+
+
+def is_linear(module: nn.Module) -> bool:
+    """Whether the logit is linear in the features, so that cross-entropy is convex."""
+    return isinstance(module, nn.Linear)
+
+
+def logits_of(module: nn.Module, X: Tensor) -> Tensor:
+    """Return the module's logits as a vector, or say what it returned instead."""
+    out = module(X)
+    if not isinstance(out, Tensor) or out.shape not in ((len(X),), (len(X), 1)):
+        got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise SetpointError(
+            f"the model must return one logit per row, shape ({len(X)},) or ({len(X)}, 1); "
+            f"it returned {got}."
+        )
+    return out.reshape(-1)
+
+
+@torch.no_grad()
+def scores_of(module: nn.Module, X: Tensor) -> Tensor:
+    """Return the logits in evaluation mode, without gradients."""
+    training = module.training
+    module.eval()
+    try:
+        return logits_of(module, X)
+    finally:
+        module.train(training)

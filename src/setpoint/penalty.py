@@ -1,0 +1,131 @@
+"""The exact penalty as a torch module, for solvers and for people with a training loop of their own.
+
+It owns the lifted variables s and the threshold t; a training loop owns the model. Each step:
+
+    loss = penalty(model(X))     # F(theta, s, t, lambda)
+    loss.backward()
+    optimizer.step()             # over the model's parameters and penalty.parameters()
+    penalty.project_()           # s back into [0, 1]^N, t into [0, 1]
+
+and now and then ``penalty.lam *= rho``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from setpoint import reformulation
+from setpoint.goals import Goal
+
+Form = Literal["auto", "inequality", "equality"]
+Scaling = Literal["per_positive", "paper"]
+
+
+class ExactPenalty(nn.Module):
+    """The exact penalty F(theta, s, t, lambda) of a goal on one training set.
+
+    Parameters
+    ----------
+    goal : str or Goal
+        What to train for.
+    positive : Tensor of bool, shape (n,)
+        Which samples are positive, in the order in which logits will come.
+    sample_weight : Tensor of shape (n,), optional
+        Weights of the counts.
+    form : {"auto", "inequality", "equality"}
+        How s is tied to the decisions. ``"auto"``: inequality for monotone goals.
+    scaling : {"per_positive", "paper"}
+        ``"paper"``: the terms as printed, sums over all rows. ``"per_positive"``: constraint,
+        ties and regulariser divided by P, so that one sample weighs 1/P in every term and the
+        same lambda and gamma serve 500 rows and 500,000.
+    t : float
+        The threshold of the scores sigmoid(logit).
+    learn_t : bool
+        Whether t is optimised too.
+    lam, gamma : float
+        The penalty parameter and the strength of the regulariser; plain attributes, to be
+        changed while training. So is ``objective_scale``, a factor of the objective, 1 at first.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from setpoint.penalty import ExactPenalty
+    >>> X, y = torch.randn(200, 3), torch.rand(200) < 0.2
+    >>> model = torch.nn.Linear(3, 1)
+    >>> penalty = ExactPenalty("max recall s.t. precision >= 0.9", y)
+    >>> loss = penalty(model(X).squeeze(-1))
+    >>> loss.backward()
+    """
+
+    positive: Tensor
+    sample_weight: Tensor
+    _psi_weights: Tensor
+
+    def __init__(
+        self,
+        goal: str | Goal,
+        positive: Tensor,
+        sample_weight: Tensor | None = None,
+        *,
+        form: Form = "auto",
+        scaling: Scaling = "per_positive",
+        t: float = 0.5,
+        learn_t: bool = False,
+        lam: float = 1.0,
+        gamma: float = 0.1,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if scaling not in ("per_positive", "paper"):
+            raise ValueError(f"scaling {scaling!r} is not 'per_positive' or 'paper'.")
+        self.goal = Goal.parse(goal)
+        self.form = reformulation.check_form(self.goal, form)
+        self.scaling = scaling
+        positive = torch.as_tensor(positive).bool()
+        if positive.ndim != 1 or positive.all() or not positive.any():
+            raise ValueError("positive must be a vector that holds both classes.")
+        if sample_weight is None:
+            sample_weight = torch.ones(len(positive), dtype=dtype, device=positive.device)
+        self.register_buffer("positive", positive)
+        self.register_buffer("sample_weight", sample_weight)
+        self.P = float(sample_weight[positive].sum())
+        self.N = float(sample_weight[~positive].sum())
+        self.s = nn.Parameter(torch.full_like(sample_weight, 0.5))
+        self.t = nn.Parameter(torch.full_like(sample_weight[0], t), requires_grad=learn_t)
+        self.lam = lam
+        self.gamma = gamma
+        self.objective_scale = 1.0
+        if scaling == "paper":
+            self._unit = 1.0
+            psi_weights = reformulation.psi_weights(positive, sample_weight)
+        else:
+            self._unit = 1.0 / self.P
+            psi_weights = sample_weight / self.P
+        self.register_buffer("_psi_weights", psi_weights, persistent=False)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return F for the model's logits."""
+        tp, fp = reformulation.lifted_counts(self.s, self.positive, self.sample_weight)
+        counts = (tp, fp, self.P, self.N)
+        a = torch.sigmoid(logits)
+        if self.form == "inequality":
+            ties = reformulation.eta(a, self.s, self.t, self.positive).relu()
+        else:
+            ties = reformulation.eta_equality(a, self.s, self.t).abs()
+        return reformulation.exact_penalty(
+            self.objective_scale * reformulation.phi_obj(self.goal, *counts),
+            reformulation.psi(logits, self.s, self._psi_weights),
+            self._unit * reformulation.phi_con(self.goal, *counts),
+            self._unit * self.sample_weight * ties,
+            self.lam,
+            self.gamma,
+        )
+
+    @torch.no_grad()
+    def project_(self) -> None:
+        """Put s back into [0, 1]^N and t into [0, 1]."""
+        self.s.clamp_(0.0, 1.0)
+        self.t.clamp_(0.0, 1.0)

@@ -1,0 +1,148 @@
+"""The one loop that serves all solvers.
+
+A :class:`Solver` is a frozen set of parameters. For a problem and a model it prepares a
+:class:`Run`, which knows how to start and how to advance by one outer iteration. :func:`solve`
+does the rest: the best iterate, the history, progress, interruption, checkpoints.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import nn
+
+from setpoint.operating_point import OperatingPoint
+from setpoint.solvers.checkpoint import Checkpoint
+from setpoint.solvers.history import History, Record
+from setpoint.solvers.problem import Problem
+
+Callback = Callable[[Record, int], Any]
+
+
+class Progress(NamedTuple):
+    """What an outer iteration reports of itself."""
+
+    lam: float
+    loss: float
+
+
+class Run(Protocol):
+    """A solver at work on one problem and one model, which it changes in place."""
+
+    def start(self) -> Progress:
+        """Bring the model to its starting point."""
+        ...
+
+    def advance(self, iteration: int) -> Progress:
+        """Do outer iteration 1, 2, ..."""
+        ...
+
+    def operating_point(self) -> OperatingPoint:
+        """Return where the model stands now."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that the next iteration depends on, besides the model and torch's RNG."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state again."""
+        ...
+
+
+class Solver(Protocol):
+    """The parameters of a method; ``repr`` names them all, for checkpoints know a solver by it."""
+
+    @property
+    def outer_iterations(self) -> int:
+        """How often the loop advances."""
+        ...
+
+    def prepare(self, problem: Problem, module: nn.Module) -> Run:
+        """Check that the method can serve the problem, and return a run that has not started."""
+        ...
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best model found, where it operates, and how it came about."""
+
+    module: nn.Module
+    operating_point: OperatingPoint
+    history: History
+
+
+def solve(
+    problem: Problem,
+    module: nn.Module,
+    solver: Solver,
+    *,
+    seed: int = 0,
+    callback: Callback | None = None,
+    checkpoint: str | Path | None = None,
+) -> Solution:
+    """Train the module, in place, and return its best iterate.
+
+    The best iterate is the one with the least violation and then the best objective at its
+    operating point on the training data; the starting point counts as one. Ctrl-C ends the loop
+    and returns the best iterate so far, with a warning.
+
+    Parameters
+    ----------
+    problem, module, solver
+        What to solve, the model to train, and how.
+    seed : int
+        All randomness follows from it; torch's global generator is left as it was.
+    callback : callable, optional
+        ``callback(record, outer_iterations)`` after the start and after every outer iteration.
+        A true answer ends the training as Ctrl-C would, without the warning.
+    checkpoint : path, optional
+        Written after every outer iteration. If the file exists, the run goes on from there, to
+        the result it would have had without the stop, bit for bit on a CPU.
+    """
+    run = solver.prepare(problem, module)
+    total = solver.outer_iterations
+    saved = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, module, solver)
+    history = History()
+    best: tuple[OperatingPoint, dict[str, Any]]
+
+    def keep(iteration: int, progress: Progress) -> bool:
+        nonlocal best
+        point = run.operating_point()
+        if iteration == 0 or point.rank > best[0].rank:
+            best = point, copy.deepcopy(module.state_dict())
+            history.best_iteration = iteration
+        history.records.append(Record.of(iteration, point, *progress))
+        if saved is not None:
+            saved.write(module, run.state_dict(), best, history)
+        return bool(callback and callback(history[-1], total))
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        stop = False
+        if saved is not None and saved.exists():
+            state = saved.read(module)
+            run.load_state_dict(state.run)
+            history, best = state.history, (state.best_point, state.best_module)
+        else:
+            stop = keep(0, run.start())
+        try:
+            while len(history) <= total and not stop:
+                stop = keep(len(history), run.advance(len(history)))
+        except KeyboardInterrupt:
+            stop = True
+            warnings.warn(
+                f"training was interrupted after {len(history) - 1} of {total} iterations; the "
+                "best model so far is kept.",
+                stacklevel=2,
+            )
+    history.interrupted = stop and len(history) <= total
+    module.load_state_dict(best[1])
+    module.eval()
+    return Solution(module, best[0], history)

@@ -1,0 +1,105 @@
+"""Files from which an interrupted training goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from setpoint.errors import CheckpointError
+from setpoint.operating_point import OperatingPoint
+from setpoint.solvers.history import History
+from setpoint.solvers.problem import Problem
+
+if TYPE_CHECKING:
+    from setpoint.solvers.base import Solver
+
+_FORMAT = 1
+_COUNTS = ("threshold", "tp", "fp", "fn", "tn")
+
+
+@dataclass(frozen=True)
+class State:
+    """What a checkpoint holds besides the model, which is restored in place."""
+
+    run: dict[str, Any]
+    best_point: OperatingPoint
+    best_module: dict[str, Any]
+    history: History
+
+
+class Checkpoint:
+    """One file, bound to one problem, one model and one solver."""
+
+    def __init__(self, path: Path, problem: Problem, module: nn.Module, solver: Solver) -> None:
+        self.path = path
+        self._goal = problem.goal
+        self._belongs_to = {
+            "format": _FORMAT,
+            "problem": problem.fingerprint(),
+            "model": repr(module),
+            "solver": repr(solver),
+        }
+
+    def exists(self) -> bool:
+        """Whether there is something to go on from."""
+        return self.path.exists()
+
+    def write(
+        self,
+        module: nn.Module,
+        run: dict[str, Any],
+        best: tuple[OperatingPoint, dict[str, Any]],
+        history: History,
+    ) -> None:
+        """Replace the file in one step, so that a crash leaves the old one whole."""
+        point, best_module = best
+        content = {
+            **self._belongs_to,
+            "module": module.state_dict(),
+            "run": run,
+            "rng": torch.get_rng_state(),
+            "best_point": {**{k: getattr(point, k) for k in _COUNTS}, "on": point.on},
+            "best_module": best_module,
+            "history": history.to_dict(),
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                torch.save(content, file)
+            os.replace(temporary, self.path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def read(self, module: nn.Module) -> State:
+        """Restore the module and torch's generator, and return the rest."""
+        data = self.path.read_bytes()
+        try:
+            content = torch.load(io.BytesIO(data), weights_only=True)
+            found = {key: content[key] for key in self._belongs_to}
+        except Exception as error:  # damage shows itself in many ways
+            raise CheckpointError(
+                f"the checkpoint {self.path} cannot be read; delete it to start anew."
+            ) from error
+        for key, mine in self._belongs_to.items():
+            if found[key] != mine:
+                raise CheckpointError(
+                    f"the checkpoint {self.path} was written for another {key}; delete it, or "
+                    "name another file."
+                )
+        module.load_state_dict(content["module"])
+        torch.set_rng_state(content["rng"])
+        return State(
+            content["run"],
+            OperatingPoint(**content["best_point"], goal=self._goal),
+            content["best_module"],
+            History.from_dict(content["history"]),
+        )

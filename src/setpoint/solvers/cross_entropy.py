@@ -1,0 +1,145 @@
+"""Ordinary training: logistic loss, then an exact threshold. The baseline, and a warm start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from setpoint.models import is_linear, logits_of
+from setpoint.operating_point import OperatingPoint
+from setpoint.solvers.base import Progress
+from setpoint.solvers.problem import Problem
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Minimise  sum_i w_i softplus(-z~_i) + l2/2 |theta|^2,  z~ the logit signed by the class.
+
+    Parameters
+    ----------
+    l2 : float
+        Strength of the ridge on all parameters but biases; 1/C of scikit-learn.
+    balanced : bool
+        Whether both classes get the same total weight.
+    outer_iterations : int
+        How often the operating point is looked at.
+    inner_iterations : int
+        Steps between two looks: of L-BFGS for a linear model, of Adam for any other.
+    lr : float
+        Adam's first learning rate, which falls to zero on a cosine.
+    """
+
+    l2: float = 1.0
+    balanced: bool = False
+    outer_iterations: int = 10
+    inner_iterations: int = 50
+    lr: float = 3e-3
+
+    def prepare(self, problem: Problem, module: nn.Module) -> CrossEntropyRun:
+        """Return a run; any goal will do, since training does not see it."""
+        return CrossEntropyRun(self, problem, module)
+
+
+class CrossEntropyRun:
+    """Cross-entropy training at work."""
+
+    def __init__(self, solver: CrossEntropy, problem: Problem, module: nn.Module) -> None:
+        self.problem, self.module, self.solver = problem, module, solver
+        positive, weight = problem.positive, problem.sample_weight
+        if solver.balanced:
+            P, N = weight[positive].sum(), weight[~positive].sum()
+            weight = weight * (P + N) / 2 / torch.where(positive, P, N)
+        self._total = weight.sum()
+        self._weight = weight / self._total
+        self._sign = torch.where(positive, -1.0, 1.0).to(weight.dtype)
+        self._ridged = [p for p in module.parameters() if p.ndim > 1]
+        self._optimizer: torch.optim.Optimizer
+        if is_linear(module):
+            self._optimizer = torch.optim.LBFGS(
+                module.parameters(),
+                max_iter=solver.inner_iterations,
+                tolerance_grad=1e-8,
+                tolerance_change=1e-12,
+                line_search_fn="strong_wolfe",
+            )
+            self._schedule = None
+        else:
+            self._optimizer = torch.optim.Adam(module.parameters(), lr=solver.lr)
+            self._schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+                self._optimizer, solver.outer_iterations * solver.inner_iterations
+            )
+
+    def loss(self) -> Tensor:
+        """Return the mean loss with its ridge."""
+        z = logits_of(self.module, self.problem.X)
+        ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._total))
+        data = (self._weight * softplus(self._sign * z)).sum()
+        return data + self.solver.l2 / 2 / self._total * ridge
+
+    def _closure(self) -> float:
+        self._optimizer.zero_grad()
+        loss = self.loss()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def start(self) -> Progress:
+        """Leave the model as it was initialised."""
+        with torch.no_grad():
+            return Progress(0.0, float(self.loss()))
+
+    def advance(self, iteration: int) -> Progress:
+        """Do ``inner_iterations`` steps."""
+        self.module.train()
+        if self._schedule is None:
+            loss = self._optimizer.step(self._closure)
+        else:
+            for _ in range(self.solver.inner_iterations):
+                loss = self._optimizer.step(self._closure)
+                self._schedule.step()
+        return Progress(0.0, loss)
+
+    def operating_point(self) -> OperatingPoint:
+        """Return the exact operating point."""
+        return self.problem.operating_point(self.module)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the optimizer's state."""
+        schedule = None if self._schedule is None else self._schedule.state_dict()
+        return {"optimizer": self._optimizer.state_dict(), "schedule": schedule}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state again."""
+        self._optimizer.load_state_dict(state["optimizer"])
+        if self._schedule is not None:
+            self._schedule.load_state_dict(state["schedule"])
+
+
+def train_ordinarily(problem: Problem, module: nn.Module) -> None:
+    """Bring a model to a good starting point: ordinary training, in place.
+
+    A linear model gets four convex fits (two ridges, plain and balanced) and keeps the one with
+    the best operating point for the goal; another model gets one plain training.
+    """
+    solvers = [CrossEntropy()]
+    if is_linear(module):
+        solvers = [CrossEntropy(l2, b) for b in (False, True) for l2 in (1.0, 0.01)]
+    initial = {k: v.clone() for k, v in module.state_dict().items()}
+    best = None
+    for solver in solvers:
+        module.load_state_dict(initial)
+        run = solver.prepare(problem, module)
+        previous = float("inf")
+        for k in range(1, solver.outer_iterations + 1):
+            loss = run.advance(k).loss
+            if is_linear(module) and previous - loss <= 1e-9 * abs(loss):
+                break
+            previous = loss
+        point = run.operating_point()
+        if best is None or point.rank > best[0]:
+            best = point.rank, {k: v.clone() for k, v in module.state_dict().items()}
+    assert best is not None
+    module.load_state_dict(best[1])

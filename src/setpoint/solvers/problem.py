@@ -1,0 +1,68 @@
+"""A training problem: rows, labels, weights and the goal."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from setpoint.goals import Goal
+from setpoint.models import scores_of
+from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a solver is given.
+
+    Attributes
+    ----------
+    X : Tensor of shape (n, d)
+        Features.
+    positive : Tensor of bool, shape (n,)
+        Labels.
+    sample_weight : Tensor of shape (n,)
+        Weights > 0 of the counts.
+    goal : Goal
+        What to train for.
+    """
+
+    X: Tensor
+    positive: Tensor
+    sample_weight: Tensor
+    goal: Goal
+
+    def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
+        """Return what the module does at a threshold of its logits; None: at the exact one."""
+        scores = scores_of(module, self.X).cpu().numpy()
+        y = self.positive.cpu().numpy()
+        weights = self.sample_weight.cpu().numpy()
+        given = None if np.all(weights == 1) else weights
+        if threshold is None:
+            return choose_threshold(
+                y, scores, self.goal, sample_weight=given, on="the training data"
+            )
+        return evaluate_threshold(
+            y, scores, threshold, self.goal, sample_weight=given, on="the training data"
+        )
+
+    def fingerprint(self) -> str:
+        """Return a digest of the data and the goal, by which a checkpoint knows its problem."""
+        digest = hashlib.sha256(str(self.goal).encode())
+        for part in (self.X, self.positive, self.sample_weight):
+            array = part.detach().cpu().contiguous().numpy()
+            digest.update(f"{array.shape}{array.dtype}".encode())
+            digest.update(array.data)
+        return digest.hexdigest()
+
+
+def make_problem(
+    X: Tensor, positive: Tensor, goal: str | Goal, sample_weight: Tensor | None = None
+) -> Problem:
+    """Return a problem, with unit weights where none are given."""
+    if sample_weight is None:
+        sample_weight = torch.ones(len(X), dtype=X.dtype, device=X.device)
+    return Problem(X, positive, sample_weight.to(X.dtype), Goal.parse(goal))

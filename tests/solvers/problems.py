@@ -1,0 +1,26 @@
+"""Small problems for the solvers' tests."""
+
+import numpy as np
+import torch
+
+from setpoint.solvers import make_problem
+
+
+def overlapping(goal, n=300, d=3, share=0.2, seed=0, dtype=torch.float64, weights=False):
+    """Two Gaussians a little more than one deviation apart: no threshold is perfect."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < share
+    X = rng.normal(size=(n, d)) + 1.2 * y[:, None] * np.array([1.0] + [0.3] * (d - 1))
+    w = torch.tensor(rng.integers(1, 4, n)) if weights else None
+    return make_problem(torch.tensor(X, dtype=dtype), torch.tensor(y), goal, w)
+
+
+def misled(goal, n=400, seed=0):
+    """A linear problem where cross-entropy is misled by far-off samples of the other class."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.25
+    X = rng.normal(size=(n, 2)) * 0.5
+    X[y, 0] += 1.2
+    far = rng.random(n) < 0.3
+    X[y & far, 0] -= 12.0  # a third of the positives lies far on the wrong side
+    return make_problem(torch.tensor(X), torch.tensor(y), goal)

@@ -1,0 +1,258 @@
+import warnings
+
+import pytest
+import torch
+from problems import overlapping
+
+from setpoint import CheckpointError
+from setpoint.models import build, scores_of
+from setpoint.solvers import CrossEntropy, Lifted, get_solver, solve
+from setpoint.solvers.base import Progress
+
+SOLVERS = {
+    "lifted": Lifted(outer_iterations=6, inner_iterations=5),
+    "paper": Lifted.paper(outer_iterations=6, inner_iterations=20, threshold="learned"),
+    "equality": Lifted(outer_iterations=6, inner_iterations=5, form="equality"),
+    "cross_entropy": CrossEntropy(outer_iterations=6, inner_iterations=5),
+}
+
+
+def with_dropout(n_features):
+    return torch.nn.Sequential(
+        torch.nn.Linear(n_features, 8),
+        torch.nn.BatchNorm1d(8),
+        torch.nn.Dropout(0.3),
+        torch.nn.Linear(8, 1),
+    )
+
+
+def train(solver, model="linear", **kwargs):
+    problem = overlapping("max recall s.t. precision >= 0.7")
+    torch.manual_seed(1)
+    module = build(model, 3).double()
+    return problem, solve(problem, module, solver, **kwargs)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_best_iterate_is_returned_and_recorded(name):
+    problem, solution = train(SOLVERS[name])
+    history, point = solution.history, solution.operating_point
+    assert len(history) == 7
+    assert not history.interrupted
+    ranks = [(-r.violation, r.objective) for r in history]
+    assert point.rank == max(ranks)
+    assert ranks.index(max(ranks)) == history.best_iteration
+    again = problem.operating_point(solution.module, point.threshold)
+    assert again == point
+
+
+def test_the_start_counts_as_an_iterate():
+    _, solution = train(Lifted(outer_iterations=0))
+    assert len(solution.history) == 1
+    assert solution.operating_point.objective == solution.history.objective[0]
+
+
+@pytest.mark.parametrize("model", ["linear", with_dropout], ids=["linear", "dropout"])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_same_seed_same_result(name, model):
+    _, first = train(SOLVERS[name], model, seed=3)
+    _, second = train(SOLVERS[name], model, seed=3)
+    assert_same(first, second)
+
+
+def test_the_global_generator_is_left_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    problem = overlapping("max f1")
+    solve(problem, torch.nn.Linear(3, 1).double(), Lifted.paper(outer_iterations=1), seed=0)
+    torch.manual_seed(5)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def assert_same(first, second):
+    assert first.operating_point == second.operating_point
+    assert first.history.records == second.history.records
+    assert first.history.best_iteration == second.history.best_iteration
+    for key, value in first.module.state_dict().items():
+        assert torch.equal(value, second.module.state_dict()[key])
+
+
+@pytest.mark.parametrize("model", ["linear", with_dropout], ids=["linear", "dropout"])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_stopped_run_resumes_bit_for_bit(name, model, tmp_path):
+    _, straight = train(SOLVERS[name], model, seed=3)
+    file = tmp_path / "sub" / "run.ckpt"
+
+    def stop_at_3(record, total):
+        return record.iteration == 3
+
+    _, stopped = train(SOLVERS[name], model, seed=3, checkpoint=file, callback=stop_at_3)
+    assert stopped.history.interrupted
+    assert len(stopped.history) == 4
+    _, resumed = train(SOLVERS[name], model, seed=3, checkpoint=file)
+    assert not resumed.history.interrupted
+    assert_same(straight, resumed)
+
+
+def test_a_finished_run_is_not_repeated(tmp_path):
+    file = tmp_path / "run.ckpt"
+    _, first = train(SOLVERS["lifted"], checkpoint=file)
+    calls = []
+    _, second = train(SOLVERS["lifted"], checkpoint=file, callback=lambda *a: calls.append(a))
+    assert_same(first, second)
+    assert calls == []
+
+
+def test_ctrl_c_keeps_the_best_iterate(tmp_path):
+    def interrupt(record, total):
+        if record.iteration == 2:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted after 2 of 6 iterations"):
+        problem, solution = train(SOLVERS["lifted"], callback=interrupt)
+    assert solution.history.interrupted
+    assert len(solution.history) == 3
+    point = solution.operating_point
+    assert problem.operating_point(solution.module, point.threshold) == point
+
+
+def test_ctrl_c_in_the_middle_of_a_step_keeps_the_best_iterate():
+    """The model is half-way through a step; what is returned is the last whole iterate."""
+
+    class Interrupted(Lifted):
+        def prepare(self, problem, module):
+            run = super().prepare(problem, module)
+            advance = run.advance
+
+            def broken(iteration):
+                if iteration == 3:
+                    with torch.no_grad():
+                        module.weight.fill_(float("nan"))
+                    raise KeyboardInterrupt
+                return advance(iteration)
+
+            run.advance = broken
+            return run
+
+    with pytest.warns(UserWarning, match="interrupted after 2 of"):
+        problem, solution = train(Interrupted(outer_iterations=6, inner_iterations=5))
+    assert torch.isfinite(solution.module.weight).all()
+    point = solution.operating_point
+    assert problem.operating_point(solution.module, point.threshold) == point
+
+
+def test_callback_sees_every_record_in_metric_units():
+    seen = []
+    _, solution = train(SOLVERS["lifted"], callback=lambda record, total: seen.append(record))
+    assert seen == solution.history.records
+    assert [r.iteration for r in seen] == list(range(7))
+    assert all(0 <= r.metrics["precision"] <= 1 for r in seen)
+
+
+def test_any_solver_of_that_shape_can_use_the_loop():
+    """A solver of six lines: it moves the bias, and the loop keeps the best iterate."""
+
+    class Shift:
+        outer_iterations = 4
+
+        def prepare(self, problem, module):
+            return ShiftRun(problem, module)
+
+    class ShiftRun:
+        def __init__(self, problem, module):
+            self.problem, self.module = problem, module
+
+        def start(self):
+            with torch.no_grad():
+                self.module.weight.fill_(1.0)
+            return Progress(0.0, 0.0)
+
+        def advance(self, iteration):
+            with torch.no_grad():
+                self.module.bias -= 0.5
+            return Progress(0.0, 0.0)
+
+        def operating_point(self):
+            return self.problem.operating_point(self.module, 0.0)
+
+        def state_dict(self):
+            return {}
+
+        def load_state_dict(self, state):
+            pass
+
+    problem = overlapping("max f1")
+    solution = solve(problem, build("linear", 3).double(), Shift())
+    assert solution.operating_point.objective == solution.history.objective.max()
+
+
+@pytest.mark.parametrize("damage", ["truncate", "text", "empty"])
+def test_a_damaged_checkpoint_is_refused(damage, tmp_path):
+    file = tmp_path / "run.ckpt"
+    train(SOLVERS["lifted"], checkpoint=file)
+    content = file.read_bytes()
+    file.write_bytes({"truncate": content[:-200], "text": b"hello", "empty": b""}[damage])
+    with pytest.raises(CheckpointError, match=r"run\.ckpt cannot be read; delete it"):
+        train(SOLVERS["lifted"], checkpoint=file)
+
+
+def test_a_checkpoint_never_runs_code(tmp_path):
+    """A pickle that would create a file on load is refused before it can."""
+
+    class Bomb:
+        def __reduce__(self):
+            return open, (str(tmp_path / "exploded"), "w")
+
+    file = tmp_path / "run.ckpt"
+    torch.save({"format": 1, "bomb": Bomb()}, file)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        train(SOLVERS["lifted"], checkpoint=file)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_checkpoint_of_another_problem_model_or_solver_is_refused(tmp_path):
+    file = tmp_path / "run.ckpt"
+    train(SOLVERS["lifted"], checkpoint=file)
+    with pytest.raises(CheckpointError, match="another model"):
+        train(SOLVERS["lifted"], "mlp", checkpoint=file)
+    with pytest.raises(CheckpointError, match="another solver"):
+        train(SOLVERS["equality"], checkpoint=file)
+    other = overlapping("max recall s.t. precision >= 0.7", seed=1)
+    with pytest.raises(CheckpointError, match="another problem"):
+        solve(other, build("linear", 3).double(), SOLVERS["lifted"], checkpoint=file)
+
+
+def test_a_failed_write_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch):
+    file = tmp_path / "run.ckpt"
+    train(SOLVERS["lifted"], checkpoint=file, callback=lambda r, n: r.iteration == 2)
+    before = file.read_bytes()
+
+    def full_disk(content, target):
+        target.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        train(SOLVERS["lifted"], checkpoint=file)
+    assert file.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
+
+
+def test_solvers_by_name():
+    assert get_solver("lifted") == Lifted()
+    assert get_solver("paper") == Lifted.paper()
+    own = Lifted(rho=2.0)
+    assert get_solver(own) is own
+    with pytest.raises(ValueError, match="unknown solver 'magic'; known: lifted, paper"):
+        get_solver("magic")
+
+
+def test_evaluation_uses_evaluation_mode():
+    torch.manual_seed(0)
+    module = with_dropout(3)
+    X = torch.randn(20, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(scores_of(module, X), scores_of(module, X))
+    assert module.training
