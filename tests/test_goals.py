@@ -38,7 +38,8 @@ def test_goals_survive_pickle_and_copy(goal):
 
 
 WORDS = ["max", "min", "s.t.", "st", "and", ",", ">=", "<=", ">", "=", "0.9", "90%", "-1", "1e-3",
-         "recall", "precision", "fbeta(2)", "fbeta(", ")", "fpor(0.9)", "ofos", "nan", "é", "'"]  # fmt: skip
+         "recall", "precision", "fbeta(2)", "fbeta(", ")", "fpor(0.9)", "ofos", "nan", "é",
+         "'"]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join))

@@ -7,6 +7,7 @@ follow by binary search. Cuts are evaluated in blocks, so memory stays near that
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,27 +28,48 @@ class Cut(NamedTuple):
 
 
 class ClassScores:
-    """The scores of one class in ascending order, with the weight at or above any value."""
+    """The scores of one class in ascending order, with the weight at or above any of them."""
 
-    def __init__(self, scores: Floats, weights: Floats | None) -> None:
+    def __init__(self, scores: Floats, weights: Floats | None, member: NDArray[np.bool_]) -> None:
+        own = scores[member]
         if weights is None:
-            self.sorted = np.sort(scores)
-            self._cumulated = None
-            self.total = float(len(scores))
-        else:
-            order = np.argsort(scores, kind="stable")
-            self.sorted = scores[order]
-            # Summed from the top, so that the weight above the highest scores is exact.
-            self._cumulated = np.zeros(len(scores) + 1)
-            np.cumsum(weights[order[::-1]], out=self._cumulated[1:])
-            self.total = float(self._cumulated[-1])
+            own.sort()
+            self.sorted = own
+            self._weight_from: Floats | None = None
+            self.total = float(len(own))
+            return
+        # Each array is dropped as soon as it has served: they are the largest of a sweep.
+        order = np.argsort(own)
+        self.sorted = own[order]
+        del own
+        weight_from = np.zeros(len(order) + 1)
+        np.take(weights[member], order, out=weight_from[:-1], mode="clip")
+        del order
+        # Summed from the top, so that the weight above the highest scores is exact.
+        np.cumsum(weight_from[::-1], out=weight_from[::-1])
+        self._weight_from = weight_from
+        self.total = float(weight_from[0])
+
+    def from_index(self, index: NDArray[np.intp]) -> Floats:
+        """Return the weight of the sorted scores from each index on."""
+        if self._weight_from is None:
+            return (len(self.sorted) - index).astype(np.float64)
+        return np.asarray(self._weight_from[index])
 
     def at_or_above(self, values: Floats) -> Floats:
         """Return the weight of the scores >= each value."""
-        count = len(self.sorted) - np.searchsorted(self.sorted, values, side="left")
-        if self._cumulated is None:
-            return count.astype(np.float64)
-        return np.asarray(self._cumulated[count])
+        return self.from_index(np.searchsorted(self.sorted, values, side="left"))
+
+    def distinct(self) -> Iterator[NDArray[np.intp]]:
+        """Yield, in blocks, the index at which each distinct score occurs first."""
+        for start in range(0, len(self.sorted), _BLOCK):
+            block = self.sorted[start : start + _BLOCK]
+            first = np.empty(len(block), dtype=bool)
+            first[0] = start == 0 or block[0] != self.sorted[start - 1]
+            np.not_equal(block[1:], block[:-1], out=first[1:])
+            first &= block > -np.inf  # no threshold lies below -inf
+            if first.any():
+                yield start + np.flatnonzero(first)
 
 
 def best_cut(positive: ClassScores, negative: ClassScores, goal: Goal) -> Cut:
@@ -58,21 +80,27 @@ def best_cut(positive: ClassScores, negative: ClassScores, goal: Goal) -> Cut:
     the next such cut above it and at least its false positives. They are the only ones computed.
     """
     P, N = positive.total, negative.total
-    values = _distinct(positive.sorted)
-    if not goal.is_monotone:
-        values = _distinct(np.sort(np.concatenate([values, _distinct(negative.sorted)])))
-    if len(values) and values[0] == -np.inf:
-        values = values[1:]  # no threshold lies below -inf
     best = Cut(None, 0.0, 0.0)
     best_rank = _rank(goal, best.tp, best.fp, P, N)
-    for start in range(0, len(values), _BLOCK):
-        block = values[start : start + _BLOCK]
-        tp, fp = positive.at_or_above(block), negative.at_or_above(block)
+    for values, tp, fp in _cuts(positive, negative, all_cuts=not goal.is_monotone):
         i = _best_index(goal, tp, fp, P, N)
         rank = _rank(goal, tp[i], fp[i], P, N)
         if rank > best_rank:
-            best, best_rank = Cut(float(block[i]), float(tp[i]), float(fp[i])), rank
+            best, best_rank = Cut(float(values[i]), float(tp[i]), float(fp[i])), rank
     return best
+
+
+def _cuts(
+    positive: ClassScores, negative: ClassScores, all_cuts: bool
+) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """Yield scores just above a cut, with TP and FP, in blocks."""
+    for index in positive.distinct():
+        values = positive.sorted[index]
+        yield values, positive.from_index(index), negative.at_or_above(values)
+    if all_cuts:
+        for index in negative.distinct():
+            values = negative.sorted[index]
+            yield values, positive.at_or_above(values), negative.from_index(index)
 
 
 def _best_index(goal: Goal, tp: Floats, fp: Floats, P: float, N: float) -> int:
@@ -91,13 +119,3 @@ def _rank(goal: Goal, tp: float, fp: float, P: float, N: float) -> tuple[float, 
         float(tp),
         -float(fp),
     )
-
-
-def _distinct(ascending: Floats) -> Floats:
-    """Return each value once, without the second sort of ``numpy.unique``."""
-    if len(ascending) < 2:
-        return ascending
-    keep = np.empty(len(ascending), dtype=bool)
-    keep[0] = True
-    np.not_equal(ascending[1:], ascending[:-1], out=keep[1:])
-    return ascending if keep.all() else ascending[keep]

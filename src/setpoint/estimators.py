@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import Tensor
 
+from setpoint._labels import Labels
 from setpoint._standardize import Standardizer
-from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 from setpoint.models import Model, build, scores_of
 from setpoint.operating_point import OperatingPoint, evaluate_threshold
@@ -93,9 +94,7 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> SetpointClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SetpointClassifier:
         """Train for the goal.
 
         Parameters
@@ -111,36 +110,37 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver = get_solver(self.solver)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        positive = self._encode(y)
+        labels = Labels.of(y, self.pos_label)
         kept = weight > 0
-        X, positive, weight = X[kept], positive[kept], weight[kept]
-        self._check_classes(positive)
+        X, positive, weight = X[kept], labels.is_positive(y[kept]), weight[kept]
+        labels.check_counts(positive)
 
-        self._standardizer = Standardizer.fit(X, weight) if self.standardize else None
+        standardizer = Standardizer.fit(X, weight) if self.standardize else None
+        features = _features(X, standardizer)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = build(self.model, X.shape[1])
-        features = torch.from_numpy(self._prepare(X))
-        module = module.to(features.dtype)
-        problem = make_problem(features, torch.from_numpy(positive), goal, torch.from_numpy(weight))
+            module = build(self.model, X.shape[1]).to(features.dtype)
         solution = solve(
-            problem,
+            make_problem(features, torch.from_numpy(positive), goal, torch.from_numpy(weight)),
             module,
             solver,
             seed=seed,
             callback=self.callback,
             checkpoint=self.checkpoint,
         )
+        self.classes_ = labels.classes
+        self.pos_label_ = labels.positive
         self.goal_ = goal
         self.module_ = solution.module
         self.history_ = solution.history
         self.certificate_ = None
-        # decision_function is measured from the threshold, as scikit-learn expects of it: a
-        # positive value is a positive decision.
+        self._labels = labels
+        self._standardizer = standardizer
+        # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
         self._threshold = solution.operating_point.threshold
         self.operating_point_ = evaluate_threshold(
-            positive, self._score(X), 0.0, goal, sample_weight=weight, on="the training data"
+            positive, self._scores(X), 0.0, goal, sample_weight=weight, on="the training data"
         )
         return self
 
@@ -151,25 +151,25 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "module_")
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return self._score(X)
+        return self._scores(X)
 
     def decision_function(self, X: Any) -> NDArray[np.floating]:
         """Return the scores as scikit-learn wants them: > 0 decides for ``classes_[1]``."""
-        score = self.scores(X)
-        return score if self.pos_label_ == self.classes_[1] else -score
+        scores = self.scores(X)
+        return scores if self._labels.positive_index == 1 else -scores
 
     def predict_proba(self, X: Any) -> NDArray[np.floating]:
-        """Return f and 1 - f in the order of ``classes_``, the threshold being 0.5.
+        """Return the sigmoid of the scores, in the order of ``classes_``; the threshold is 0.5.
 
         These are scores for the operating point and not calibrated probabilities.
         """
-        first_minus_second = -self.decision_function(X)
-        p = 1.0 / (1.0 + np.exp(np.clip(first_minus_second, -500, 500)))
+        p = expit(self.decision_function(X))
         return np.column_stack([1.0 - p, p])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label decided at the operating threshold."""
-        return np.asarray(np.where(self.scores(X) > 0, self.pos_label_, self._neg_label))
+        positive = self.scores(X) > 0
+        return self._labels.of_decisions(positive)
 
     def evaluate(
         self,
@@ -180,13 +180,10 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         on: str = "the test data",
     ) -> OperatingPoint:
         """Return what the operating threshold does on other labelled data."""
+        scores = self.scores(X)
+        positive = self._labels.is_positive(y)
         return evaluate_threshold(
-            np.asarray(y) == self.pos_label_,
-            self.scores(X),
-            0.0,
-            self.goal_,
-            sample_weight=sample_weight,
-            on=on,
+            positive, scores, 0.0, self.goal_, sample_weight=sample_weight, on=on
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -194,56 +191,13 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _encode(self, y: NDArray[Any]) -> NDArray[np.bool_]:
-        """Check the labels and return which are positive."""
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) > 2:
-            # The first sentence is scikit-learn's wording for binary-only classifiers.
-            raise SetpointError(
-                f"Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}. Its labels are {_listed(self.classes_)}; choose the "
-                f"important one and pass y == label."
-            )
-        if len(self.classes_) < 2:
-            raise SetpointError(
-                f"y holds only one class, {self.classes_[0]!r}; a classifier needs both classes."
-            )
-        if self.pos_label is None:
-            self.pos_label_ = self.classes_[1]
-        else:
-            match = self.classes_[self.classes_ == self.pos_label]
-            if len(match) != 1:
-                raise SetpointError(
-                    f"pos_label {self.pos_label!r} is not in y, whose labels are "
-                    f"{_listed(self.classes_)}."
-                )
-            self.pos_label_ = match[0]
-        self._neg_label = self.classes_[self.classes_ != self.pos_label_][0]
-        return np.asarray(y == self.pos_label_)
-
-    def _check_classes(self, positive: NDArray[np.bool_]) -> None:
-        """Refuse classes that are too small, counted without rows of no weight."""
-        for count, needed, label in (
-            (int(positive.sum()), 2, self.pos_label_),
-            (int((~positive).sum()), 1, self._neg_label),
-        ):
-            if count < needed:
-                raise SetpointError(
-                    f"the class {label!r} has {count} row{'' if count == 1 else 's'} of positive "
-                    f"weight; training needs at least {needed}."
-                )
-
-    def _prepare(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        return X if self._standardizer is None else self._standardizer.transform(X)
-
-    def _score(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        dtype = next(self.module_.parameters()).dtype
-        features = torch.from_numpy(np.ascontiguousarray(self._prepare(X))).to(dtype)
-        logits = scores_of(self.module_, features).numpy()
+    def _scores(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        logits = scores_of(self.module_, _features(X, self._standardizer)).numpy()
         return np.asarray(logits - logits.dtype.type(self._threshold))
 
 
-def _listed(labels: NDArray[Any]) -> str:
-    shown = ", ".join(repr(label) for label in labels.tolist()[:5])
-    return shown + (", ..." if len(labels) > 5 else "")
+def _features(X: NDArray[np.floating], standardizer: Standardizer | None) -> Tensor:
+    """Return the tensor that a model is given for these rows."""
+    if standardizer is not None:
+        X = standardizer.transform(X)
+    return torch.from_numpy(np.ascontiguousarray(X))

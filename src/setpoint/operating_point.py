@@ -168,9 +168,8 @@ def choose_threshold(
     """
     goal = Goal.parse(goal)
     positive, scores, weights = check_scores(y, scores, sample_weight, pos_label)
-    negative = ~positive
-    above = ClassScores(scores[positive], None if weights is None else weights[positive])
-    below = ClassScores(scores[negative], None if weights is None else weights[negative])
+    above = ClassScores(scores, weights, positive)
+    below = ClassScores(scores, weights, ~positive)
     cut = best_cut(above, below, goal)
     return OperatingPoint(
         _threshold_below(cut.lowest_positive, above.sorted, below.sorted),

@@ -1,4 +1,4 @@
-"""The exact penalty as a torch module, for solvers and for people with a training loop of their own.
+"""The exact penalty as a torch module, for solvers and for training loops of your own.
 
 It owns the lifted variables s and the threshold t; a training loop owns the model. Each step:
 

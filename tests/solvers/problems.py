@@ -16,11 +16,10 @@ def overlapping(goal, n=300, d=3, share=0.2, seed=0, dtype=torch.float64, weight
 
 
 def misled(goal, n=400, seed=0):
-    """A linear problem where cross-entropy is misled by far-off samples of the other class."""
+    """A linear problem where a quarter of the positives is hopeless and misleads cross-entropy."""
     rng = np.random.default_rng(seed)
     y = rng.random(n) < 0.25
     X = rng.normal(size=(n, 2)) * 0.5
-    X[y, 0] += 1.2
-    far = rng.random(n) < 0.3
-    X[y & far, 0] -= 12.0  # a third of the positives lies far on the wrong side
+    X[y, 0] += 1.5
+    X[y & (rng.random(n) < 0.25), 0] -= 4.0
     return make_problem(torch.tensor(X), torch.tensor(y), goal)

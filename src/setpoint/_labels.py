@@ -1,0 +1,83 @@
+"""Two labels of any kind, one of them positive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from setpoint.errors import SetpointError
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The sorted labels and which of them is positive."""
+
+    classes: NDArray[Any]
+    positive_index: int
+
+    @classmethod
+    def of(cls, y: NDArray[Any], pos_label: Any = None) -> Labels:
+        """Learn the labels; the positive one is ``pos_label``, or else the larger."""
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) > 2:
+            # The first two sentences are what scikit-learn's checks expect.
+            raise SetpointError(
+                f"Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}. Its labels are {_listed(classes)}; choose the important "
+                f"one and pass y == label."
+            )
+        if len(classes) < 2:
+            raise SetpointError(
+                f"y holds only one class, {_listed(classes)}; a classifier needs both classes."
+            )
+        if pos_label is None:
+            return cls(classes, 1)
+        match = np.flatnonzero(classes == pos_label)
+        if len(match) != 1:
+            raise SetpointError(
+                f"pos_label {pos_label!r} is not in y, whose labels are {_listed(classes)}."
+            )
+        return cls(classes, int(match[0]))
+
+    @property
+    def positive(self) -> Any:
+        """The positive label."""
+        return self.classes[self.positive_index]
+
+    def is_positive(self, y: Any) -> NDArray[np.bool_]:
+        """Return which labels are positive; refuses labels that were not there before."""
+        labels = np.asarray(y)
+        strangers = np.unique(labels[~np.isin(labels, self.classes)])
+        if len(strangers):
+            raise SetpointError(
+                f"y holds the labels {_listed(strangers)}, which were not there when fitting; "
+                f"known: {_listed(self.classes)}."
+            )
+        return np.asarray(labels == self.positive)
+
+    def of_decisions(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
+        """Return the labels of positive and negative decisions."""
+        index = np.where(positive, self.positive_index, 1 - self.positive_index)
+        return np.asarray(self.classes[index])
+
+    def check_counts(self, positive: NDArray[np.bool_]) -> None:
+        """Refuse classes that are too small to train on."""
+        counts = {True: int(positive.sum()), False: int((~positive).sum())}
+        for is_positive, needed in ((True, 2), (False, 1)):
+            count = counts[is_positive]
+            if count < needed:
+                label = self.of_decisions(np.array([is_positive]))
+                raise SetpointError(
+                    f"the class {_listed(label)} has {count} row{'' if count == 1 else 's'} of "
+                    f"positive weight; training needs at least {needed}."
+                )
+
+
+def _listed(labels: NDArray[Any]) -> str:
+    shown = ", ".join(repr(label) for label in labels.tolist()[:5])
+    return shown + (", ..." if len(labels) > 5 else "")

@@ -1,0 +1,271 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import make_scorer, recall_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from setpoint import FPOR, SetpointClassifier, SetpointError, choose_threshold
+from setpoint.solvers import CrossEntropy, Lifted
+
+QUICK = Lifted(outer_iterations=4, inner_iterations=5)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    """Benign and malignant tumours, malignant (0) being the class to find."""
+    return load_breast_cancer(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    rng = np.random.default_rng(0)
+    y = rng.random(400) < 0.2
+    return rng.normal(size=(400, 3)) + 1.3 * y[:, None], y.astype(int)
+
+
+@pytest.mark.filterwarnings("ignore")  # scikit-learn's checks provoke warnings on purpose
+@parametrize_with_checks(
+    [
+        SetpointClassifier(),
+        SetpointClassifier("max recall s.t. precision >= 0.9", model="mlp", solver=QUICK),
+        SetpointClassifier(solver="cross_entropy"),
+    ]
+)
+def test_scikit_learn_compatibility(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("solver", ["lifted", "cross_entropy", QUICK], ids=str)
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_predictions_are_the_operating_point(cancer, solver, pos_label):
+    X, y = cancer
+    clf = SetpointClassifier(
+        "max recall s.t. precision >= 0.99", solver=solver, pos_label=pos_label
+    ).fit(X, y)
+    point = clf.operating_point_
+    alarm, positive = clf.predict(X) == pos_label, y == pos_label
+    assert (alarm & positive).sum() == point.tp
+    assert (alarm & ~positive).sum() == point.fp
+    assert (alarm == (clf.scores(X) > point.threshold)).all()
+    assert point.feasible
+    assert point.precision >= 0.99
+    # scikit-learn's conventions: the sign of decision_function and the larger probability decide.
+    assert (clf.classes_[(clf.decision_function(X) > 0).astype(int)] == clf.predict(X)).all()
+    assert (clf.classes_[clf.predict_proba(X).argmax(1)] == clf.predict(X)).all()
+    assert clf.evaluate(X, y, on="the training data") == point
+    assert clf.certificate_ is None
+    assert clf.history_.objective.max() == point.objective
+
+
+def test_the_operating_point_is_the_exact_one(cancer):
+    X, y = cancer
+    clf = SetpointClassifier("max f1").fit(X, y)
+    assert clf.operating_point_.f1 == choose_threshold(y, clf.scores(X), "max f1").f1
+
+
+def test_string_labels_pandas_and_goal_objects(overlapping):
+    X, y = overlapping
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    labels = pd.Series(np.where(y == 1, "fraud", "fine"))
+    clf = SetpointClassifier(FPOR(0.8), solver=QUICK, pos_label="fraud").fit(frame, labels)
+    assert set(clf.predict(frame)) <= {"fraud", "fine"}
+    assert clf.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert clf.evaluate(frame, labels).tp == clf.operating_point_.tp
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict(frame[["b", "a", "c"]])
+
+
+def test_pipeline_grid_search_and_clone(overlapping):
+    X, y = overlapping
+    pipeline = make_pipeline(PolynomialFeatures(2), SetpointClassifier(solver=QUICK))
+    search = GridSearchCV(
+        pipeline,
+        {
+            "setpointclassifier__goal": ["max f1", "max recall s.t. precision >= 0.5"],
+            "setpointclassifier__solver": [QUICK, "cross_entropy"],
+        },
+        scoring=make_scorer(recall_score),
+        cv=2,
+    ).fit(X, y)
+    assert search.best_params_["setpointclassifier__goal"].startswith("max recall")
+    copy = clone(search.best_estimator_)
+    assert copy.fit(X, y).predict(X).shape == y.shape
+    scores = cross_val_predict(pipeline, X, y, method="decision_function", cv=2)
+    assert choose_threshold(y, scores, "max f1").f1 > 0.4
+
+
+def test_pickle_keeps_predictions(overlapping):
+    X, y = overlapping
+    clf = SetpointClassifier("max f1 s.t. fbeta(2) >= 0.3", solver=QUICK).fit(X, y)
+    copy = pickle.loads(pickle.dumps(clf))
+    assert (copy.decision_function(X) == clf.decision_function(X)).all()
+    assert copy.operating_point_ == clf.operating_point_
+
+
+def test_weights_are_repetitions(overlapping):
+    X, y = overlapping
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = SetpointClassifier("max f1", solver=QUICK).fit(X, y, sample_weight=weights)
+    repeated = SetpointClassifier("max f1", solver=QUICK).fit(
+        np.repeat(X, weights, axis=0), np.repeat(y, weights)
+    )
+    assert weighted.operating_point_.tp == repeated.operating_point_.tp
+    np.testing.assert_allclose(weighted.scores(X), repeated.scores(X), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_dtype_of_the_features_is_kept(overlapping, dtype):
+    X, y = overlapping
+    clf = SetpointClassifier("max f1", solver=QUICK).fit(X.astype(dtype), y)
+    assert clf.decision_function(X.astype(dtype)).dtype == dtype
+    # Predicting with the other precision must not break.
+    assert clf.predict(X.astype(np.float32)).shape == y.shape
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-8, 1e8, 1e200])
+def test_feature_scales_do_no_harm(overlapping, scale):
+    X, y = overlapping
+    plain = SetpointClassifier("max f1", solver=QUICK).fit(X, y)
+    scaled = SetpointClassifier("max f1", solver=QUICK).fit(X * scale, y)
+    assert scaled.operating_point_.f1 == pytest.approx(plain.operating_point_.f1, abs=0.01)
+
+
+def test_constant_features_do_no_harm(overlapping):
+    X, y = overlapping
+    with_constants = np.column_stack([X, np.full(len(y), 7.0), np.zeros(len(y))])
+    clf = SetpointClassifier("max f1", solver=QUICK).fit(with_constants, y)
+    plain = SetpointClassifier("max f1", solver=QUICK).fit(X, y)
+    assert clf.operating_point_.f1 == pytest.approx(plain.operating_point_.f1, abs=0.01)
+
+
+def test_only_constant_features_still_give_an_answer(overlapping):
+    _, y = overlapping
+    clf = SetpointClassifier("max f1", solver=QUICK).fit(np.ones((len(y), 2)), y)
+    assert clf.operating_point_.recall == 1.0  # all or nothing, and all is better
+
+
+def test_without_standardising(overlapping):
+    X, y = overlapping
+    clf = SetpointClassifier("max f1", solver=QUICK, standardize=False).fit(X, y)
+    assert clf.operating_point_.f1 > 0.4
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "mlp",
+        torch.nn.Linear(3, 1),
+        lambda d: torch.nn.Sequential(
+            torch.nn.Linear(d, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+        ),
+    ],
+    ids=["mlp", "module", "factory"],
+)
+def test_models(overlapping, model):
+    X, y = overlapping
+    before = None if not isinstance(model, torch.nn.Module) else model.weight.detach().clone()
+    clf = SetpointClassifier("max f1", model=model, solver=QUICK, random_state=0).fit(X, y)
+    assert clf.operating_point_.f1 > 0.5
+    again = SetpointClassifier("max f1", model=model, solver=QUICK, random_state=0).fit(X, y)
+    assert (clf.scores(X) == again.scores(X)).all()
+    if before is not None:
+        assert torch.equal(model.weight, before)  # the caller's module is not trained
+
+
+def test_a_model_with_two_outputs_is_refused(overlapping):
+    X, y = overlapping
+    with pytest.raises(SetpointError, match="one logit per row"):
+        SetpointClassifier("max f1", model=torch.nn.Linear(3, 2)).fit(X, y)
+
+
+def test_infeasible_goal_is_reported_not_hidden():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.random(300) < 0.3
+    clf = SetpointClassifier("max f1 s.t. precision >= 0.95, recall >= 0.95", solver=QUICK)
+    point = clf.fit(X, y).operating_point_
+    assert not point.feasible
+    assert "is not met" in point.message
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "params", "expected"),
+    [
+        ([[1.0], [np.nan], [3.0]], [0, 1, 1], {}, "NaN"),
+        ([[1.0], [np.inf], [3.0]], [0, 1, 1], {}, "infinity"),
+        ([[1.0], [2.0], [3.0]], [1, 1, 1], {}, "only one class, "),
+        ([[1.0], [2.0], [3.0]], [0, 0, 1], {}, "has 1 row of positive weight.* at least 2"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 2], {}, "Only binary.*labels are 0, 1, 2.*y == label"),
+        ([[1.0], [2.0], [3.0]], ["a", "b", "b"], {"pos_label": "c"}, "'c' is not in y.*'a', 'b'"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 1], {"goal": "max recal"}, "did you mean recall"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 1], {"solver": "x"}, "unknown solver"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 1], {"model": "x"}, "model 'x'"),
+        ([[1.0], [2.0]], [0, 1, 1], {}, "inconsistent numbers"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(X, y, params, expected):
+    with pytest.raises(ValueError, match=expected):
+        SetpointClassifier(**params).fit(X, y)
+
+
+def test_weights_must_leave_two_positives():
+    X, y = [[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1]
+    with pytest.raises(SetpointError, match="class 1 has 1 row"):
+        SetpointClassifier().fit(X, y, sample_weight=[1, 1, 1, 0])
+    with pytest.raises(ValueError, match="[Nn]egative"):
+        SetpointClassifier().fit(X, y, sample_weight=[1, 1, 1, -1])
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        SetpointClassifier().predict([[1.0]])
+    with pytest.raises(NotFittedError):
+        SetpointClassifier().evaluate([[1.0]], [1])
+
+
+def test_callback_and_checkpoint_reach_the_loop(overlapping, tmp_path):
+    X, y = overlapping
+    seen = []
+    params = {"solver": QUICK, "random_state": 0, "checkpoint": tmp_path / "fit.ckpt"}
+    stopped = SetpointClassifier(callback=lambda r, n: r.iteration == 2, **params).fit(X, y)
+    assert stopped.history_.interrupted
+    resumed = SetpointClassifier(callback=lambda r, n: seen.append((r.iteration, n)), **params)
+    resumed.fit(X, y)
+    assert seen == [(3, 4), (4, 4)]
+    straight = SetpointClassifier(solver=QUICK, random_state=0).fit(X, y)
+    assert (resumed.scores(X) == straight.scores(X)).all()
+
+
+def test_a_failed_fit_leaves_the_old_model_usable(overlapping):
+    X, y = overlapping
+    clf = SetpointClassifier("max f1", solver=QUICK).fit(X, y)
+    before = clf.predict(X)
+    with pytest.raises(ValueError, match="NaN"):
+        clf.fit(np.full((len(y), 3), np.nan), y)
+    assert (clf.predict(X) == before).all()
+    clf.set_params(model=torch.nn.Linear(3, 2))
+    with pytest.raises(SetpointError, match="one logit"):
+        clf.fit(X * 5, np.where(y == 1, "a", "b"))
+    assert (clf.predict(X) == before).all()
+
+
+def test_unknown_labels_are_refused_when_evaluating(overlapping):
+    X, y = overlapping
+    clf = SetpointClassifier("max f1", solver=QUICK).fit(X, np.where(y == 1, "fraud", "fine"))
+    with pytest.raises(SetpointError, match=r"labels 'FRAUD', which were not there.*'fine'"):
+        clf.evaluate(X, np.where(y == 1, "FRAUD", "fine"))
+
+
+def test_solver_objects_are_parameters(overlapping):
+    X, y = overlapping
+    clf = SetpointClassifier(solver=CrossEntropy(l2=100.0))
+    assert clone(clf).get_params()["solver"] == CrossEntropy(l2=100.0)
+    assert clf.fit(X, y).operating_point_.f1 > 0.4

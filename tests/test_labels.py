@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+
+from setpoint import SetpointError
+from setpoint._labels import Labels
+
+
+def test_the_larger_label_is_positive_unless_said():
+    assert Labels.of(np.array([3, 5, 3])).positive == 5
+    assert Labels.of(np.array([3, 5, 3]), pos_label=3).positive == 3
+    assert Labels.of(np.array(["yes", "no"])).positive == "yes"
+
+
+@pytest.mark.parametrize("pos_label", ["no", "yes"])
+def test_labels_and_decisions_are_inverse(pos_label):
+    y = np.array(["yes", "no", "no", "yes"])
+    labels = Labels.of(y, pos_label)
+    assert (labels.is_positive(y) == (y == pos_label)).all()
+    assert (labels.of_decisions(labels.is_positive(y)) == y).all()
+
+
+def test_counts():
+    labels = Labels.of(np.array([0, 1]))
+    labels.check_counts(np.array([True, True, False]))
+    with pytest.raises(SetpointError, match="class 1 has 1 row of positive weight.*at least 2"):
+        labels.check_counts(np.array([True, False]))
+    with pytest.raises(SetpointError, match="class 0 has 0 rows"):
+        labels.check_counts(np.array([True, True]))

@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from setpoint._standardize import Standardizer
+
+
+def test_equals_the_standard_scaler():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(3, 5, size=(50, 4)), rng.integers(1, 5, 50).astype(float)
+    ours = Standardizer.fit(X, w).transform(X)
+    np.testing.assert_allclose(ours, StandardScaler().fit(X, sample_weight=w).transform(X))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
+@pytest.mark.parametrize("offset", [0.0, 1.0, -100.0])
+def test_any_scale(scale, offset):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(80, 2)) + offset
+    expected = (Z - Z.mean(0)) / Z.std(0)
+    with np.errstate(all="raise", under="ignore"):
+        X = Standardizer.fit(Z * scale, np.ones(80)).transform(Z * scale)
+    np.testing.assert_allclose(X, expected, rtol=1e-9)
+
+
+def test_the_whole_range_of_floats():
+    X = np.array([[-1.7e308], [1.7e308], [0.0]])
+    with np.errstate(all="raise"):
+        out = Standardizer.fit(X, np.ones(3)).transform(X)
+    assert np.isfinite(out).all()
+    assert out[0] < out[2] < out[1]
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -1e300, 1e-320, 0.1])
+def test_constant_features_become_zero_and_stay_zero(value):
+    X = np.full((7, 1), value)
+    scaler = Standardizer.fit(X, np.ones(7))
+    assert (scaler.transform(X) == 0).all()
+    assert (scaler.transform(np.array([[5.0]])) == 0).all()
+
+
+def test_float32_stays_float32():
+    X = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    assert Standardizer.fit(X, np.ones(20, np.float32)).transform(X).dtype == np.float32
