@@ -18,7 +18,13 @@ from sklearn.preprocessing import StandardScaler
 from _data import load
 from _machine import machine
 from setpoint import FPOR, FROP, OFOS, Goal, OperatingPoint, SetpointClassifier, choose_threshold
+from setpoint.solvers import Lifted
 
+SOLVERS = {
+    "lifted": Lifted(),
+    "paper": Lifted.paper(),
+    "paper, warm": Lifted.paper(start="logistic", threshold="exact"),
+}
 DATA = ("annthyroid", "mammography", "magic_gamma", "wilt")
 GOALS = (FPOR(0.9), FROP(0.9), OFOS())
 
@@ -37,12 +43,17 @@ def logistic_regressions(X: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
 
 
 def cell(point: OperatingPoint) -> str:
-    return f"{point.objective:.3f}{'' if point.feasible else ' (infeasible)'}"
+    if point.feasible:
+        return f"{point.objective:.3f}{' (no alarms)' if point.empty else ''}"
+    return f"{point.objective:.3f} (missed by {point.violation:.3f})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--solver", nargs="*", default=["lifted"], help="e.g. lifted paper")
+    parser.add_argument(
+        "--solver", nargs="*", default=["lifted"], choices=SOLVERS, metavar="NAME",
+        help=f"of {', '.join(map(repr, SOLVERS))}",
+    )  # fmt: skip
     solvers = parser.parse_args().solver
     print(machine(), "\n")
     names = [f"{name} | s" for name in solvers]
@@ -67,7 +78,7 @@ def main() -> None:
 
 def fit(X: np.ndarray, y: np.ndarray, goal: Goal, solver: str) -> tuple[OperatingPoint, float]:
     start = time.perf_counter()
-    clf = SetpointClassifier(goal, solver=solver, random_state=0).fit(X, y)
+    clf = SetpointClassifier(goal, solver=SOLVERS[solver], random_state=0).fit(X, y)
     return clf.operating_point_, time.perf_counter() - start
 
 

@@ -143,7 +143,7 @@ def test_an_operating_point_tells_its_facts():
     point = choose_threshold([0, 0, 1, 1], [1, 2, 3, 4], "max f1", on="June")
     assert point.value("fbeta(2)") == 1.0
     assert (point.tp, point.fp, point.fn, point.tn) == (2, 0, 0, 2)
-    assert "On June the goal 'max f1' is met: f1 is 1.000." in str(point)
+    assert "On June f1 is 1.000 (goal: 'max f1')." in str(point)
     told = json.loads(json.dumps(point.to_dict()))
     assert told["threshold"] == 2.5
     assert told["goal"] == "max f1"

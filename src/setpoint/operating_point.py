@@ -93,7 +93,10 @@ class OperatingPoint:
     @property
     def message(self) -> str:
         """What a person should know, in one plain sentence."""
-        reached = f"{self.goal.objective} is {self.objective:.3f}"
+        objective, constraints = self.goal.objective, self.goal.constraints
+        reached = f"{objective} is {self.objective:.3f}"
+        if not constraints:
+            return f"On {self.on} {reached} (goal: '{self.goal}')."
         if self.empty and self.feasible:
             return (
                 f"On {self.on} the goal '{self.goal}' is met only by predicting no positives at "
@@ -104,13 +107,11 @@ class OperatingPoint:
         missed = [
             f"{c.metric} is {float(c.metric.value(*self._counts)):.3f} instead of "
             f"{c.relation} {_plain(c.level)}"
-            for c in self.goal.constraints
+            for c in constraints
             if c.shortfall(*self._counts) > TOLERANCE
         ]
-        return (
-            f"On {self.on} the goal '{self.goal}' is not met: {' and '.join(missed)}; there "
-            f"{reached}."
-        )
+        there = "" if objective in {c.metric for c in constraints} else f"; there {reached}"
+        return f"On {self.on} the goal '{self.goal}' is not met: {' and '.join(missed)}{there}."
 
     def __str__(self) -> str:
         counts = "  ".join(f"{k}={_plain(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn"))

@@ -48,7 +48,8 @@ class Lifted:
         Whether learning rates fall to zero on one cosine over the whole run or, as in the
         paper, on one within each subproblem.
     start : {"logistic", "random"}
-        Where theta starts: after ordinary training, or as the model was initialised.
+        Where theta starts: after ordinary training, or at random (a linear model by torch's
+        rule, any other as it was initialised).
     start_s : {"labels", "random"}
         ``"labels"``: every subproblem starts with s at the labels, so that every sample is
         fought for until the regulariser's price of the fight exceeds what the sample is worth
@@ -141,9 +142,11 @@ class LiftedRun:
         self._point: OperatingPoint | None = None
 
     def start(self) -> Progress:
-        """Train ordinarily, or leave the model as it was initialised; set s."""
+        """Train ordinarily, or start at random; set s."""
         if self.solver.start == "logistic":
             train_ordinarily(self.problem, self.module)
+        elif isinstance(self.module, nn.Linear):
+            self.module.reset_parameters()  # our linear model is initialised at zero
         if self.solver.start_s == "random":
             with torch.no_grad():
                 self.penalty.s.uniform_(0.0, 1.0)
