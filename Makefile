@@ -28,7 +28,7 @@ demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a
 	$(BIN)/python -m setpoint.demo
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(BIN)/ruff check .
