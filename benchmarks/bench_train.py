@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -17,7 +18,16 @@ from sklearn.preprocessing import StandardScaler
 
 from _data import load
 from _machine import machine
-from setpoint import FPOR, FROP, OFOS, Goal, OperatingPoint, SetpointClassifier, choose_threshold
+from setpoint import (
+    FPOR,
+    FROP,
+    OFOS,
+    Goal,
+    InfeasibleGoalWarning,
+    OperatingPoint,
+    SetpointClassifier,
+    choose_threshold,
+)
 from setpoint.solvers import Lifted
 
 SOLVERS = {
@@ -55,6 +65,7 @@ def main() -> None:
         help=f"of {', '.join(map(repr, SOLVERS))}",
     )  # fmt: skip
     solvers = parser.parse_args().solver
+    warnings.simplefilter("ignore", InfeasibleGoalWarning)  # the table says it
     print(machine(), "\n")
     names = [f"{name} | s" for name in solvers]
     print(f"| data | goal | logistic | {' | '.join(names)} |")

@@ -8,12 +8,19 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import make_scorer, recall_score
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from setpoint import FPOR, SetpointClassifier, SetpointError, choose_threshold
+from setpoint import (
+    FPOR,
+    InfeasibleGoalWarning,
+    SetpointClassifier,
+    SetpointError,
+    choose_threshold,
+    define_metric,
+)
 from setpoint.solvers import CrossEntropy, Lifted
 
 QUICK = Lifted(outer_iterations=4, inner_iterations=5)
@@ -55,7 +62,7 @@ def test_predictions_are_the_operating_point(cancer, solver, pos_label):
     alarm, positive = clf.predict(X) == pos_label, y == pos_label
     assert (alarm & positive).sum() == point.tp
     assert (alarm & ~positive).sum() == point.fp
-    assert (alarm == (clf.scores(X) > point.threshold)).all()
+    assert (alarm == (clf.positive_scores(X) > point.threshold)).all()
     assert point.feasible
     assert point.precision >= 0.99
     # scikit-learn's conventions: the sign of decision_function and the larger probability decide.
@@ -69,7 +76,7 @@ def test_predictions_are_the_operating_point(cancer, solver, pos_label):
 def test_the_operating_point_is_the_exact_one(cancer):
     X, y = cancer
     clf = SetpointClassifier("max f1").fit(X, y)
-    assert clf.operating_point_.f1 == choose_threshold(y, clf.scores(X), "max f1").f1
+    assert clf.operating_point_.f1 == choose_threshold(y, clf.positive_scores(X), "max f1").f1
 
 
 def test_string_labels_pandas_and_goal_objects(overlapping):
@@ -119,16 +126,19 @@ def test_weights_are_repetitions(overlapping):
         np.repeat(X, weights, axis=0), np.repeat(y, weights)
     )
     assert weighted.operating_point_.tp == repeated.operating_point_.tp
-    np.testing.assert_allclose(weighted.scores(X), repeated.scores(X), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        weighted.positive_scores(X), repeated.positive_scores(X), rtol=1e-5, atol=1e-7
+    )
 
 
+@pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_dtype_of_the_features_is_kept(overlapping, dtype):
+def test_the_dtype_of_the_features_is_kept(overlapping, dtype, standardize):
     X, y = overlapping
-    clf = SetpointClassifier("max f1", solver=QUICK).fit(X.astype(dtype), y)
-    assert clf.decision_function(X.astype(dtype)).dtype == dtype
-    # Predicting with the other precision must not break.
-    assert clf.predict(X.astype(np.float32)).shape == y.shape
+    clf = SetpointClassifier("max f1", solver=QUICK, standardize=standardize)
+    clf.fit(X.astype(dtype), y)
+    for other in (np.float32, np.float64, np.float16):  # new rows may come in any precision
+        assert clf.decision_function(X.astype(other)).dtype == dtype
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-8, 1e8, 1e200])
@@ -176,7 +186,7 @@ def test_models(overlapping, model):
     clf = SetpointClassifier("max f1", model=model, solver=QUICK, random_state=0).fit(X, y)
     assert clf.operating_point_.f1 > 0.5
     again = SetpointClassifier("max f1", model=model, solver=QUICK, random_state=0).fit(X, y)
-    assert (clf.scores(X) == again.scores(X)).all()
+    assert (clf.positive_scores(X) == again.positive_scores(X)).all()
     if before is not None:
         assert torch.equal(model.weight, before)  # the caller's module is not trained
 
@@ -191,7 +201,8 @@ def test_infeasible_goal_is_reported_not_hidden():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), rng.random(300) < 0.3
     clf = SetpointClassifier("max f1 s.t. precision >= 0.95, recall >= 0.95", solver=QUICK)
-    point = clf.fit(X, y).operating_point_
+    with pytest.warns(InfeasibleGoalWarning, match="is not met"):
+        point = clf.fit(X, y).operating_point_
     assert not point.feasible
     assert "is not met" in point.message
 
@@ -241,7 +252,57 @@ def test_callback_and_checkpoint_reach_the_loop(overlapping, tmp_path):
     resumed.fit(X, y)
     assert seen == [(3, 4), (4, 4)]
     straight = SetpointClassifier(solver=QUICK, random_state=0).fit(X, y)
-    assert (resumed.scores(X) == straight.scores(X)).all()
+    assert (resumed.positive_scores(X) == straight.positive_scores(X)).all()
+
+
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_predicting_nothing_is_consistent(pos_label):
+    """All three ways to a decision agree where the best is to raise no alarm at all."""
+    X = np.linspace(-1, 1, 31)[:, None]
+    y = np.where(np.abs(X[:, 0]) < 0.3, pos_label, 1 - pos_label)  # negatives at both ends
+    clf = SetpointClassifier(FPOR(0.95), solver=QUICK, pos_label=pos_label)
+    with pytest.warns(InfeasibleGoalWarning, match="nothing is predicted positive"):
+        clf.fit(X, y)
+    assert clf.operating_point_.empty
+    assert (clf.predict(X) != pos_label).all()
+    assert (clf.classes_[(clf.decision_function(X) > 0).astype(int)] != pos_label).all()
+    assert (clf.classes_[clf.predict_proba(X).argmax(1)] != pos_label).all()
+
+
+def test_the_parts_of_a_decision_can_be_served_elsewhere(cancer):
+    X, y = cancer
+    clf = SetpointClassifier("max f1", solver=QUICK).fit(X, y)
+    Z = torch.from_numpy(clf.standardizer_.transform(X))
+    with torch.no_grad():
+        decided = clf.module_(Z).squeeze(1) > clf.logit_threshold_
+    assert (decided.numpy() == (clf.predict(X) == 1)).all()
+
+
+def test_metrics_of_ones_own_can_be_trained_for(overlapping):
+    X, y = overlapping
+    define_metric(
+        "own_precision", lambda tp, fp, P, N: np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 1)
+    )
+    clf = SetpointClassifier("max own_precision s.t. recall >= 0.5", solver=QUICK).fit(X, y)
+    assert clf.operating_point_.value("own_precision") == clf.operating_point_.precision
+    assert clf.history_.column("own_precision").max() > 0.3
+    results = cross_val_score(clf, X, y, cv=2, n_jobs=2)  # in workers that do not know it
+    assert np.isfinite(results).all()
+
+
+def test_one_class_can_be_evaluated(overlapping):
+    X, y = overlapping
+    clf = SetpointClassifier("max f1", solver=QUICK).fit(X, y)
+    point = clf.evaluate(X[y == 0], y[y == 0])
+    assert point.fp == clf.operating_point_.fp
+    assert clf.evaluate(X, pd.DataFrame({"y": y})).tp == clf.operating_point_.tp
+
+
+def test_weights_must_be_of_a_size_to_add_up(overlapping):
+    X, y = overlapping
+    for scale in (1e-300, 1e300):
+        with pytest.raises(SetpointError, match="rescale it to about 1"):
+            SetpointClassifier(solver=QUICK).fit(X, y, np.full(len(y), scale))
 
 
 def test_a_failed_fit_leaves_the_old_model_usable(overlapping):
@@ -253,7 +314,7 @@ def test_a_failed_fit_leaves_the_old_model_usable(overlapping):
     assert (clf.predict(X) == before).all()
     clf.set_params(model=torch.nn.Linear(3, 2))
     with pytest.raises(SetpointError, match="one logit"):
-        clf.fit(X * 5, np.where(y == 1, "a", "b"))
+        clf.fit(X * 5, np.where(y == 1, "b", "a"))
     assert (clf.predict(X) == before).all()
 
 

@@ -13,7 +13,7 @@ NAMES = ["precision", "recall", "f1", "fpr", "fnr", "specificity", "npv", "accur
          "balanced_accuracy", "gmean", "jaccard", "mcc", "alarm_rate"]  # fmt: skip
 any_metric = st.one_of(
     st.sampled_from(NAMES).map(metric),
-    st.floats(1e-3, 1e3, exclude_min=True).map(fbeta),
+    st.floats(1e-6, 1e6).map(fbeta),
 )
 
 
@@ -83,6 +83,10 @@ def _parse_or_refuse(text):
         ("frop( 95% )", "max precision s.t. recall >= 0.95"),
         ("ofos", "max f1"),
         ("OFOS()", "max f1"),
+        ("max recall s.t. 0.9 <= precision", "max recall s.t. precision >= 0.9"),
+        ("max recall, s.t. precision >= 0.9, and fpr <= 0.1",
+         "max recall s.t. precision >= 0.9, fpr <= 0.1"),
+        ("max recall s.t. precision >= 99.9%", "max recall s.t. precision >= 0.999"),
     ],
 )  # fmt: skip
 def test_ways_to_say_it(text, canonical):
@@ -111,11 +115,15 @@ def test_ways_to_say_it(text, canonical):
         ("max recall s.t. precision", "'precision' does not read"),
         ("max recall s.t. precision >= 0.9 >= 0.8", "does not read"),
         ("max recall s.t. precision >= high", "'high' in 'precision >= high' is not a number"),
-        ("max recall s.t. precision >= 0,9", "'9' does not read"),
-        ("max recall s.t. precision > 0.9", "write 'precision >= 0.9'"),
+        ("max recall s.t. precision >= 0,9", "'0,9'.*decimals with a point"),
+        ("max recall s.t. precision > 0.9", "uses '>'; write 'precision >= 0.9'"),
+        ("max recall s.t. precision == 0.9", "uses '=='; write 'precision >= 0.9'"),
+        ("max recall s.t. precision >= 90", "Did you mean 90%"),
+        ("max f2", r"did you mean fbeta\(2\)"),
+        ("max balanced accuracy", "did you mean balanced_accuracy"),
         ("max recall s.t. precision <= 0.9", "precision is better when higher"),
         ("max recall s.t. fpr >= 0.1", "fpr is better when lower; write 'fpr <= 0.1'"),
-        ("max recall s.t. 0.9 <= precision", "turned round"),
+        ("max recall s.t. 0.9 >= precision", "precision is better when higher"),
         ("max recall s.t. the precision >= 0.9", "'the precision'"),
         ("max recall s.t. precision >= 0.9 s.t. fpr <= 0.1", "'s.t.' twice"),
         ("max recall s.t. precision >= 0.9, precision >= 0.8", "constrained twice"),
@@ -124,7 +132,7 @@ def test_ways_to_say_it(text, canonical):
         ("FPOR", "needs a level"),
         ("FPOR(1.5)", "alpha must lie"),
         ("OFOS(1)", "takes no level"),
-        ("max fbeta(0)", "beta must be a positive number"),
+        ("max fbeta(0)", "beta must lie between"),
     ],
 )
 def test_errors_quote_the_offending_part(text, quoted):
@@ -148,6 +156,7 @@ def test_named_goals():
 
 def test_goal_is_built_from_names():
     assert Goal("recall", [Constraint("precision", 0.9)]) == FPOR(0.9)
+    assert Goal("recall", ["precision >= 0.9"]) == FPOR(0.9)
 
 
 def test_monotone_goals():

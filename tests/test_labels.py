@@ -19,6 +19,19 @@ def test_labels_and_decisions_are_inverse(pos_label):
     assert (labels.of_decisions(labels.is_positive(y)) == y).all()
 
 
+def test_a_frequent_text_is_taken_for_positive_with_a_warning():
+    y = np.array(["high"] + ["low"] * 9)
+    with pytest.warns(UserWarning, match=r"'low' is the positive class, though it makes up 90%"):
+        assert Labels.of(y).positive == "low"
+    assert Labels.of(y, pos_label="high").positive == "high"
+    assert Labels.of(np.array([0] + [1] * 9)).positive == 1  # numbers are taken at their word
+
+
+def test_mixed_types_are_refused():
+    with pytest.raises(SetpointError, match="mixes labels"):
+        Labels.of(np.array([0, "1", 0], dtype=object))
+
+
 def test_counts():
     labels = Labels.of(np.array([0, 1]))
     labels.check_counts(np.array([True, True, False]))

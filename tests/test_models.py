@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from setpoint import SetpointError
-from setpoint.models import build, is_linear, logits_of, mlp
+from setpoint.models import build, check, is_linear, logits_of, mlp
 
 
 def test_the_papers_mlp_has_three_layers():
@@ -40,3 +40,43 @@ def test_a_model_must_return_one_logit(outputs):
     assert logits_of(torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Flatten(0)), X).shape == (
         5,
     )
+
+
+def squeezed(n_features):
+    class Squeezed(torch.nn.Linear):
+        def forward(self, X):
+            return super().forward(X).squeeze()
+
+    return Squeezed(n_features, 1)
+
+
+def test_a_model_that_ends_in_squeeze_takes_one_row():
+    assert logits_of(squeezed(3), torch.zeros(1, 3)).shape == (1,)
+
+
+def test_lazy_layers_come_into_being():
+    module = torch.nn.LazyLinear(1)
+    check(module, torch.zeros(4, 3))
+    assert module.weight.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        (torch.nn.Linear(4, 1), "cannot take rows of 3 features"),
+        (torch.nn.Linear(3, 1).requires_grad_(False), "any trainable parameter"),
+        (torch.nn.Flatten(), "one logit per row"),
+    ],
+)
+def test_models_that_cannot_be_trained_are_refused(module, expected):
+    with pytest.raises(SetpointError, match=expected):
+        check(module, torch.zeros(4, 3))
+
+
+def test_a_model_without_parameters_is_refused():
+    class Sum(torch.nn.Module):
+        def forward(self, X):
+            return X.sum(1)
+
+    with pytest.raises(SetpointError, match="any trainable parameter"):
+        check(Sum(), torch.zeros(4, 3))

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -136,7 +137,7 @@ def test_predicting_nothing_meets_a_precision_floor_and_says_so():
     assert point.empty
     assert point.precision == 1.0
     assert point.recall == 0.0
-    assert "only by predicting no positives" in point.message
+    assert "is met, but nothing is predicted positive: recall is 0.000" in point.message
 
 
 def test_an_operating_point_tells_its_facts():
@@ -174,7 +175,9 @@ def test_any_labels_with_pos_label():
         ([0, 1], [0.1, np.nan], None, "1 of 2 scores are NaN, the first at position 1"),
         ([1, 1], [0.1, 0.2], None, "no negative samples"),
         ([0, 0], [0.1, 0.2], None, "no positive samples"),
-        ([], [], None, "no positive samples"),
+        ([], [], None, "no samples"),
+        ([0, np.nan], [0.1, 0.2], None, "y holds NaN"),
+        ([0, 1], [0.1, 0.2], [1e308, 1e308], "too large"),
         ([0, 1, 1], [0.1, 0.2], None, r"shapes \(3,\) and \(2,\)"),
         ([0, 1], [[0.1, 0.9], [0.2, 0.8]], None, r"proba\[:, 1\]"),
         ([0, 1], ["a", "b"], None, "must be numbers"),
@@ -188,6 +191,61 @@ def test_any_labels_with_pos_label():
 def test_bad_input_is_named(y, scores, weights, expected):
     with pytest.raises(SetpointError, match=expected):
         choose_threshold(y, scores, "max f1", sample_weight=weights)
+
+
+def test_labels_beside_pos_label_must_be_one_kind():
+    with pytest.raises(SetpointError, match=r"y holds 'Pos' and 'neg'; if all others are negative"):
+        choose_threshold(["pos", "Pos", "neg"], [3, 2, 1], "max f1", pos_label="pos")
+    with pytest.raises(SetpointError, match="y holds NaN"):
+        choose_threshold([1, 0, np.nan], [3, 2, 1], "max f1", pos_label=1)
+
+
+def test_thresholds_beyond_the_scores_keep_their_distance():
+    nothing = choose_threshold([0, 1, 1], [5.0, 3.0, 1.0], FPOR(0.9))
+    assert nothing.empty
+    assert nothing.threshold == 6.0
+    everything = choose_threshold([0, 1, 1], [5.0, 3.0, 1.0], "max recall")
+    assert everything.threshold == 0.0
+    # One distinct score has no neighbour to keep half the distance to.
+    alone = choose_threshold([0, 1], [2.0, 2.0], "max recall")
+    assert 2.0 - 1e-12 < alone.threshold < 2.0
+
+
+def test_minus_infinity_is_never_above_a_threshold():
+    point = choose_threshold([1, 1, 0], [-np.inf, 2.0, 1.0], "max recall")
+    assert (point.tp, point.fp, point.fn) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_torch_scores(dtype):
+    scores = torch.tensor([1.0, 2.0, 3.0], dtype=dtype, requires_grad=True)
+    assert choose_threshold(torch.tensor([0, 1, 1]), scores, "max f1").threshold == 1.5
+
+
+def test_extended_precision_is_brought_to_double():
+    scores = np.array([1, 2, 3], dtype=np.longdouble) / 3
+    point = choose_threshold([0, 1, 1], scores, "max f1")
+    assert (scores.astype(float) > point.threshold).sum() == 2
+
+
+def test_one_class_can_be_evaluated_and_what_is_unknown_is_nan():
+    point = evaluate_threshold([0, 0, 0], [0.1, 0.5, 0.9], 0.6, FROP(0.9))
+    assert (point.fp, point.tn) == (1, 2)
+    assert point.value("fpr") == pytest.approx(1 / 3)
+    assert all(np.isnan(point.value(m)) for m in ("recall", "gmean", "mcc", "balanced_accuracy"))
+    assert not point.feasible
+    assert "there are no positives, so the goal" in point.message
+    assert "fpr" not in str(evaluate_threshold([1], [1.0], 0.5, FPOR(0.9)))
+
+
+def test_a_threshold_must_be_a_number():
+    with pytest.raises(SetpointError, match="threshold is NaN"):
+        evaluate_threshold([0, 1], [0.1, 0.2], float("nan"), FPOR(0.9))
+
+
+def test_the_goals_own_metrics_are_shown_and_used():
+    point = choose_threshold([0, 1, 1], [1, 2, 3], "max recall s.t. fpr <= 0.1")
+    assert "fpr=0.000" in str(point)
 
 
 def test_rows_of_no_weight_do_not_move_the_threshold():

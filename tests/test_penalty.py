@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from setpoint import FPOR, FROP, OFOS, ExactPenalty, Goal, GoalError
+from setpoint import FPOR, FROP, OFOS, ExactPenalty, GoalError, SetpointError
 from setpoint.reformulation import H, psi, psi_weights
 
 POSITIVE = torch.tensor([True, True, False, False, False])
@@ -90,10 +90,29 @@ def test_state_goes_through_state_dict():
     assert torch.equal(q.s, p.s)
 
 
-def test_bad_input_is_refused():
-    with pytest.raises(ValueError, match="both classes"):
-        ExactPenalty(OFOS(), torch.ones(3, dtype=torch.bool))
-    with pytest.raises(ValueError, match="'big' is not"):
-        ExactPenalty(OFOS(), POSITIVE, scaling="big")
+def test_a_column_of_logits_is_a_vector_of_logits():
+    p = penalty(OFOS())
+    assert torch.equal(p(LOGITS[:, None]), p(LOGITS))
+    with pytest.raises(SetpointError, match=r"one per sample, shape \(5,\).*shape \(5, 2\)"):
+        p(LOGITS[:, None].repeat(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "expected"),
+    [
+        ((torch.ones(3),), {}, "both classes"),
+        ((torch.tensor([float("nan"), 0.0, 1.0]),), {}, "of booleans, or of 0 and 1"),
+        ((torch.tensor([-1, 1]),), {}, "of booleans, or of 0 and 1"),
+        ((POSITIVE, torch.ones(3)), {}, "one number per sample"),
+        ((POSITIVE, -torch.ones(5)), {}, "must be positive"),
+        ((POSITIVE,), {"scaling": "big"}, "'big' is not"),
+    ],
+)
+def test_bad_input_is_refused(arguments, options, expected):
+    with pytest.raises(SetpointError, match=expected):
+        ExactPenalty(OFOS(), *arguments, **options)
+
+
+def test_a_form_that_is_not_exact_is_refused():
     with pytest.raises(GoalError, match="inequality form"):
-        ExactPenalty(Goal.parse("max recall s.t. alarm_rate <= 0.1"), POSITIVE, form="inequality")
+        ExactPenalty("max recall s.t. alarm_rate <= 0.1", POSITIVE, form="inequality")

@@ -39,6 +39,18 @@ def test_constant_features_become_zero_and_stay_zero(value):
     assert (scaler.transform(np.array([[5.0]])) == 0).all()
 
 
+@pytest.mark.parametrize(("offset", "scale"), [(1e15, 1.0), (0.0, 1e-310)])
+def test_what_precision_is_left_is_used(offset, scale):
+    X = np.random.default_rng(0).normal(size=(200, 1)) * scale + offset
+    out = Standardizer.fit(X, np.ones(200)).transform(X)
+    assert out.std() == pytest.approx(1.0, rel=0.1)
+
+
+def test_rounding_noise_is_no_feature():
+    X = 0.1 + np.random.default_rng(0).integers(0, 2, size=(50, 1)) * np.spacing(0.1)
+    assert (Standardizer.fit(X, np.ones(50)).transform(X) == 0).all()
+
+
 def test_float32_stays_float32():
     X = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
     assert Standardizer.fit(X, np.ones(20, np.float32)).transform(X).dtype == np.float32

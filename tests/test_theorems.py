@@ -13,7 +13,7 @@ import torch
 
 from setpoint import FPOR, FROP, OFOS, Goal
 from setpoint.goals import TOLERANCE
-from setpoint.reformulation import H, eta, lifted_counts, phi_obj
+from setpoint.reformulation import H, eta, lifted_counts, phi_con, phi_obj
 
 GOALS = [
     FPOR(0.6),
@@ -57,11 +57,23 @@ def all_s(n):
     return torch.tensor(list(itertools.product(S_VALUES.tolist(), repeat=n)), dtype=torch.float64)
 
 
-def value_and_feasibility(goal, s, positive):
-    """phi_1(s) and whether phi_2(s) >= alpha, for each row of s."""
+def lifted(goal, s, positive):
+    """phi_obj(s) and whether phi_con(s) <= 0, for each row of s."""
     P, N = float(positive.sum()), float((~positive).sum())
-    tp, fp = (s * positive).sum(1), (s * ~positive).sum(1)
-    return goal.gain(tp, fp, P, N), goal.violation(tp, fp, P, N) == 0
+    value, met = [], []
+    for row in s:
+        tp, fp = lifted_counts(row, positive)
+        value.append(float(phi_obj(goal, tp, fp, P, N)))
+        met.append(bool((phi_con(goal, tp, fp, P, N) <= TOLERANCE).all()))
+    return torch.tensor(value), torch.tensor(met)
+
+
+def original(goal, a, t, positive):
+    """Objective and feasibility of the decisions a > t, from counts alone."""
+    alarm = a > t
+    tp, fp = float((alarm & positive).sum()), float((alarm & ~positive).sum())
+    at = (tp, fp, float(positive.sum()), float((~positive).sum()))
+    return float(goal.gain(*at)), bool(goal.violation(*at) == 0)
 
 
 def points():
@@ -78,45 +90,45 @@ def test_feasible_points_of_one_form_are_feasible_for_the_other(goal):
     In the inequality form the value at the decisions is the largest of all feasible s.
     """
     seen = set()
-    for positive, a, t in points():
-        decisions = (a > t).double()[None]
-        original_value, original_feasible = value_and_feasibility(goal, decisions, positive)
-        s = all_s(len(a))
-        value, metric_ok = value_and_feasibility(goal, s, positive)
-        for ties_ok in (
-            (eta(a, s, t, positive) <= 0).all(1),  # inequality form
-            (H(a, s, t) == 0).all(1),  # equality form
-        ):
-            feasible = metric_ok & ties_ok
-            assert bool(feasible.any()) == bool(original_feasible)
-            if feasible.any():
-                assert float(value[feasible].max()) == pytest.approx(float(original_value))
-        # In particular the decisions themselves satisfy the ties of both forms.
-        assert (eta(a, decisions, t, positive) <= 0).all()
-        assert (H(a, decisions, t) == 0).all()
-        seen.add(bool(original_feasible))
-    assert True in seen
-    if goal.constraints:
-        assert seen == {True, False}  # the test saw both kinds of points
+    for positive, family in problems():
+        s = all_s(len(positive))
+        value, metric_ok = lifted(goal, s, positive)
+        for a in family:
+            for t in thresholds(a.numpy()):
+                original_value, original_feasible = original(goal, a, t, positive)
+                for ties_ok in (
+                    (eta(a, s, t, positive) <= 0).all(1),  # inequality form
+                    (H(a, s, t) == 0).all(1),  # equality form
+                ):
+                    feasible = metric_ok & ties_ok
+                    assert bool(feasible.any()) == original_feasible
+                    if original_feasible:
+                        assert float(value[feasible].max()) == pytest.approx(original_value)
+                # In particular the decisions themselves satisfy the ties of both forms.
+                decisions = (a > t).double()
+                assert (eta(a, decisions, t, positive) <= 0).all()
+                assert (H(a, decisions, t) == 0).all()
+                seen.add(original_feasible)
+    assert seen == ({True, False} if goal.constraints else {True})  # both kinds of points occur
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_optimal_values_are_equal(goal):
     """Theorem "equivalence in global solution": the optimal values of all forms agree."""
     for positive, family in problems():
-        original, inequality, equality = [], [], []
+        s = all_s(len(positive))
+        value, metric_ok = lifted(goal, s, positive)
+        best = {"original": [], "inequality": [], "equality": []}
         for a in family:
             for t in thresholds(a.numpy()):
-                s = all_s(len(a))
-                value, metric_ok = value_and_feasibility(goal, s, positive)
-                inequality += value[metric_ok & (eta(a, s, t, positive) <= 0).all(1)].tolist()
-                equality += value[metric_ok & (H(a, s, t) == 0).all(1)].tolist()
-                at, ok = value_and_feasibility(goal, (a > t).double()[None], positive)
-                original += at[ok].tolist()
-        assert bool(original) == bool(inequality) == bool(equality)
-        if original:
-            assert max(inequality) == pytest.approx(max(original))
-            assert max(equality) == pytest.approx(max(original))
+                inequality = metric_ok & (eta(a, s, t, positive) <= 0).all(1)
+                best["inequality"] += value[inequality].tolist()
+                best["equality"] += value[metric_ok & (H(a, s, t) == 0).all(1)].tolist()
+                at, feasible = original(goal, a, t, positive)
+                best["original"] += [at] if feasible else []
+        assert best["original"]
+        assert max(best["inequality"]) == pytest.approx(max(best["original"]))
+        assert max(best["equality"]) == pytest.approx(max(best["original"]))
 
 
 def test_the_inequality_form_is_wrong_for_a_goal_that_is_not_monotone():
@@ -124,19 +136,8 @@ def test_the_inequality_form_is_wrong_for_a_goal_that_is_not_monotone():
     goal = Goal.parse("max precision s.t. alarm_rate <= 0.25")
     positive = torch.tensor([True, True, False, False])
     a, t = torch.tensor([0.9, 0.8, 0.2, 0.1], dtype=torch.float64), 0.5
-    _, original = value_and_feasibility(goal, (a > t).double()[None], positive)
     s = all_s(4)
-    _, metric_ok = value_and_feasibility(goal, s, positive)
-    assert not original  # two alarms of four
+    _, metric_ok = lifted(goal, s, positive)
+    assert not original(goal, a, t, positive)[1]  # two alarms of four
     assert (metric_ok & (eta(a, s, t, positive) <= 0).all(1)).any()
     assert not (metric_ok & (H(a, s, t) == 0).all(1)).any()
-
-
-def test_value_of_the_brute_force_is_that_of_the_reformulation():
-    s = torch.tensor([1.0, 0.25, 0.75], dtype=torch.float64)
-    positive = torch.tensor([True, True, False])
-    for goal in GOALS:
-        value, _ = value_and_feasibility(goal, s[None], positive)
-        assert float(phi_obj(goal, *lifted_counts(s, positive), 2.0, 1.0)) == pytest.approx(
-            float(value), abs=TOLERANCE
-        )

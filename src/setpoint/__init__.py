@@ -1,6 +1,6 @@
 """setpoint: classifiers for a rare, important class that must keep a promise."""
 
-from setpoint.errors import CheckpointError, GoalError, SetpointError
+from setpoint.errors import CheckpointError, GoalError, InfeasibleGoalWarning, SetpointError
 from setpoint.estimators import SetpointClassifier
 from setpoint.goals import FPOR, FROP, OFOS, Constraint, Goal
 from setpoint.metrics import Metric, define_metric, metric_names
@@ -18,6 +18,7 @@ __all__ = [
     "ExactPenalty",
     "Goal",
     "GoalError",
+    "InfeasibleGoalWarning",
     "Metric",
     "OperatingPoint",
     "SetpointClassifier",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from setpoint.errors import SetpointError
@@ -22,8 +24,14 @@ class Labels:
     @classmethod
     def of(cls, y: NDArray[Any], pos_label: Any = None) -> Labels:
         """Learn the labels; the positive one is ``pos_label``, or else the larger."""
+        try:
+            classes = np.unique(y)
+        except TypeError:
+            raise SetpointError(
+                "y mixes labels of different types, or misses some; use one type and drop rows "
+                "without a label."
+            ) from None
         check_classification_targets(y)
-        classes = np.unique(y)
         if len(classes) > 2:
             # The first two sentences are what scikit-learn's checks expect.
             raise SetpointError(
@@ -36,6 +44,13 @@ class Labels:
                 f"y holds only one class, {_listed(classes)}; a classifier needs both classes."
             )
         if pos_label is None:
+            share = float(np.mean(y == classes[1]))
+            if classes.dtype.kind in "OUST" and share > 0.5:
+                warnings.warn(
+                    f"pos_label is not given, so {_listed(classes[1:])} is the positive class, "
+                    f"though it makes up {share:.0%} of the rows; pass pos_label to be sure.",
+                    stacklevel=3,
+                )
             return cls(classes, 1)
         match = np.flatnonzero(classes == pos_label)
         if len(match) != 1:
@@ -51,7 +66,7 @@ class Labels:
 
     def is_positive(self, y: Any) -> NDArray[np.bool_]:
         """Return which labels are positive; refuses labels that were not there before."""
-        labels = np.asarray(y)
+        labels = column_or_1d(y)
         strangers = np.unique(labels[~np.isin(labels, self.classes)])
         if len(strangers):
             raise SetpointError(

@@ -15,6 +15,7 @@ Capital letters and white space do not matter. Each error quotes the part it is 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from setpoint.errors import GoalError
 from setpoint.goals import FPOR, FROP, OFOS, Constraint, Goal
@@ -27,7 +28,9 @@ _DIRECTIONS = {
 }  # fmt: skip
 _SUCH_THAT = re.compile(r"\bs\.\s*t\.|\bs\.t\b|\bst\b|\bsubject\s+to\b|\bsuch\s+that\b")
 _HEAD = re.compile(r"([a-z]+)\b\s*(.*)", re.DOTALL)
-_SEPARATOR = re.compile(r",|\band\b")
+_SEPARATOR = re.compile(r",\s*and\b|,|\band\b")
+_DECIMAL_COMMA = re.compile(r"\d,\d")
+_FLIPPED = {"<=": ">=", ">=": "<="}
 _RELATION = re.compile(r">=|<=|=>|=<|==|≥|≤|>|<|=")
 _METRIC = re.compile(r"[a-z_][a-z0-9_]*\s*(\([^()]*\))?")
 _NAMED = re.compile(r"(fpor|frop|ofos)\s*(?:\(([^()]*)\))?")
@@ -46,10 +49,12 @@ def parse_goal(text: str) -> Goal:
     head, *tails = _SUCH_THAT.split(source)
     if len(tails) > 1:
         raise GoalError(f"{text!r} says 's.t.' twice; separate constraints by commas.")
-    objective = _objective(head.strip(), text)
+    if comma := _DECIMAL_COMMA.search(source):
+        raise GoalError(f"{comma[0]!r} in {text!r}: write decimals with a point.")
+    objective = _objective(head.strip().removesuffix(",").rstrip(), text)
     constraints: tuple[Constraint, ...] = ()
     if tails:
-        constraints = tuple(_constraint(part) for part in _SEPARATOR.split(tails[0]))
+        constraints = tuple(parse_constraint(part) for part in _SEPARATOR.split(tails[0]))
     return Goal(objective, constraints)
 
 
@@ -79,6 +84,7 @@ def _objective(head: str, text: str) -> Metric:
                 f"{head!r} names two objectives; keep one and put levels for the other behind "
                 f"'s.t.'; {_EXAMPLE}."
             )
+        metric(rest)  # may know what was meant
         raise GoalError(f"the objective {rest!r} is not the name of a metric; {_EXAMPLE}.")
     objective = metric(rest)
     if objective.direction != direction:
@@ -90,7 +96,8 @@ def _objective(head: str, text: str) -> Metric:
     return objective
 
 
-def _constraint(part: str) -> Constraint:
+def parse_constraint(part: str) -> Constraint:
+    """Read one constraint, e.g. ``precision >= 0.9``."""
     part = part.strip()
     if not part:
         raise GoalError("a constraint is empty; remove the extra comma or 's.t.'.")
@@ -98,20 +105,19 @@ def _constraint(part: str) -> Constraint:
     if len(pieces) != 2:
         raise GoalError(f"the constraint {part!r} does not read 'metric >= level'.")
     name, level = (piece.strip() for piece in pieces)
-    relation = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}.get(
-        found := _RELATION.findall(part)[0], found
-    )
-    if _NUMBER.fullmatch(name.removesuffix("%").strip()):
-        raise GoalError(f"the constraint {part!r} is turned round; write 'metric >= level'.")
-    if not _METRIC.fullmatch(name):
-        raise GoalError(f"{name!r} in the constraint {part!r} is not the name of a metric.")
+    found = _RELATION.findall(part)[0]
+    relation = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}.get(found, found)
+    if _NUMBER.fullmatch(name.removesuffix("%").strip()):  # 0.9 <= precision
+        name, level, relation = level, name, _FLIPPED.get(relation, relation)
     constrained = metric(name)
     wanted = ">=" if constrained.direction == "max" else "<="
+    instead = f"write '{constrained} {wanted} {level}'"
+    if relation not in _FLIPPED:
+        raise GoalError(f"the constraint {part!r} uses {relation!r}; {instead}.")
     if relation != wanted:
         better = "higher" if wanted == ">=" else "lower"
         raise GoalError(
-            f"the constraint {part!r}: {constrained} is better when {better}; "
-            f"write '{constrained} {wanted} {level}'."
+            f"the constraint {part!r}: {constrained} is better when {better}; {instead}."
         )
     return Constraint(constrained, _level(level, part))
 
@@ -120,4 +126,5 @@ def _level(level: str, part: str) -> float:
     digits = level.removesuffix("%").rstrip()
     if not _NUMBER.fullmatch(digits):
         raise GoalError(f"{level!r} in {part!r} is not a number.")
-    return float(digits) / 100 if level.endswith("%") else float(digits)
+    # In decimals, so that 99.9% is 0.999 and not the float next to it.
+    return float(Decimal(digits) / 100 if level.endswith("%") else digits)

@@ -26,7 +26,7 @@ class Standardizer:
         low, high = X.min(axis=0), X.max(axis=0)
         half = high / 2 - low / 2  # half the range, which cannot overflow
         middle = low / 2 + high / 2
-        constant = ~(half > np.finfo(X.dtype).tiny) | (half <= 1e-14 * np.abs(middle))
+        constant = half <= 2 * np.finfo(X.dtype).eps * np.abs(middle)  # rounding noise, or 0
         unit = np.where(constant, 1.0, half)
         inner = (X - middle) / unit  # in [-1, 1]
         mean = share @ inner

@@ -59,7 +59,7 @@ def setpoint(goal: Goal, data: list[Any], callback: Any = None) -> Outcome:
     X_train, X_test, y_train, y_test = data
     clf = SetpointClassifier(goal, random_state=0, callback=callback).fit(X_train, y_train)
     test = clf.evaluate(X_test, y_test, on="the test part")
-    return Outcome("setpoint", clf.operating_point_, test, clf.scores(X_test))
+    return Outcome("setpoint", clf.operating_point_, test, clf.positive_scores(X_test))
 
 
 def run() -> tuple[dict[Goal, list[Outcome]], NDArray[np.bool_]]:

@@ -11,3 +11,11 @@ class GoalError(SetpointError):
 
 class CheckpointError(SetpointError):
     """A checkpoint that is damaged or belongs to another problem."""
+
+
+class DivergedError(SetpointError):
+    """A model whose scores are no longer numbers."""
+
+
+class InfeasibleGoalWarning(UserWarning):
+    """The goal is not met in training, or only by predicting no positives."""

@@ -36,9 +36,10 @@ class Constraint:
         level = float(self.level)
         object.__setattr__(self, "level", level)
         if not low <= level <= high:
+            percent = f" Did you mean {_plain(level)}%?" if 1 < level <= 100 and high == 1 else ""
             raise GoalError(
                 f"'{self}': the level must lie between {_plain(low)} and {_plain(high)}, "
-                f"the values that {self.metric} can take."
+                f"the values that {self.metric} can take.{percent}"
             )
 
     def __str__(self) -> str:
@@ -74,7 +75,7 @@ class Goal:
     ----------
     objective : Metric or str
         What to make as good as possible.
-    constraints : iterable of Constraint
+    constraints : iterable of Constraint or str
         Levels to keep.
 
     Examples
@@ -93,7 +94,12 @@ class Goal:
     def __post_init__(self) -> None:
         if isinstance(self.objective, str):
             object.__setattr__(self, "objective", metric(self.objective))
-        object.__setattr__(self, "constraints", tuple(self.constraints))
+        from setpoint._language import parse_constraint
+
+        constraints = tuple(
+            parse_constraint(c) if isinstance(c, str) else c for c in self.constraints
+        )
+        object.__setattr__(self, "constraints", constraints)
         seen: set[str] = set()
         for constraint in self.constraints:
             name = constraint.metric.name

@@ -17,6 +17,7 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -92,13 +93,13 @@ class Metric:
     """
 
     name: str
-    value: CountFunction = field(compare=False, repr=False)
-    d_tp: CountFunction = field(compare=False, repr=False)
-    d_fp: CountFunction = field(compare=False, repr=False)
+    value: CountFunction = field(repr=False)
+    d_tp: CountFunction = field(repr=False)
+    d_fp: CountFunction = field(repr=False)
     direction: Direction = "max"
     monotone: bool = True
     bounds: tuple[float, float] = (0.0, 1.0)
-    fraction: LinearFraction | None = field(default=None, compare=False, repr=False)
+    fraction: LinearFraction | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.direction not in ("max", "min"):
@@ -109,12 +110,21 @@ class Metric:
     def __str__(self) -> str:
         return self.name
 
+    def __copy__(self) -> Metric:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: Any) -> Metric:
+        return self
+
     def __reduce__(self) -> Any:
-        # Registered metrics travel by name, so that goals can be pickled and copied although
-        # their functions cannot.
-        if _is_known(self):
+        # Built-in metrics travel by name. Others take their functions along, which pickle wants
+        # importable and joblib's workers do not.
+        if self == _METRICS.get(self.name) and self.name in _BUILT_IN:
             return metric, (self.name,)
-        return super().__reduce__()
+        if self.name.startswith("fbeta("):
+            return metric, (self.name,)
+        functions = (self.value, self.d_tp, self.d_fp)
+        return _restore, (self.name, *functions, self.direction, self.monotone, self.bounds)
 
     @property
     def sign(self) -> int:
@@ -127,7 +137,7 @@ def _from_fraction(
     numerator: Callable[[float, float], Linear],
     denominator: Callable[[float, float], Linear],
     *,
-    empty: float = 0.0,
+    empty: float = float("nan"),
     direction: Direction = "max",
     monotone: bool = True,
 ) -> Metric:
@@ -146,7 +156,8 @@ def _from_fraction(
 # --- the catalogue -------------------------------------------------------------------------------
 
 # No predicted positives: precision is 1, the paper's convention; npv is 1 likewise when there are
-# no predicted negatives. Both conventions keep the metric monotone.
+# no predicted negatives. Both conventions keep the metric monotone. The other quotients are 0/0
+# only where a whole class is missing, and then they are not a number.
 PRECISION = _from_fraction("precision", lambda P, N: (0, 1, 0), lambda P, N: (0, 1, 1), empty=1.0)
 NPV = _from_fraction("npv", lambda P, N: (N, 0, -1), lambda P, N: (P + N, -1, -1), empty=1.0)
 RECALL = _from_fraction("recall", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 0))
@@ -169,14 +180,15 @@ ALARM_RATE = _from_fraction(
 )
 
 
+@lru_cache
 def fbeta(beta: float) -> Metric:
     """Return F_beta, the weighted harmonic mean of precision and recall.
 
     F_beta = (1 + beta^2) TP / (beta^2 P + TP + FP); beta > 1 favours recall.
     """
     beta = float(beta)
-    if not (np.isfinite(beta) and beta > 0):
-        raise GoalError(f"fbeta({_plain(beta)}): beta must be a positive number.")
+    if not 1e-6 <= beta <= 1e6:
+        raise GoalError(f"fbeta({_plain(beta)}): beta must lie between 1e-6 and 1e6.")
     b2 = beta * beta
     return _from_fraction(
         f"fbeta({_plain(beta)})", lambda P, N: (0, 1 + b2, 0), lambda P, N: (b2 * P, 1, 1)
@@ -184,16 +196,16 @@ def fbeta(beta: float) -> Metric:
 
 
 def _gmean(tp: Counts, fp: Counts, P: float, N: float) -> Any:
-    return sqrt(tp / P * ((N - fp) / N))
+    return sqrt(maximum(tp / P, 0.0) * maximum((N - fp) / N, 0.0))  # rounding may go below 0
 
 
 # d sqrt(u v) = (u' v + u v') / (2 sqrt(u v)), with u = TP/P and v = (N - FP)/N.
 def _gmean_d_tp(tp: Counts, fp: Counts, P: float, N: float) -> Any:
-    return sqrt(((N - fp) / N) / maximum(tp / P, _TINY)) / (2 * P)
+    return sqrt(maximum((N - fp) / N, 0.0) / maximum(tp / P, _TINY)) / (2 * P)
 
 
 def _gmean_d_fp(tp: Counts, fp: Counts, P: float, N: float) -> Any:
-    return -sqrt((tp / P) / maximum((N - fp) / N, _TINY)) / (2 * N)
+    return -sqrt(maximum(tp / P, 0.0) / maximum((N - fp) / N, _TINY)) / (2 * N)
 
 
 GMEAN = Metric("gmean", _gmean, _gmean_d_tp, _gmean_d_fp)
@@ -238,6 +250,7 @@ _METRICS: dict[str, Metric] = {
 _BUILT_IN = frozenset(_METRICS)
 _ALIASES = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
 _FAMILIES: dict[str, Callable[[float], Metric]] = {"fbeta": fbeta}
+_RESERVED = frozenset({"max", "min", "st", "and", "subject", "such", "fpor", "frop", "ofos"})
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _CALL = re.compile(r"([a-z_][a-z0-9_]*)\(([^()]*)\)")
 
@@ -266,6 +279,10 @@ def metric(name: str) -> Metric:
         key = family
     if key in _FAMILIES:
         raise GoalError(f"{name!r} needs a number in parentheses, e.g. '{key}(2)'.")
+    if match := re.fullmatch(r"f(\d+\.?\d*)", key):
+        raise GoalError(f"unknown metric {name!r}; did you mean fbeta({match[1]})?")
+    if (joined := "_".join(name.lower().split())) in _METRICS:
+        raise GoalError(f"unknown metric {name!r}; did you mean {joined}?")
     near = difflib.get_close_matches(key, [*_METRICS, *_ALIASES, *_FAMILIES], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(metric_names())}."
     raise GoalError(f"unknown metric {name!r}; {hint}")
@@ -291,6 +308,7 @@ def define_metric(
         ``f(TP, FP, P, N)`` for floats and numpy arrays; plain arithmetic serves both.
     d_tp, d_fp : callable, optional
         Its partial derivatives; central differences of half a count are used where left out.
+        All three must be numbers at the edges too, where quotients are 0/0.
     direction, monotone, bounds
         See :class:`Metric`. The claim ``monotone=True`` is checked on a grid of counts.
 
@@ -307,50 +325,92 @@ def define_metric(
         )
     if name in _BUILT_IN or name in _ALIASES or name in _FAMILIES:
         raise GoalError(f"metric name {name!r} is taken by a built-in metric.")
+    if name in _RESERVED:
+        raise GoalError(f"metric name {name!r} is a word of the goal language.")
     low, high = bounds
     if not low < high:
         raise GoalError(f"metric {name!r}: bounds {bounds} are not in order.")
     new = Metric(
         name,
         value,
-        d_tp or _difference(value, 0),
-        d_fp or _difference(value, 1),
+        d_tp or _Difference(value, 0),
+        d_fp or _Difference(value, 1),
         direction=direction,
         monotone=monotone,
         bounds=(float(low), float(high)),
     )
+    _check_defined(new)
     if monotone and (where_not := _not_monotone_at(new)):
         raise GoalError(f"metric {name!r} is not monotone: {where_not}. Pass monotone=False.")
     _METRICS[name] = new
     return new
 
 
-def _is_known(candidate: Metric) -> bool:
+def _restore(name: str, *fields: Any) -> Metric:
+    """Return a metric of a user's from a pickle, and make its name known where it is not."""
+    value, d_tp, d_fp, direction, monotone, bounds = fields
+    restored = Metric(name, value, d_tp, d_fp, direction, monotone, bounds)
+    known = _METRICS.setdefault(name, restored)
+    return known if known == restored else restored
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """The central difference of ``value`` in TP (0) or FP (1), inside the domain."""
+
+    value: CountFunction
+    count: int
+
+    def __call__(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+        counts, top = (tp, fp), (P, N)[self.count]
+        low = maximum(counts[self.count] - 0.5, 0.0)
+        high = -maximum(-(counts[self.count] + 0.5), -float(top))
+        at_low = (low, fp) if self.count == 0 else (tp, low)
+        at_high = (high, fp) if self.count == 0 else (tp, high)
+        return (self.value(*at_high, P, N) - self.value(*at_low, P, N)) / (high - low)
+
+
+def _check_defined(candidate: Metric) -> None:
+    """Refuse a metric that has no number within its bounds somewhere, as 0/0 has none."""
+    P, N = 3.0, 7.0
+    tp, fp = (grid.ravel() for grid in np.meshgrid(np.arange(P + 1), np.arange(N + 1)))
+    low, high = candidate.bounds
+    for name in ("value", "d_tp", "d_fp"):
+        function = getattr(candidate, name)
+        for a, b in zip(tp.tolist(), fp.tolist(), strict=True):
+            at = f"at TP={a:g}, FP={b:g} of P={P:g}, N={N:g}"
+            try:
+                with np.errstate(all="ignore"):
+                    number = float(function(a, b, P, N))
+            except ZeroDivisionError:
+                number = float("nan")
+            if not np.isfinite(number):
+                raise GoalError(
+                    f"metric {candidate.name!r}: {name} is {number} {at}; say what it is there, "
+                    "e.g. with numpy.where."
+                )
+            if name == "value" and not low - 1e-9 <= number <= high + 1e-9:
+                raise GoalError(
+                    f"metric {candidate.name!r} is {number:g} {at}, outside of its bounds "
+                    f"{candidate.bounds}; pass others."
+                )
     try:
-        return metric(candidate.name) == candidate
-    except GoalError:
-        return False
-
-
-def _difference(value: CountFunction, count: int) -> CountFunction:
-    """Return the central difference of ``value`` in TP (0) or FP (1), inside the domain."""
-
-    def derivative(tp: Counts, fp: Counts, P: float, N: float) -> Any:
-        counts, top = (tp, fp), (P, N)[count]
-        low = maximum(counts[count] - 0.5, 0.0)
-        high = -maximum(-(counts[count] + 0.5), -float(top))
-        at_low = (low, fp) if count == 0 else (tp, low)
-        at_high = (high, fp) if count == 0 else (tp, high)
-        return (value(*at_high, P, N) - value(*at_low, P, N)) / (high - low)
-
-    return derivative
+        with np.errstate(all="ignore"):
+            np.broadcast_to(np.asarray(candidate.value(tp, fp, P, N), dtype=float), tp.shape)
+    except Exception as error:
+        raise GoalError(
+            f"metric {candidate.name!r} does not take numpy arrays ({error}); use numpy.where "
+            "instead of if."
+        ) from error
 
 
 def _not_monotone_at(candidate: Metric) -> str | None:
     """Return where the metric breaks monotonicity on a grid of counts, or None."""
     for P, N in ((1.0, 1.0), (3.0, 7.0), (5.0, 40.0), (12.0, 4.0)):
         tp, fp = np.meshgrid(np.arange(P + 1), np.arange(N + 1), indexing="ij")
-        gain = candidate.sign * np.asarray(candidate.value(tp, fp, P, N), dtype=float)
+        with np.errstate(all="ignore"):
+            value = np.broadcast_to(candidate.value(tp, fp, P, N), tp.shape)
+        gain = candidate.sign * np.asarray(value, dtype=float)
         slack = 1e-9 * max(1.0, float(np.abs(gain).max()))
         for axis, verb in ((0, "a further true positive makes it worse"),
                            (1, "a further false positive makes it better")):  # fmt: skip

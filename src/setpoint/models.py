@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Literal
 
@@ -36,8 +37,6 @@ def build(model: Model, n_features: int) -> nn.Module:
     """Return a fresh module for a name, a factory ``f(n_features)`` or a module to be copied."""
     if isinstance(model, nn.Module):
         # The caller's module stays as it is, so that an estimator can be cloned and refitted.
-        import copy
-
         return copy.deepcopy(model)
     if model == "linear":
         return linear(n_features)
@@ -55,6 +54,24 @@ def build(model: Model, n_features: int) -> nn.Module:
     )
 
 
+def check(module: nn.Module, X: Tensor) -> None:
+    """Try the module on two rows, which also brings lazy layers into being."""
+    try:
+        with torch.no_grad():
+            scores_of(module, X[:2])
+        module.eval()
+        trainable = any(p.requires_grad for p in module.parameters())
+        learns = trainable and logits_of(module, X[:2]).requires_grad
+    except (RuntimeError, TypeError) as error:
+        raise SetpointError(
+            f"the model cannot take rows of {X.shape[1]} features: {error}"
+        ) from error
+    finally:
+        module.train()
+    if not learns:
+        raise SetpointError("the model's logits do not depend on any trainable parameter.")
+
+
 def is_linear(module: nn.Module) -> bool:
     """Whether the logit is linear in the features, so that cross-entropy is convex."""
     return isinstance(module, nn.Linear)
@@ -63,6 +80,8 @@ def is_linear(module: nn.Module) -> bool:
 def logits_of(module: nn.Module, X: Tensor) -> Tensor:
     """Return the module's logits as a vector, or say what it returned instead."""
     out = module(X)
+    if isinstance(out, Tensor) and out.ndim == 0 and len(X) == 1:
+        out = out.reshape(1)  # a model that ends in squeeze(), given one row
     if not isinstance(out, Tensor) or out.shape not in ((len(X),), (len(X), 1)):
         got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise SetpointError(

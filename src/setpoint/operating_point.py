@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from setpoint._sweep import ClassScores, Floats, best_cut
 from setpoint.errors import SetpointError
 from setpoint.goals import TOLERANCE, Goal
-from setpoint.metrics import _plain, metric
+from setpoint.metrics import Metric, _plain, metric
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,17 @@ class OperatingPoint:
 
     def value(self, name: str) -> float:
         """Return any metric of the goal language at this point, e.g. ``value("fbeta(2)")``."""
-        return float(metric(name).value(*self._counts))
+        own = {m.name: m for m in self.goal.metrics}
+        return self._value(own.get(name) or metric(name))
+
+    def _value(self, which: Metric) -> float:
+        with np.errstate(all="ignore"):  # without one of the classes some metrics are 0/0
+            return float(which.value(*self._counts))
 
     @property
-    def _counts(self) -> tuple[float, float, float, float]:
-        return self.tp, self.fp, self.tp + self.fn, self.fp + self.tn
+    def _counts(self) -> tuple[np.float64, np.float64, np.float64, np.float64]:
+        tp, fp, fn, tn = (np.float64(x) for x in (self.tp, self.fp, self.fn, self.tn))
+        return tp, fp, tp + fn, fp + tn
 
     @property
     def precision(self) -> float:
@@ -68,12 +75,13 @@ class OperatingPoint:
     @property
     def objective(self) -> float:
         """The goal's objective at this point."""
-        return float(self.goal.objective.value(*self._counts))
+        return self._value(self.goal.objective)
 
     @property
     def violation(self) -> float:
         """The sum of what the goal's constraints are missed by; 0 when all are met."""
-        return float(self.goal.violation(*self._counts))
+        with np.errstate(all="ignore"):
+            return float(self.goal.violation(*self._counts))
 
     @property
     def feasible(self) -> bool:
@@ -94,19 +102,23 @@ class OperatingPoint:
     def message(self) -> str:
         """What a person should know, in one plain sentence."""
         objective, constraints = self.goal.objective, self.goal.constraints
+        for total, name in zip(self._counts[2:], ("positives", "negatives"), strict=True):
+            if total == 0:
+                return (
+                    f"On {self.on} there are no {name}, so the goal '{self.goal}' cannot be judged."
+                )
         reached = f"{objective} is {self.objective:.3f}"
         if not constraints:
             return f"On {self.on} {reached} (goal: '{self.goal}')."
         if self.empty and self.feasible:
             return (
-                f"On {self.on} the goal '{self.goal}' is met only by predicting no positives at "
-                f"all: no other threshold meets it better."
+                f"On {self.on} the goal '{self.goal}' is met, but nothing is predicted positive: "
+                f"{reached}."
             )
         if self.feasible:
             return f"On {self.on} the goal '{self.goal}' is met: {reached}."
         missed = [
-            f"{c.metric} is {float(c.metric.value(*self._counts)):.3f} instead of "
-            f"{c.relation} {_plain(c.level)}"
+            f"{c.metric} is {self._value(c.metric):.3f} instead of {c.relation} {_plain(c.level)}"
             for c in constraints
             if c.shortfall(*self._counts) > TOLERANCE
         ]
@@ -115,7 +127,8 @@ class OperatingPoint:
 
     def __str__(self) -> str:
         counts = "  ".join(f"{k}={_plain(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn"))
-        values = f"precision={self.precision:.3f}  recall={self.recall:.3f}  f1={self.f1:.3f}"
+        names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in self.goal.metrics)])
+        values = "  ".join(f"{name}={self.value(name):.3f}" for name in names)
         return f"{self.message}\nthreshold={self.threshold:.6g}  {counts}  {values}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,6 +182,12 @@ def choose_threshold(
     """
     goal = Goal.parse(goal)
     positive, scores, weights = check_scores(y, scores, sample_weight, pos_label)
+    for present, name in ((positive.any(), "positive"), (not positive.all(), "negative")):
+        if not present:
+            weightless = "" if weights is None else " of positive weight"
+            raise SetpointError(
+                f"there are no {name} samples{weightless}; a threshold needs both classes."
+            )
     above = ClassScores(scores, weights, positive)
     below = ClassScores(scores, weights, ~positive)
     cut = best_cut(above, below, goal)
@@ -193,9 +212,15 @@ def evaluate_threshold(
     pos_label: Any = None,
     on: str = "the data given",
 ) -> OperatingPoint:
-    """Return what a given threshold does on these data; parameters as in choose_threshold."""
+    """Return what a given threshold does on these data; parameters as in choose_threshold.
+
+    One class is enough: the false alarms of a batch of negatives are counted, and what cannot be
+    known of it is NaN.
+    """
     goal = Goal.parse(goal)
     positive, scores, weights = check_scores(y, scores, sample_weight, pos_label)
+    if np.isnan(threshold):
+        raise SetpointError("the threshold is NaN.")
     # A Python float would be rounded to the scores' own precision before it is compared.
     alarm = scores.astype(np.float64, copy=False) > float(threshold)
     w = np.ones(len(scores)) if weights is None else weights
@@ -208,6 +233,9 @@ def check_scores(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
 ) -> tuple[NDArray[np.bool_], Floats, Floats | None]:
     """Check and convert labels (to True for positive), scores and weights."""
+    if isinstance(scores, torch.Tensor):
+        scores = scores.detach().cpu()
+        scores = scores.float() if scores.dtype == torch.bfloat16 else scores
     s = np.asarray(scores)
     if s.ndim == 2 and s.shape[1] == 1:
         s = s[:, 0]
@@ -216,7 +244,7 @@ def check_scores(
             f"scores must be one number per sample, but have the shape {s.shape}; of "
             "predict_proba take the positive class's column, e.g. proba[:, 1]."
         )
-    if not np.issubdtype(s.dtype, np.floating):
+    if s.dtype not in (np.float64, np.float32, np.float16):
         try:
             s = s.astype(np.float64)
         except (TypeError, ValueError):
@@ -227,11 +255,15 @@ def check_scores(
             f"y and scores must have one entry per sample, but have the shapes {labels.shape} "
             f"and {s.shape}."
         )
+    if len(s) == 0:
+        raise SetpointError("there are no samples.")
     if np.isnan(s).any():
         first = int(np.flatnonzero(np.isnan(s))[0])
         raise SetpointError(
             f"{int(np.isnan(s).sum())} of {len(s)} scores are NaN, the first at position {first}."
         )
+    if labels.dtype.kind in "fO" and (labels != labels).any():  # only NaN differs from itself
+        raise SetpointError("y holds NaN; drop the rows whose label is not known.")
     positive = _positive(labels, pos_label)
     weights: Floats | None = None
     if sample_weight is not None:
@@ -242,15 +274,11 @@ def check_scores(
             )
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise SetpointError("sample_weight must be finite and not negative.")
+        if weights.max(initial=0.0) > 1e100:
+            raise SetpointError("sample_weight is too large to be added up; rescale it.")
         if (weights == 0).any():  # a sample of no weight is no sample
             kept = weights > 0
             positive, s, weights = positive[kept], s[kept], weights[kept]
-    for present, name in ((positive.any(), "positive"), (not positive.all(), "negative")):
-        if not present:
-            weightless = "" if weights is None else " of positive weight"
-            raise SetpointError(
-                f"there are no {name} samples{weightless}; a threshold needs both classes."
-            )
     return positive, s, weights
 
 
@@ -260,6 +288,13 @@ def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
         positive = np.asarray(labels == pos_label)
         if positive.shape != labels.shape or not positive.any():
             raise SetpointError(f"pos_label {pos_label!r} does not occur in y.")
+        others = labels[~positive]
+        if len(others) and not (others == others[0]).all():
+            held = [others[:1].tolist()[0], others[others != others[0]].tolist()[0]]
+            raise SetpointError(
+                f"besides pos_label {pos_label!r}, y holds {held[0]!r} and {held[1]!r}; if all "
+                f"others are negative, pass y == {pos_label!r}."
+            )
         return positive
     if labels.dtype == np.bool_:
         return labels
@@ -267,7 +302,7 @@ def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     for other in (0, -1):
         if (positive | (labels == other)).all():
             return positive
-    values = np.unique(labels).tolist()
+    values = list(dict.fromkeys(labels.tolist()))
     shown = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
     raise SetpointError(
         f"y holds the labels {shown}; pass pos_label to say which one is positive, "
@@ -276,16 +311,41 @@ def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
 
 
 def _threshold_below(lowest_positive: float | None, *classes: Floats) -> float:
-    """Return a threshold between a score and the next lower one of all classes."""
-    if lowest_positive is None:
-        return float(max(c[-1] for c in classes))  # nothing lies above the highest score
+    """Return a threshold between a score and the next lower one of all classes.
+
+    Beyond the highest and the lowest score it keeps half the distance to the next one, so that
+    it does not hang on the last bit of a score.
+    """
     dtype = classes[0].dtype.type
+    if lowest_positive is None:
+        high = max(c[-1] for c in classes)
+        low = _neighbour(high, classes, -1)
+        return _beyond(high, low, np.inf)
     high = dtype(lowest_positive)
-    lower = [c[i - 1] for c in classes if (i := np.searchsorted(c, high, side="left")) > 0]
-    if not lower:  # everything is positive
-        with np.errstate(over="ignore"):  # below the lowest number comes -inf, which is right
-            return float(np.nextafter(high, dtype(-np.inf)))
-    low = max(lower)
-    middle = low / 2 + high / 2  # not (low + high) / 2, which may overflow
+    low = _neighbour(high, classes, -1)
+    if low is None:  # everything is positive
+        return _beyond(high, _neighbour(high, classes, +1), -np.inf)
+    with np.errstate(invalid="ignore"):  # infinite scores
+        middle = low / 2 + high / 2  # not (low + high) / 2, which may overflow
     # Between neighbouring numbers the middle rounds to either; `score > low` is right as well.
     return float(middle if low <= middle < high else low)
+
+
+def _neighbour(score: Any, classes: tuple[Floats, ...], side: int) -> Any:
+    """Return the next lower (-1) or higher (+1) score of all classes, or None."""
+    if side < 0:
+        found = [c[i - 1] for c in classes if (i := np.searchsorted(c, score, "left")) > 0]
+        return max(found, default=None)
+    found = [c[i] for c in classes if (i := np.searchsorted(c, score, "right")) < len(c)]
+    return min(found, default=None)
+
+
+def _beyond(end: Any, inner: Any, towards: float) -> float:
+    """Return a threshold outside the scores, half the last gap away from the last of them."""
+    dtype = type(end)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = dtype(0) if inner is None else abs(end / 2 - inner / 2)
+        there = end + dtype(np.sign(towards)) * max(gap, 8 * abs(np.spacing(end)))
+        if not (there > end if towards > 0 else there < end):  # no room, or infinite scores
+            there = end if towards > 0 else np.nextafter(end, dtype(towards))
+    return float(there)

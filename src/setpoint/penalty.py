@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from setpoint import reformulation
+from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 
 Form = Literal["auto", "inequality", "equality"]
@@ -80,15 +81,21 @@ class ExactPenalty(nn.Module):
     ) -> None:
         super().__init__()
         if scaling not in ("per_positive", "paper"):
-            raise ValueError(f"scaling {scaling!r} is not 'per_positive' or 'paper'.")
+            raise SetpointError(f"scaling {scaling!r} is not 'per_positive' or 'paper'.")
         self.goal = Goal.parse(goal)
         self.form = reformulation.check_form(self.goal, form)
         self.scaling = scaling
-        positive = torch.as_tensor(positive).bool()
-        if positive.ndim != 1 or positive.all() or not positive.any():
-            raise ValueError("positive must be a vector that holds both classes.")
+        positive = torch.as_tensor(positive)
+        if positive.ndim != 1 or not ((positive == 0) | (positive == 1)).all():
+            raise SetpointError("positive must be a vector of booleans, or of 0 and 1.")
+        positive = positive.bool()
+        if positive.all() or not positive.any():
+            raise SetpointError("positive must hold both classes.")
         if sample_weight is None:
             sample_weight = torch.ones(len(positive), dtype=dtype, device=positive.device)
+        sample_weight = torch.as_tensor(sample_weight)
+        if sample_weight.shape != positive.shape or not (sample_weight > 0).all():
+            raise SetpointError("sample_weight must be positive, one number per sample.")
         self.register_buffer("positive", positive)
         self.register_buffer("sample_weight", sample_weight)
         self.P = float(sample_weight[positive].sum())
@@ -107,7 +114,13 @@ class ExactPenalty(nn.Module):
         self.register_buffer("_psi_weights", psi_weights, persistent=False)
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Return F for the model's logits."""
+        """Return F for the model's logits, of shape (n,) or (n, 1)."""
+        if logits.shape not in (self.s.shape, (*self.s.shape, 1)):
+            raise SetpointError(
+                f"logits must be one per sample, shape ({len(self.s)},); they have the shape "
+                f"{tuple(logits.shape)}."
+            )
+        logits = logits.reshape(-1)
         tp, fp = reformulation.lifted_counts(self.s, self.positive, self.sample_weight)
         counts = (tp, fp, self.P, self.N)
         a = torch.sigmoid(logits)

@@ -134,9 +134,12 @@ def phi(metric: Metric, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
 
     Its gradient is the metric's own d_tp and d_fp, whose conventions at empty counts hold here.
     """
-    with torch.no_grad():
-        here, there = tp.detach(), fp.detach()
-        value, d_tp, d_fp = (f(here, there, P, N) for f in (metric.value, metric.d_tp, metric.d_fp))
+    here, there = tp.detach(), fp.detach()
+    functions = (metric.value, metric.d_tp, metric.d_fp)
+    if metric.fraction is not None:  # stays on the device
+        value, d_tp, d_fp = (f(here, there, P, N) for f in functions)
+    else:  # may be a user's, who was promised plain numbers
+        value, d_tp, d_fp = (float(f(float(here), float(there), P, N)) for f in functions)
     return torch.as_tensor(value + d_tp * (tp - here) + d_fp * (fp - there))
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from problems import overlapping
 
-from setpoint import CheckpointError
+from setpoint import CheckpointError, define_metric
 from setpoint.models import build, scores_of
 from setpoint.solvers import CrossEntropy, Lifted, get_solver, solve
 from setpoint.solvers.base import Progress
@@ -61,13 +61,11 @@ def test_same_seed_same_result(name, model):
 
 
 def test_the_global_generator_is_left_alone():
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    problem = overlapping("max f1")
-    solve(problem, torch.nn.Linear(3, 1).double(), Lifted.paper(outer_iterations=1), seed=0)
-    torch.manual_seed(5)
-    assert torch.equal(torch.rand(3), expected)
+    problem, module = overlapping("max f1"), build("linear", 3).double()
+    before = torch.get_rng_state()
+    for seed in (0, None):
+        solve(problem, module, Lifted.paper(outer_iterations=1), seed=seed)
+        assert torch.equal(torch.get_rng_state(), before)
 
 
 def assert_same(first, second):
@@ -211,16 +209,87 @@ def test_a_checkpoint_never_runs_code(tmp_path):
     assert not (tmp_path / "exploded").exists()
 
 
-def test_a_checkpoint_of_another_problem_model_or_solver_is_refused(tmp_path):
+def unfinished(file, **kwargs):
+    train(SOLVERS["lifted"], checkpoint=file, callback=lambda r, n: r.iteration == 2, **kwargs)
+
+
+def test_an_unfinished_run_of_something_else_is_refused(tmp_path):
     file = tmp_path / "run.ckpt"
-    train(SOLVERS["lifted"], checkpoint=file)
-    with pytest.raises(CheckpointError, match="another model"):
+    unfinished(file)
+    with pytest.raises(CheckpointError, match="unfinished run of another model"):
         train(SOLVERS["lifted"], "mlp", checkpoint=file)
     with pytest.raises(CheckpointError, match="another solver"):
         train(SOLVERS["equality"], checkpoint=file)
+    with pytest.raises(CheckpointError, match="another seed"):
+        train(SOLVERS["lifted"], seed=1, checkpoint=file)
     other = overlapping("max recall s.t. precision >= 0.7", seed=1)
     with pytest.raises(CheckpointError, match="another problem"):
         solve(other, build("linear", 3).double(), SOLVERS["lifted"], checkpoint=file)
+
+
+def test_a_metric_of_the_same_name_is_another_problem(tmp_path):
+    file = tmp_path / "run.ckpt"
+
+    def fit(price, **kwargs):
+        define_metric("worth", lambda tp, fp, P, N: tp / P - price * fp / N, bounds=(-price, 1.0))
+        return solve(
+            overlapping("max worth"), build("linear", 3).double(), SOLVERS["lifted"],
+            checkpoint=file, **kwargs,
+        )  # fmt: skip
+
+    fit(1.0, callback=lambda r, n: r.iteration == 2)
+    with pytest.raises(CheckpointError, match="another problem"):
+        fit(30.0)
+
+
+def test_a_finished_run_of_something_else_is_overwritten(tmp_path):
+    file = tmp_path / "run.ckpt"
+    train(SOLVERS["lifted"], seed=0, checkpoint=file)
+    _, over = train(SOLVERS["equality"], seed=0, checkpoint=file)
+    _, plain = train(SOLVERS["equality"], seed=0)
+    assert_same(over, plain)
+
+
+def test_without_a_seed_a_run_resumes_all_the_same(tmp_path):
+    file = tmp_path / "run.ckpt"
+    unfinished(file, seed=None)
+    _, resumed = train(SOLVERS["lifted"], seed=None, checkpoint=file)
+    assert len(resumed.history) == 7
+
+
+def test_ctrl_c_at_the_start_keeps_the_start():
+    def interrupt(record, total):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted after 0 of 6"):
+        _, solution = train(SOLVERS["lifted"], callback=interrupt)
+    assert len(solution.history) == 1
+
+
+def test_ctrl_c_before_there_is_anything_to_keep_goes_through(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("setpoint.solvers.lifted.train_ordinarily", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        train(SOLVERS["lifted"])
+
+
+def test_a_model_that_diverges_is_not_returned():
+    class Exploding(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 1)
+
+        def forward(self, X):
+            z = self.inner(X)
+            return torch.exp(z**3) - torch.exp(-(z**3))
+
+    with pytest.warns(UserWarning, match="training diverged after"):
+        _, solution = train(
+            Lifted(start="given", lr=50.0, outer_iterations=6), lambda d: Exploding()
+        )
+    assert all(torch.isfinite(p).all() for p in solution.module.parameters())
 
 
 def test_a_failed_write_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch):

@@ -38,6 +38,14 @@ def test_an_mlp_learns():
     assert solution.operating_point.objective > solution.history[0].objective
 
 
+def test_the_recorded_loss_is_that_of_the_iterate():
+    problem = overlapping("max f1")
+    solution = solve(problem, build("linear", 3).double(), CrossEntropy(outer_iterations=2))
+    first, second, third = solution.history.column("loss")
+    assert second < first - 0.1
+    assert third == pytest.approx(second)
+
+
 def test_the_warm_start_is_the_best_of_its_candidates():
     problem = overlapping("max precision s.t. recall >= 0.9")
     module = build("linear", 3).double()

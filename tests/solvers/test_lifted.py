@@ -133,9 +133,35 @@ def test_unknown_choices_are_refused(field):
         Lifted(**{field: "nonsense"})
 
 
-def test_iteration_numbers_must_make_sense():
-    with pytest.raises(ValueError, match="inner_iterations"):
-        Lifted(inner_iterations=0)
+@pytest.mark.parametrize(
+    "field", [{"inner_iterations": 0}, {"lr": 0.0}, {"rho": 0.5}, {"lam0": -1.0}, {"gamma0": -1.0}]
+)
+def test_numbers_must_make_sense(field):
+    with pytest.raises(ValueError, match=next(iter(field))):
+        Lifted(**field)
+
+
+def test_given_weights_are_the_start():
+    problem = overlapping(OFOS())
+    module = build("linear", 3).double()
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor([[1.0, 0.3, 0.3]]))
+    expected = problem.operating_point(module).f1
+    solution = solve(problem, module, Lifted(start="given", outer_iterations=1))
+    assert solution.history.objective[0] == expected
+
+
+def test_the_recorded_loss_is_that_of_the_iterate():
+    problem = overlapping(FPOR(0.7))
+    run = Lifted(outer_iterations=3, inner_iterations=5).prepare(
+        problem, build("linear", 3).double()
+    )
+    run.start()
+    run.operating_point()
+    progress = run.advance(1)
+    with torch.no_grad():
+        logits = run.module(problem.X).reshape(-1) - run._origin
+        assert progress.loss == float(run.penalty(logits))
 
 
 def test_scaling_serves_small_and_large_data_alike():

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import nn
 
+from setpoint.errors import DivergedError
 from setpoint.operating_point import OperatingPoint
 from setpoint.solvers.checkpoint import Checkpoint
 from setpoint.solvers.history import History, Record
@@ -83,7 +84,7 @@ def solve(
     module: nn.Module,
     solver: Solver,
     *,
-    seed: int = 0,
+    seed: int | None = 0,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
 ) -> Solution:
@@ -91,24 +92,28 @@ def solve(
 
     The best iterate is the one with the least violation and then the best objective at its
     operating point on the training data; the starting point counts as one. Ctrl-C ends the loop
-    and returns the best iterate so far, with a warning.
+    and returns the best iterate so far, with a warning; so does a model that diverges.
 
     Parameters
     ----------
     problem, module, solver
         What to solve, the model to train, and how.
-    seed : int
-        All randomness follows from it; torch's global generator is left as it was.
+    seed : int or None
+        All randomness follows from it; torch's global generator is left as it was. None: another
+        one each time.
     callback : callable, optional
         ``callback(record, outer_iterations)`` after the start and after every outer iteration.
         A true answer ends the training as Ctrl-C would, without the warning.
     checkpoint : path, optional
         Written after every outer iteration. If the file exists, the run goes on from there, to
-        the result it would have had without the stop, bit for bit on a CPU.
+        the result it would have had without the stop, bit for bit on a CPU. A file with an
+        unfinished run of something else is refused, one with a finished run overwritten.
     """
     run = solver.prepare(problem, module)
     total = solver.outer_iterations
-    saved = None if checkpoint is None else Checkpoint(Path(checkpoint), problem, module, solver)
+    saved = (
+        None if checkpoint is None else Checkpoint(Path(checkpoint), problem, module, solver, seed)
+    )
     history = History()
     best: tuple[OperatingPoint, dict[str, Any]]
 
@@ -120,26 +125,31 @@ def solve(
             history.best_iteration = iteration
         history.records.append(Record.of(iteration, point, *progress))
         if saved is not None:
-            saved.write(module, run.state_dict(), best, history)
+            saved.write(module, run.state_dict(), best, history, finished=iteration == total)
         return bool(callback and callback(history[-1], total))
 
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        stop = False
-        if saved is not None and saved.exists():
-            state = saved.read(module)
-            run.load_state_dict(state.run)
-            history, best = state.history, (state.best_point, state.best_module)
+        if seed is None:
+            torch.seed()
         else:
-            stop = keep(0, run.start())
+            torch.manual_seed(seed)
+        stop = False
         try:
+            if saved is not None and (state := saved.read(module)) is not None:
+                run.load_state_dict(state.run)
+                history, best = state.history, (state.best_point, state.best_module)
+            else:
+                stop = keep(0, run.start())
             while len(history) <= total and not stop:
                 stop = keep(len(history), run.advance(len(history)))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, DivergedError) as error:
+            if not len(history):  # there is nothing to keep
+                raise
             stop = True
+            what = "diverged" if isinstance(error, DivergedError) else "was interrupted"
             warnings.warn(
-                f"training was interrupted after {len(history) - 1} of {total} iterations; the "
-                "best model so far is kept.",
+                f"training {what} after {len(history) - 1} of {total} iterations; the best model "
+                "so far is kept.",
                 stacklevel=2,
             )
     history.interrupted = stop and len(history) <= total

@@ -35,9 +35,11 @@ class State:
 
 
 class Checkpoint:
-    """One file, bound to one problem, one model and one solver."""
+    """One file, bound to one problem, one model, one solver and, where there is one, one seed."""
 
-    def __init__(self, path: Path, problem: Problem, module: nn.Module, solver: Solver) -> None:
+    def __init__(
+        self, path: Path, problem: Problem, module: nn.Module, solver: Solver, seed: int | None
+    ) -> None:
         self.path = path
         self._goal = problem.goal
         self._belongs_to = {
@@ -45,11 +47,8 @@ class Checkpoint:
             "problem": problem.fingerprint(),
             "model": repr(module),
             "solver": repr(solver),
+            "seed": seed,
         }
-
-    def exists(self) -> bool:
-        """Whether there is something to go on from."""
-        return self.path.exists()
 
     def write(
         self,
@@ -57,6 +56,7 @@ class Checkpoint:
         run: dict[str, Any],
         best: tuple[OperatingPoint, dict[str, Any]],
         history: History,
+        finished: bool,
     ) -> None:
         """Replace the file in one step, so that a crash leaves the old one whole."""
         point, best_module = best
@@ -68,6 +68,7 @@ class Checkpoint:
             "best_point": {**{k: getattr(point, k) for k in _COUNTS}, "on": point.on},
             "best_module": best_module,
             "history": history.to_dict(),
+            "finished": finished,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
@@ -79,21 +80,30 @@ class Checkpoint:
             Path(temporary).unlink(missing_ok=True)
             raise
 
-    def read(self, module: nn.Module) -> State:
-        """Restore the module and torch's generator, and return the rest."""
+    def read(self, module: nn.Module) -> State | None:
+        """Restore the module and torch's generator, and return the rest; None: start anew.
+
+        A finished run of another problem is of no more use and will be overwritten; one that
+        still has work in it is not.
+        """
+        if not self.path.exists():
+            return None
         data = self.path.read_bytes()
         try:
             content = torch.load(io.BytesIO(data), weights_only=True)
             found = {key: content[key] for key in self._belongs_to}
+            finished = content["finished"]
         except Exception as error:  # damage shows itself in many ways
             raise CheckpointError(
                 f"the checkpoint {self.path} cannot be read; delete it to start anew."
             ) from error
         for key, mine in self._belongs_to.items():
             if found[key] != mine:
+                if finished:
+                    return None
                 raise CheckpointError(
-                    f"the checkpoint {self.path} was written for another {key}; delete it, or "
-                    "name another file."
+                    f"the checkpoint {self.path} holds an unfinished run of another {key}; finish "
+                    "it, delete it, or name another file."
                 )
         module.load_state_dict(content["module"])
         torch.set_rng_state(content["rng"])

@@ -88,19 +88,22 @@ class CrossEntropyRun:
 
     def start(self) -> Progress:
         """Leave the model as it was initialised."""
-        with torch.no_grad():
-            return Progress(0.0, float(self.loss()))
+        return self._progress()
 
     def advance(self, iteration: int) -> Progress:
         """Do ``inner_iterations`` steps."""
         self.module.train()
         if self._schedule is None:
-            loss = self._optimizer.step(self._closure)
+            self._optimizer.step(self._closure)
         else:
             for _ in range(self.solver.inner_iterations):
-                loss = self._optimizer.step(self._closure)
+                self._optimizer.step(self._closure)
                 self._schedule.step()
-        return Progress(0.0, loss)
+        return self._progress()
+
+    def _progress(self) -> Progress:
+        with torch.no_grad():
+            return Progress(0.0, float(self.loss()))
 
     def operating_point(self) -> OperatingPoint:
         """Return the exact operating point."""

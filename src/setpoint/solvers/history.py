@@ -33,7 +33,7 @@ class Record:
     @classmethod
     def of(cls, iteration: int, point: OperatingPoint, lam: float, loss: float) -> Record:
         """Return the record of an operating point."""
-        names = {m.name for m in point.goal.metrics} | {"precision", "recall", "f1"}
+        names = {"precision", "recall", "f1", *(m.name for m in point.goal.metrics)}
         return cls(
             iteration,
             point.objective,

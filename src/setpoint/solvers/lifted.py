@@ -45,11 +45,11 @@ class Lifted:
         where its price and its worth are equal. ``"adam"``: as in the paper, by about lr_s at
         every step, whatever the gradient's size.
     cosine : {"run", "subproblem"}
-        Whether learning rates fall to zero on one cosine over the whole run or, as in the
-        paper, on one within each subproblem.
-    start : {"logistic", "random"}
-        Where theta starts: after ordinary training, or at random (a linear model by torch's
-        rule, any other as it was initialised).
+        Whether Adam's learning rates fall to zero on one cosine over the whole run or, as in
+        the paper, on one within each subproblem.
+    start : {"logistic", "random", "given"}
+        Where theta starts: after ordinary training, at random (a linear model by torch's rule,
+        any other as it was initialised), or at the weights that the module brings.
     start_s : {"labels", "random"}
         ``"labels"``: every subproblem starts with s at the labels, so that every sample is
         fought for until the regulariser's price of the fight exceeds what the sample is worth
@@ -77,7 +77,7 @@ class Lifted:
     lr_s: float = 0.1
     s_step: Literal["gradient", "adam"] = "gradient"
     cosine: Literal["run", "subproblem"] = "run"
-    start: Literal["logistic", "random"] = "logistic"
+    start: Literal["logistic", "random", "given"] = "logistic"
     start_s: Literal["labels", "random"] = "labels"
     threshold: Literal["exact", "fixed", "learned"] = "exact"
     form: Form = "auto"
@@ -87,7 +87,7 @@ class Lifted:
         choices = {
             "s_step": ("gradient", "adam"),
             "cosine": ("run", "subproblem"),
-            "start": ("logistic", "random"),
+            "start": ("logistic", "random", "given"),
             "start_s": ("labels", "random"),
             "threshold": ("exact", "fixed", "learned"),
         }
@@ -96,6 +96,12 @@ class Lifted:
                 raise ValueError(f"{name} is one of {known}, not {getattr(self, name)!r}.")
         if self.outer_iterations < 0 or self.inner_iterations < 1:
             raise ValueError("outer_iterations must be >= 0 and inner_iterations >= 1.")
+        for name in ("lam0", "lam_max", "lr", "lr_s"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive, not {value}.")
+        if self.gamma0 < 0 or self.gamma_max < 0 or (self.rho is not None and self.rho < 1):
+            raise ValueError("gamma0 and gamma_max must be >= 0 and rho >= 1.")
 
     @classmethod
     def paper(cls, **changes: Any) -> Lifted:
@@ -145,12 +151,15 @@ class LiftedRun:
         """Train ordinarily, or start at random; set s."""
         if self.solver.start == "logistic":
             train_ordinarily(self.problem, self.module)
-        elif isinstance(self.module, nn.Linear):
+        elif self.solver.start == "random" and isinstance(self.module, nn.Linear):
             self.module.reset_parameters()  # our linear model is initialised at zero
         if self.solver.start_s == "random":
             with torch.no_grad():
                 self.penalty.s.uniform_(0.0, 1.0)
         self._begin_subproblem(1, self.operating_point())
+        return self._progress()
+
+    def _progress(self) -> Progress:
         with torch.no_grad():
             logits = scores_of(self.module, self.problem.X) - self._origin
             return Progress(self.penalty.lam, float(self.penalty(logits)))
@@ -169,7 +178,7 @@ class LiftedRun:
                 lowest, since = (float(loss), 0) if loss < lowest else (lowest, since + 1)
                 if since >= solver.patience:
                     break
-        return Progress(self.penalty.lam, float(loss))
+        return self._progress()
 
     def _step(self) -> torch.Tensor:
         penalty = self.penalty

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from setpoint.errors import DivergedError
 from setpoint.goals import Goal
 from setpoint.models import scores_of
 from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
@@ -38,6 +39,8 @@ class Problem:
     def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
         """Return what the module does at a threshold of its logits; None: at the exact one."""
         scores = scores_of(module, self.X).cpu().numpy()
+        if np.isnan(scores).any():
+            raise DivergedError("the model's scores are not numbers; try a lower learning rate.")
         y = self.positive.cpu().numpy()
         weights = self.sample_weight.cpu().numpy()
         given = None if np.all(weights == 1) else weights
@@ -52,6 +55,9 @@ class Problem:
     def fingerprint(self) -> str:
         """Return a digest of the data and the goal, by which a checkpoint knows its problem."""
         digest = hashlib.sha256(str(self.goal).encode())
+        tp, fp = np.meshgrid(np.arange(4.0), np.arange(6.0))
+        for metric in self.goal.metrics:  # a user may have given an old name a new meaning
+            digest.update(np.asarray(metric.value(tp, fp, 3.0, 5.0), dtype=float).tobytes())
         for part in (self.X, self.positive, self.sample_weight):
             array = part.detach().cpu().contiguous().numpy()
             digest.update(f"{array.shape}{array.dtype}".encode())
