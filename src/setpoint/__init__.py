@@ -3,8 +3,9 @@
 from setpoint.errors import CheckpointError, GoalError, InfeasibleGoalWarning, SetpointError
 from setpoint.estimators import SetpointClassifier
 from setpoint.goals import FPOR, FROP, OFOS, Constraint, Goal
-from setpoint.metrics import Metric, define_metric, metric_names
+from setpoint.metrics import Metric, metric_names
 from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
+from setpoint.own_metrics import define_metric
 from setpoint.penalty import ExactPenalty
 
 __version__ = "0.1.0"

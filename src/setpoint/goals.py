@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from setpoint.errors import GoalError
-from setpoint.metrics import Counts, Metric, _plain, metric
+from setpoint.metrics import Counts, Metric, metric, plain
 
 # A level counts as met up to this rounding error of weighted sums.
 TOLERANCE = 1e-9
@@ -36,14 +36,14 @@ class Constraint:
         level = float(self.level)
         object.__setattr__(self, "level", level)
         if not low <= level <= high:
-            percent = f" Did you mean {_plain(level)}%?" if 1 < level <= 100 and high == 1 else ""
+            percent = f" Did you mean {plain(level)}%?" if 1 < level <= 100 and high == 1 else ""
             raise GoalError(
-                f"'{self}': the level must lie between {_plain(low)} and {_plain(high)}, "
+                f"'{self}': the level must lie between {plain(low)} and {plain(high)}, "
                 f"the values that {self.metric} can take.{percent}"
             )
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.relation} {_plain(self.level)}"
+        return f"{self.metric} {self.relation} {plain(self.level)}"
 
     @property
     def relation(self) -> str:
@@ -165,5 +165,5 @@ def OFOS() -> Goal:  # noqa: N802
 
 def _floor_goal(name: str, objective: str, floored: str, alpha: float) -> Goal:
     if not (math.isfinite(alpha) and 0 <= alpha <= 1):
-        raise GoalError(f"{name}({_plain(alpha)}): alpha must lie between 0 and 1.")
+        raise GoalError(f"{name}({plain(alpha)}): alpha must lie between 0 and 1.")
     return Goal(metric(objective), (Constraint(metric(floored), alpha),))

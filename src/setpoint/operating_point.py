@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._sweep import ClassScores, Floats, best_cut
 from setpoint.errors import SetpointError
 from setpoint.goals import TOLERANCE, Goal
-from setpoint.metrics import Metric, _plain, metric
+from setpoint.metrics import Metric, metric, plain
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class OperatingPoint:
         if self.feasible:
             return f"On {self.on} the goal '{self.goal}' is met: {reached}."
         missed = [
-            f"{c.metric} is {self._value(c.metric):.3f} instead of {c.relation} {_plain(c.level)}"
+            f"{c.metric} is {self._value(c.metric):.3f} instead of {c.relation} {plain(c.level)}"
             for c in constraints
             if c.shortfall(*self._counts) > TOLERANCE
         ]
@@ -126,7 +126,7 @@ class OperatingPoint:
         return f"On {self.on} the goal '{self.goal}' is not met: {' and '.join(missed)}{there}."
 
     def __str__(self) -> str:
-        counts = "  ".join(f"{k}={_plain(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn"))
+        counts = "  ".join(f"{k}={plain(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn"))
         names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in self.goal.metrics)])
         values = "  ".join(f"{name}={self.value(name):.3f}" for name in names)
         return f"{self.message}\nthreshold={self.threshold:.6g}  {counts}  {values}"

@@ -136,9 +136,9 @@ def phi(metric: Metric, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
     """
     here, there = tp.detach(), fp.detach()
     functions = (metric.value, metric.d_tp, metric.d_fp)
-    if metric.fraction is not None:  # stays on the device
+    if metric.fraction is not None and tp.is_cuda:  # without waiting for the device
         value, d_tp, d_fp = (f(here, there, P, N) for f in functions)
-    else:  # may be a user's, who was promised plain numbers
+    else:  # faster on a CPU, and what the author of a metric was promised
         value, d_tp, d_fp = (float(f(float(here), float(there), P, N)) for f in functions)
     return torch.as_tensor(value + d_tp * (tp - here) + d_fp * (fp - there))
 

@@ -143,7 +143,9 @@ class LiftedRun:
         groups: list[dict[str, Any]] = [{"params": theta, "lr": self._lr}]
         if solver.s_step == "adam":
             groups.append({"params": [self.penalty.s], "lr": solver.lr_s})
-        self._optimizer = torch.optim.Adam(groups)
+        self._optimizer = torch.optim.Adam(groups, fused=True)
+        # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
+        self._step_of_s = -solver.lr_s * self.penalty.P / problem.sample_weight
         self._origin = 0.0  # the logit that counts as score 0.5
         self._point: OperatingPoint | None = None
 
@@ -188,11 +190,9 @@ class LiftedRun:
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
         if self.solver.s_step == "gradient":
-            # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
             assert penalty.s.grad is not None
             with torch.no_grad():
-                step = self.solver.lr_s * penalty.P / penalty.sample_weight
-                penalty.s.sub_(step * penalty.s.grad)
+                penalty.s.addcmul_(self._step_of_s, penalty.s.grad)
         penalty.project_()
         return loss.detach()
 
