@@ -325,6 +325,21 @@ def test_unknown_labels_are_refused_when_evaluating(overlapping):
         clf.evaluate(X, np.where(y == 1, "FRAUD", "fine"))
 
 
+def test_without_random_state_numpys_global_seed_decides(overlapping):
+    X, y = overlapping
+
+    def dropout(n_features):
+        return torch.nn.Sequential(
+            torch.nn.Linear(n_features, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)
+        )
+
+    def fit():
+        np.random.seed(0)  # noqa: NPY002 (scikit-learn's convention is the subject)
+        return SetpointClassifier("max f1", model=dropout, solver=QUICK).fit(X, y)
+
+    assert (fit().positive_scores(X) == fit().positive_scores(X)).all()
+
+
 def test_solver_objects_are_parameters(overlapping):
     X, y = overlapping
     clf = SetpointClassifier(solver=CrossEntropy(l2=100.0))

@@ -32,6 +32,12 @@ def test_mixed_types_are_refused():
         Labels.of(np.array([0, "1", 0], dtype=object))
 
 
+def test_strangers_of_any_kind_are_named():
+    labels = Labels.of(np.array(["a", "b"]), pos_label="a")
+    with pytest.raises(SetpointError, match="labels None, 5, which were not there"):
+        labels.is_positive(np.array(["a", None, 5], dtype=object))
+
+
 def test_counts():
     labels = Labels.of(np.array([0, 1]))
     labels.check_counts(np.array([True, True, False]))

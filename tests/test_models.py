@@ -66,6 +66,7 @@ def test_lazy_layers_come_into_being():
         (torch.nn.Linear(4, 1), "cannot take rows of 3 features"),
         (torch.nn.Linear(3, 1).requires_grad_(False), "any trainable parameter"),
         (torch.nn.Flatten(), "one logit per row"),
+        (torch.nn.BatchNorm2d(3), "cannot take rows of 3 features"),
     ],
 )
 def test_models_that_cannot_be_trained_are_refused(module, expected):

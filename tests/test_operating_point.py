@@ -161,7 +161,7 @@ def test_common_labels(y):
 def test_any_labels_with_pos_label():
     y = np.array(["ham", "spam", "ham", "spam"], dtype=object)
     assert choose_threshold(y, [1, 3, 2, 4], "max f1", pos_label="spam").f1 == 1.0
-    with pytest.raises(SetpointError, match="pos_label 'eggs' does not occur"):
+    with pytest.raises(SetpointError, match="besides pos_label 'eggs', y holds 'ham' and 'spam'"):
         choose_threshold(y, [1, 3, 2, 4], "max f1", pos_label="eggs")
     with pytest.raises(SetpointError, match="'ham', 'spam'; pass pos_label"):
         choose_threshold(y, [1, 3, 2, 4], "max f1")
@@ -196,8 +196,9 @@ def test_bad_input_is_named(y, scores, weights, expected):
 def test_labels_beside_pos_label_must_be_one_kind():
     with pytest.raises(SetpointError, match=r"y holds 'Pos' and 'neg'; if all others are negative"):
         choose_threshold(["pos", "Pos", "neg"], [3, 2, 1], "max f1", pos_label="pos")
-    with pytest.raises(SetpointError, match="y holds NaN"):
-        choose_threshold([1, 0, np.nan], [3, 2, 1], "max f1", pos_label=1)
+    for unknown in (np.nan, None):
+        with pytest.raises(SetpointError, match="y holds NaN or None"):
+            choose_threshold([1, 0, unknown], [3, 2, 1], "max f1", pos_label=1)
 
 
 def test_thresholds_beyond_the_scores_keep_their_distance():
@@ -235,7 +236,9 @@ def test_one_class_can_be_evaluated_and_what_is_unknown_is_nan():
     assert all(np.isnan(point.value(m)) for m in ("recall", "gmean", "mcc", "balanced_accuracy"))
     assert not point.feasible
     assert "there are no positives, so the goal" in point.message
-    assert "fpr" not in str(evaluate_threshold([1], [1.0], 0.5, FPOR(0.9)))
+    assert evaluate_threshold(["ok"], [1.0], 0.5, FPOR(0.9), pos_label="bad").fp == 1
+    with pytest.raises(SetpointError, match="no positive samples"):
+        choose_threshold(["ok"], [1.0], FPOR(0.9), pos_label="bad")
 
 
 def test_a_threshold_must_be_a_number():

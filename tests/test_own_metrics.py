@@ -5,8 +5,17 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
-from setpoint import Goal, GoalError, Metric, define_metric, metric_names
+from setpoint import (
+    ExactPenalty,
+    Goal,
+    GoalError,
+    Metric,
+    choose_threshold,
+    define_metric,
+    metric_names,
+)
 from setpoint.metrics import metric
 
 
@@ -64,6 +73,7 @@ def test_a_metric_is_its_function_and_not_only_its_name(profit):
         (lambda tp, fp, P, N: np.divide(tp, tp + fp), "value is nan at TP=0, FP=0"),
         (lambda tp, fp, P, N: 1.0 if tp > fp else 0.0, "does not take numpy arrays"),
         (lambda tp, fp, P, N: tp - fp, "outside of its bounds"),
+        (lambda tp, fp, P, N: None, "value fails at TP=0, FP=0"),
     ],
 )
 def test_user_defined_metric_must_be_a_number_everywhere(value, expected):
@@ -71,6 +81,17 @@ def test_user_defined_metric_must_be_a_number_everywhere(value, expected):
         define_metric("broken", value)
     with pytest.raises(GoalError, match="unknown metric 'broken'"):
         metric("broken")
+
+
+def test_zero_over_zero_may_be_chosen_away():
+    """What the error message recommends works: in the definition, the sweep and training."""
+    define_metric("chosen", lambda tp, fp, P, N: np.where(tp + fp > 0, tp / (tp + fp), 1.0))
+    y, scores = [0, 1, 1, 0], [1, 2, 3, 4]
+    assert choose_threshold(y, scores, "max chosen s.t. recall >= 0.5").value("chosen") == 2 / 3
+    penalty = ExactPenalty("max chosen", torch.tensor(y))
+    with torch.no_grad():
+        penalty.s.zero_()
+    assert torch.isfinite(penalty(torch.zeros(4)))
 
 
 def test_a_constant_is_a_metric():

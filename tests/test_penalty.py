@@ -59,7 +59,7 @@ def test_at_the_decisions_only_objective_and_constraint_remain():
 
 def test_weights_are_repetitions():
     times = torch.tensor([2, 1, 3, 1, 2])
-    weighted = ExactPenalty(FPOR(0.9), POSITIVE, times.double())
+    weighted = ExactPenalty(FPOR(0.9), POSITIVE, times, dtype=torch.float64)
     repeated = ExactPenalty(FPOR(0.9), POSITIVE.repeat_interleave(times), dtype=torch.float64)
     with torch.no_grad():
         weighted.s.copy_(S)
@@ -103,7 +103,8 @@ def test_a_column_of_logits_is_a_vector_of_logits():
         ((torch.ones(3),), {}, "both classes"),
         ((torch.tensor([float("nan"), 0.0, 1.0]),), {}, "of booleans, or of 0 and 1"),
         ((torch.tensor([-1, 1]),), {}, "of booleans, or of 0 and 1"),
-        ((POSITIVE, torch.ones(3)), {}, "one number per sample"),
+        ((POSITIVE, torch.ones(3)), {}, "one per sample"),
+        ((POSITIVE, torch.full((5,), torch.inf)), {}, "finite"),
         ((POSITIVE, -torch.ones(5)), {}, "must be positive"),
         ((POSITIVE,), {"scaling": "big"}, "'big' is not"),
     ],

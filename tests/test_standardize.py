@@ -46,6 +46,20 @@ def test_what_precision_is_left_is_used(offset, scale):
     assert out.std() == pytest.approx(1.0, rel=0.1)
 
 
+@pytest.mark.parametrize("values", [[0.0, 3e-45], [1e8, 1e8 + 8], [20240101.0, 20240103.0]])
+def test_float32_features_keep_what_they_say(values):
+    X = np.array(values * 30, dtype=np.float32)[:, None]
+    out = Standardizer.fit(X, np.ones(60, np.float32)).transform(X)
+    assert out.dtype == np.float32
+    assert sorted(set(out[:, 0])) == pytest.approx([-1.0, 1.0])
+
+
+def test_what_is_too_small_for_float64_is_constant():
+    X = np.zeros((100, 1))
+    X[:1] = 5e-324
+    assert np.isfinite(Standardizer.fit(X, np.ones(100)).transform(X)).all()
+
+
 def test_rounding_noise_is_no_feature():
     X = 0.1 + np.random.default_rng(0).integers(0, 2, size=(50, 1)) * np.spacing(0.1)
     assert (Standardizer.fit(X, np.ones(50)).transform(X) == 0).all()

@@ -67,8 +67,11 @@ class Labels:
     def is_positive(self, y: Any) -> NDArray[np.bool_]:
         """Return which labels are positive; refuses labels that were not there before."""
         labels = column_or_1d(y)
-        strangers = np.unique(labels[~np.isin(labels, self.classes)])
-        if len(strangers):
+        known = np.broadcast_to(
+            (labels == self.classes[0]) | (labels == self.classes[1]), labels.shape
+        )
+        if not np.all(known):
+            strangers = np.array(list(dict.fromkeys(labels[~known].tolist())), dtype=object)
             raise SetpointError(
                 f"y holds the labels {_listed(strangers)}, which were not there when fitting; "
                 f"known: {_listed(self.classes)}."

@@ -4,7 +4,7 @@
     direction  = "max" | "min"                   (also maximize, maximise, minimize, minimise)
     such_that  = "s.t." | "st" | "subject to" | "such that"
     separator  = "," | "and"
-    constraint = metric ( ">=" | "<=" ) level    (also ≥ and ≤)
+    constraint = metric ( ">=" | "<=" ) level    (also ≥ and ≤, and the other way round)
     level      = number [ "%" ]
     metric     = name [ "(" number ")" ]
     named      = "FPOR(alpha)" | "FROP(alpha)" | "OFOS()"
@@ -29,7 +29,7 @@ _DIRECTIONS = {
 _SUCH_THAT = re.compile(r"\bs\.\s*t\.|\bs\.t\b|\bst\b|\bsubject\s+to\b|\bsuch\s+that\b")
 _HEAD = re.compile(r"([a-z]+)\b\s*(.*)", re.DOTALL)
 _SEPARATOR = re.compile(r",\s*and\b|,|\band\b")
-_DECIMAL_COMMA = re.compile(r"\d,\d")
+_DECIMAL_COMMA = re.compile(r"\d,\d+%?\s*(?=$|,|and\b)")
 _FLIPPED = {"<=": ">=", ">=": "<="}
 _RELATION = re.compile(r">=|<=|=>|=<|==|≥|≤|>|<|=")
 _METRIC = re.compile(r"[a-z_][a-z0-9_]*\s*(\([^()]*\))?")
@@ -88,9 +88,9 @@ def _objective(head: str, text: str) -> Metric:
         raise GoalError(f"the objective {rest!r} is not the name of a metric; {_EXAMPLE}.")
     objective = metric(rest)
     if objective.direction != direction:
-        worse = "lower" if direction == "max" else "higher"
+        better = "higher" if objective.direction == "max" else "lower"
         raise GoalError(
-            f"{head!r}: {objective} is better when {worse}; "
+            f"{head!r}: {objective} is better when {better}; "
             f"write '{objective.direction} {objective}'."
         )
     return objective
@@ -98,7 +98,7 @@ def _objective(head: str, text: str) -> Metric:
 
 def parse_constraint(part: str) -> Constraint:
     """Read one constraint, e.g. ``precision >= 0.9``."""
-    part = part.strip()
+    part = part.strip().lower()
     if not part:
         raise GoalError("a constraint is empty; remove the extra comma or 's.t.'.")
     pieces = _RELATION.split(part)
@@ -126,5 +126,9 @@ def _level(level: str, part: str) -> float:
     digits = level.removesuffix("%").rstrip()
     if not _NUMBER.fullmatch(digits):
         raise GoalError(f"{level!r} in {part!r} is not a number.")
-    # In decimals, so that 99.9% is 0.999 and not the float next to it.
-    return float(Decimal(digits) / 100 if level.endswith("%") else digits)
+    if not level.endswith("%"):
+        return float(digits)
+    try:  # in decimals, so that 99.9% is 0.999 and not the float next to it
+        return float(Decimal(digits) / 100)
+    except ArithmeticError:
+        raise GoalError(f"{level!r} in {part!r} is too large.") from None

@@ -81,12 +81,13 @@ def best_cut(positive: ClassScores, negative: ClassScores, goal: Goal) -> Cut:
     """
     P, N = positive.total, negative.total
     best = Cut(None, 0.0, 0.0)
-    best_rank = _rank(goal, best.tp, best.fp, P, N)
-    for values, tp, fp in _cuts(positive, negative, all_cuts=not goal.is_monotone):
-        i = _best_index(goal, tp, fp, P, N)
-        rank = _rank(goal, tp[i], fp[i], P, N)
-        if rank > best_rank:
-            best, best_rank = Cut(float(values[i]), float(tp[i]), float(fp[i])), rank
+    with np.errstate(divide="ignore", invalid="ignore"):  # quotients are 0/0 before they are chosen
+        best_rank = _rank(goal, best.tp, best.fp, P, N)
+        for values, tp, fp in _cuts(positive, negative, all_cuts=not goal.is_monotone):
+            i = _best_index(goal, tp, fp, P, N)
+            rank = _rank(goal, tp[i], fp[i], P, N)
+            if rank > best_rank:
+                best, best_rank = Cut(float(values[i]), float(tp[i]), float(fp[i])), rank
     return best
 
 
@@ -113,9 +114,5 @@ def _best_index(goal: Goal, tp: Floats, fp: Floats, P: float, N: float) -> int:
 
 
 def _rank(goal: Goal, tp: float, fp: float, P: float, N: float) -> tuple[float, ...]:
-    return (
-        -float(goal.violation(tp, fp, P, N)),
-        float(goal.gain(tp, fp, P, N)),
-        float(tp),
-        -float(fp),
-    )
+    at = (np.float64(tp), np.float64(fp), P, N)
+    return -float(goal.violation(*at)), float(goal.gain(*at)), float(tp), -float(fp)

@@ -135,14 +135,14 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             torch.manual_seed(seed)
             module = build(self.model, X.shape[1]).to(features.dtype)
             check_model(module, features)
-        solution = solve(
-            make_problem(features, torch.from_numpy(positive), goal, torch.from_numpy(weight)),
-            module,
-            solver,
-            seed=None if self.random_state is None else seed,
-            callback=self.callback,
-            checkpoint=self.checkpoint,
-        )
+            solution = solve(
+                make_problem(features, torch.from_numpy(positive), goal, torch.from_numpy(weight)),
+                module,
+                solver,
+                seed=None if self.random_state is None else seed,
+                callback=self.callback,
+                checkpoint=self.checkpoint,
+            )
         self.classes_ = labels.classes
         self.pos_label_ = labels.positive
         self.goal_ = goal

@@ -17,7 +17,7 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -180,7 +180,7 @@ ALARM_RATE = _from_fraction(
 )
 
 
-@lru_cache
+@cache
 def fbeta(beta: float) -> Metric:
     """Return F_beta, the weighted harmonic mean of precision and recall.
 

@@ -37,7 +37,13 @@ def build(model: Model, n_features: int) -> nn.Module:
     """Return a fresh module for a name, a factory ``f(n_features)`` or a module to be copied."""
     if isinstance(model, nn.Module):
         # The caller's module stays as it is, so that an estimator can be cloned and refitted.
-        return copy.deepcopy(model)
+        try:
+            return copy.deepcopy(model)
+        except Exception as error:
+            raise SetpointError(
+                f"the model cannot be copied ({error}); pass a factory, e.g. "
+                "model=lambda n_features: MyModule(n_features)."
+            ) from error
     if model == "linear":
         return linear(n_features)
     if model == "mlp":
@@ -62,7 +68,9 @@ def check(module: nn.Module, X: Tensor) -> None:
         module.eval()
         trainable = any(p.requires_grad for p in module.parameters())
         learns = trainable and logits_of(module, X[:2]).requires_grad
-    except (RuntimeError, TypeError) as error:
+    except SetpointError:
+        raise
+    except Exception as error:  # whatever a model may raise
         raise SetpointError(
             f"the model cannot take rows of {X.shape[1]} features: {error}"
         ) from error

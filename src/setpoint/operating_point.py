@@ -50,10 +50,11 @@ class OperatingPoint:
 
     def _value(self, which: Metric) -> float:
         with np.errstate(all="ignore"):  # without one of the classes some metrics are 0/0
-            return float(which.value(*self._counts))
+            return float(which.value(*self.counts))
 
     @property
-    def _counts(self) -> tuple[np.float64, np.float64, np.float64, np.float64]:
+    def counts(self) -> tuple[np.float64, np.float64, np.float64, np.float64]:
+        """TP, FP, P and N: what every metric is a function of."""
         tp, fp, fn, tn = (np.float64(x) for x in (self.tp, self.fp, self.fn, self.tn))
         return tp, fp, tp + fn, fp + tn
 
@@ -81,7 +82,7 @@ class OperatingPoint:
     def violation(self) -> float:
         """The sum of what the goal's constraints are missed by; 0 when all are met."""
         with np.errstate(all="ignore"):
-            return float(self.goal.violation(*self._counts))
+            return float(self.goal.violation(*self.counts))
 
     @property
     def feasible(self) -> bool:
@@ -102,7 +103,7 @@ class OperatingPoint:
     def message(self) -> str:
         """What a person should know, in one plain sentence."""
         objective, constraints = self.goal.objective, self.goal.constraints
-        for total, name in zip(self._counts[2:], ("positives", "negatives"), strict=True):
+        for total, name in zip(self.counts[2:], ("positives", "negatives"), strict=True):
             if total == 0:
                 return (
                     f"On {self.on} there are no {name}, so the goal '{self.goal}' cannot be judged."
@@ -120,7 +121,7 @@ class OperatingPoint:
         missed = [
             f"{c.metric} is {self._value(c.metric):.3f} instead of {c.relation} {plain(c.level)}"
             for c in constraints
-            if c.shortfall(*self._counts) > TOLERANCE
+            if c.shortfall(*self.counts) > TOLERANCE
         ]
         there = "" if objective in {c.metric for c in constraints} else f"; there {reached}"
         return f"On {self.on} the goal '{self.goal}' is not met: {' and '.join(missed)}{there}."
@@ -262,8 +263,10 @@ def check_scores(
         raise SetpointError(
             f"{int(np.isnan(s).sum())} of {len(s)} scores are NaN, the first at position {first}."
         )
-    if labels.dtype.kind in "fO" and (labels != labels).any():  # only NaN differs from itself
-        raise SetpointError("y holds NaN; drop the rows whose label is not known.")
+    if labels.dtype.kind in "fO":
+        unknown = (labels != labels) | (labels == None)  # noqa: E711 (elementwise)
+        if unknown.any():
+            raise SetpointError("y holds NaN or None; drop the rows whose label is not known.")
     positive = _positive(labels, pos_label)
     weights: Floats | None = None
     if sample_weight is not None:
@@ -285,9 +288,7 @@ def check_scores(
 def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     """Return which labels are positive."""
     if pos_label is not None:
-        positive = np.asarray(labels == pos_label)
-        if positive.shape != labels.shape or not positive.any():
-            raise SetpointError(f"pos_label {pos_label!r} does not occur in y.")
+        positive = np.broadcast_to(labels == pos_label, labels.shape)
         others = labels[~positive]
         if len(others) and not (others == others[0]).all():
             held = [others[:1].tolist()[0], others[others != others[0]].tolist()[0]]

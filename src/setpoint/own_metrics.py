@@ -102,9 +102,9 @@ def _check_defined(candidate: Metric) -> None:
             at = f"at TP={a:g}, FP={b:g} of P={P:g}, N={N:g}"
             try:
                 with np.errstate(all="ignore"):
-                    number = float(function(a, b, P, N))
-            except ZeroDivisionError:
-                number = float("nan")
+                    number = float(function(np.float64(a), np.float64(b), P, N))
+            except Exception as error:
+                raise GoalError(f"metric {candidate.name!r}: {name} fails {at}: {error}") from error
             if not np.isfinite(number):
                 raise GoalError(
                     f"metric {candidate.name!r}: {name} is {number} {at}; say what it is there, "

@@ -94,8 +94,11 @@ class ExactPenalty(nn.Module):
         if sample_weight is None:
             sample_weight = torch.ones(len(positive), dtype=dtype, device=positive.device)
         sample_weight = torch.as_tensor(sample_weight)
-        if sample_weight.shape != positive.shape or not (sample_weight > 0).all():
-            raise SetpointError("sample_weight must be positive, one number per sample.")
+        if not sample_weight.is_floating_point():
+            sample_weight = sample_weight.to(dtype or torch.get_default_dtype())
+        usable = (sample_weight > 0) & sample_weight.isfinite()
+        if sample_weight.shape != positive.shape or not usable.all():
+            raise SetpointError("sample_weight must be positive and finite, one per sample.")
         self.register_buffer("positive", positive)
         self.register_buffer("sample_weight", sample_weight)
         self.P = float(sample_weight[positive].sum())

@@ -13,6 +13,7 @@ All functions work elementwise on torch tensors and are differentiable by autogr
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -139,7 +140,9 @@ def phi(metric: Metric, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
     if metric.fraction is not None and tp.is_cuda:  # without waiting for the device
         value, d_tp, d_fp = (f(here, there, P, N) for f in functions)
     else:  # faster on a CPU, and what the author of a metric was promised
-        value, d_tp, d_fp = (float(f(float(here), float(there), P, N)) for f in functions)
+        at = (np.float64(here), np.float64(there), P, N)
+        with np.errstate(all="ignore"):
+            value, d_tp, d_fp = (float(f(*at)) for f in functions)
     return torch.as_tensor(value + d_tp * (tp - here) + d_fp * (fp - there))
 
 

@@ -250,6 +250,37 @@ def test_a_finished_run_of_something_else_is_overwritten(tmp_path):
     assert_same(over, plain)
 
 
+def test_a_run_from_other_weights_is_another_run(tmp_path):
+    file = tmp_path / "run.ckpt"
+
+    def from_weight(value):
+        def factory(n_features):
+            module = torch.nn.Linear(n_features, 1)
+            torch.nn.init.constant_(module.weight, value)
+            return module
+
+        return train(Lifted(start="given", outer_iterations=0), factory, checkpoint=file)[1].module
+
+    assert (from_weight(1.0).weight > 0).all()
+    assert (from_weight(-1.0).weight < 0).all()
+
+
+def test_a_diverged_run_does_not_block_its_checkpoint(tmp_path):
+    file = tmp_path / "run.ckpt"
+    with pytest.warns(UserWarning, match="diverged"):
+        train(CrossEntropy(lr=1e200, outer_iterations=3), "mlp", checkpoint=file)
+    _, solution = train(CrossEntropy(outer_iterations=1), "mlp", checkpoint=file)
+    assert len(solution.history) == 2
+
+
+def test_without_a_seed_a_finished_run_is_run_again(tmp_path):
+    file = tmp_path / "run.ckpt"
+    calls = []
+    for _ in range(2):
+        train(SOLVERS["lifted"], seed=None, checkpoint=file, callback=lambda *a: calls.append(a))
+    assert len(calls) == 14
+
+
 def test_without_a_seed_a_run_resumes_all_the_same(tmp_path):
     file = tmp_path / "run.ckpt"
     unfinished(file, seed=None)

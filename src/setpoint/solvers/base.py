@@ -99,8 +99,8 @@ def solve(
     problem, module, solver
         What to solve, the model to train, and how.
     seed : int or None
-        All randomness follows from it; torch's global generator is left as it was. None: another
-        one each time.
+        All randomness follows from it. None: from torch's global generator as it stands. Either
+        way that generator is left as it was.
     callback : callable, optional
         ``callback(record, outer_iterations)`` after the start and after every outer iteration.
         A true answer ends the training as Ctrl-C would, without the warning.
@@ -129,9 +129,7 @@ def solve(
         return bool(callback and callback(history[-1], total))
 
     with torch.random.fork_rng(devices=[]):
-        if seed is None:
-            torch.seed()
-        else:
+        if seed is not None:
             torch.manual_seed(seed)
         stop = False
         try:
@@ -146,7 +144,11 @@ def solve(
             if not len(history):  # there is nothing to keep
                 raise
             stop = True
-            what = "diverged" if isinstance(error, DivergedError) else "was interrupted"
+            what = "was interrupted"
+            if isinstance(error, DivergedError):
+                what = "diverged"
+                if saved is not None:
+                    saved.path.unlink()  # to go on from there would only diverge again
             warnings.warn(
                 f"training {what} after {len(history) - 1} of {total} iterations; the best model "
                 "so far is kept.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import tempfile
@@ -34,6 +35,15 @@ class State:
     history: History
 
 
+def _digest(module: nn.Module) -> str:
+    """Return a digest of the weights that a run starts from."""
+    digest = hashlib.sha256()
+    for name, value in module.state_dict().items():
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
 class Checkpoint:
     """One file, bound to one problem, one model, one solver and, where there is one, one seed."""
 
@@ -48,6 +58,7 @@ class Checkpoint:
             "model": repr(module),
             "solver": repr(solver),
             "seed": seed,
+            "start": None if seed is None else _digest(module),
         }
 
     def write(
@@ -97,6 +108,8 @@ class Checkpoint:
             raise CheckpointError(
                 f"the checkpoint {self.path} cannot be read; delete it to start anew."
             ) from error
+        if finished and self._belongs_to["seed"] is None:
+            return None  # without a seed, another run is meant to be another run
         for key, mine in self._belongs_to.items():
             if found[key] != mine:
                 if finished:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -249,7 +250,7 @@ def objective_scale(point: OperatingPoint) -> float:
     Precision near 0.1, say, changes by only 0.1/P with a further true positive; without the
     factor the penalty and the regulariser would drown it.
     """
-    counts = (point.tp, point.fp, point.tp + point.fn, point.fp + point.tn)
-    objective = point.goal.objective
-    worth = counts[2] * max(abs(objective.d_tp(*counts)), abs(objective.d_fp(*counts)))
+    objective, counts = point.goal.objective, point.counts
+    with np.errstate(all="ignore"):
+        worth = counts[2] * max(abs(objective.d_tp(*counts)), abs(objective.d_fp(*counts)))
     return float(1.0 / min(max(worth, 0.01), 100.0))
