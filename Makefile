@@ -9,7 +9,7 @@ SETPOINT_DATA ?= data
 export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench-train bench-threshold bench-scale clean
+.PHONY: help demo test lint format bench-train bench-bundled bench-threshold bench-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -41,6 +41,9 @@ format: $(VENV)/.dev ## let ruff put the code in order
 
 bench-train: $(VENV)/.dev ## training objective against logistic regression (needs SETPOINT_DATA)
 	$(BIN)/python benchmarks/bench_train.py
+
+bench-bundled: $(VENV)/.dev ## train and test objectives on data that scikit-learn bundles
+	$(BIN)/python benchmarks/bench_bundled.py
 
 bench-threshold: $(VENV)/.dev ## the exact threshold of 10 million scores against numpy.argsort
 	$(BIN)/python benchmarks/bench_threshold.py

@@ -44,7 +44,7 @@ def define_metric(
     Examples
     --------
     >>> from setpoint import define_metric
-    >>> lift = define_metric(
+    >>> profit = define_metric(
     ...     "profit", lambda tp, fp, P, N: (50 * tp - fp) / (50 * P), bounds=(-1e9, 1.0)
     ... )
     """

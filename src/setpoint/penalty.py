@@ -49,6 +49,8 @@ class ExactPenalty(nn.Module):
     lam, gamma : float
         The penalty parameter and the strength of the regulariser; plain attributes, to be
         changed while training. So is ``objective_scale``, a factor of the objective, 1 at first.
+    dtype : torch.dtype, optional
+        Precision of s where no floating-point weights set it; torch's default.
 
     Examples
     --------
