@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,13 @@ from torch import Tensor
 
 from setpoint._labels import Labels
 from setpoint._standardize import Standardizer
+from setpoint._validation import split
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
 from setpoint.goals import Goal
 from setpoint.models import Model, build, scores_of
 from setpoint.models import check as check_model
 from setpoint.operating_point import OperatingPoint, evaluate_threshold
-from setpoint.solvers import Callback, Solver, get_solver, make_problem, solve
+from setpoint.solvers import Callback, Problem, Solver, get_solver, make_problem, solve
 
 
 class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -38,10 +41,22 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     model : {"linear", "mlp"}, torch.nn.Module or callable
         A module that returns one logit per row, which is copied, or a factory
         ``f(n_features)`` of one.
-    solver : {"lifted", "paper", "cross_entropy"} or Solver
-        How to train. ``"lifted"``: Algorithm 1 in the preset that works; ``"paper"``: the same
-        with the paper's constants; ``"cross_entropy"``: ordinary training, where the goal only
-        sets the threshold.
+    solver : {"projected", "lifted", "paper", "cross_entropy"} or Solver
+        How to train. ``"projected"``: the exact penalty with its lifted variables eliminated;
+        ``"lifted"``: Algorithm 1 in the preset that works; ``"paper"``: the same with the paper's
+        constants; ``"cross_entropy"``: ordinary training, where the goal only sets the threshold.
+    validation : "auto", float, splitter, iterable or None
+        Which rows choose among the candidates (ordinary training at several strengths,
+        goal-trained models, and all of them at several moments) and set the threshold. A float is
+        the share of a random, stratified split; a splitter such as
+        ``sklearn.model_selection.PredefinedSplit``, or an iterable, yields one pair of training
+        and validation rows. ``"auto"``: a share of 0.25, unless that would hold fewer than ten
+        rows of a class. ``None`` turns selection off: all rows train, and the best training
+        objective wins.
+    refit : bool
+        Whether the winner is trained again, in the same way, on all rows, which then set the
+        threshold too. More rows to learn from, but a threshold that is only as good as on rows
+        the model has seen.
     pos_label : optional
         The label of the positive class; by default the larger of the two.
     standardize : bool
@@ -57,8 +72,11 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     operating_point_ : OperatingPoint
-        Threshold, counts and metrics on the training data. Its threshold applies to
+        Threshold, counts and metrics on the rows that set the threshold: the validation part, or
+        all rows; ``operating_point_.on`` says which. Its threshold applies to
         ``positive_scores``, which are measured from it, and so is 0.
+    candidates_ : Candidates
+        What was compared, and what each came to on the rows that chose; ``print`` it for a table.
     history_ : History
         Objective, violation and lambda per outer iteration, in metric units.
     certificate_ : None
@@ -87,7 +105,9 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         goal: str | Goal = "max f1",
         *,
         model: Model = "linear",
-        solver: str | Solver = "lifted",
+        solver: str | Solver = "projected",
+        validation: Any = "auto",
+        refit: bool = False,
         pos_label: Any = None,
         standardize: bool = True,
         random_state: Any = None,
@@ -97,13 +117,17 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.goal = goal
         self.model = model
         self.solver = solver
+        self.validation = validation
+        self.refit = refit
         self.pos_label = pos_label
         self.standardize = standardize
         self.random_state = random_state
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SetpointClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> SetpointClassifier:
         """Train for the goal.
 
         Parameters
@@ -114,6 +138,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Two different labels of one kind, e.g. 0/1, booleans or texts.
         sample_weight : array-like of shape (n,), optional
             Weights >= 0 of the counts; a weight of 2 is the same as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of one group, e.g. of one patient, are not parted by the validation split.
         """
         goal = Goal.parse(self.goal)
         solver = get_solver(self.solver)
@@ -121,28 +147,42 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         labels = Labels.of(y, self.pos_label)
         kept = weight > 0
-        X, positive, weight = X[kept], labels.is_positive(y[kept]), weight[kept]
-        labels.check_counts(positive)
-        if not 1e-9 < weight.mean() < 1e9:
+        positive = labels.is_positive(y)
+        labels.check_counts(positive[kept])
+        if not 1e-9 < weight[kept].mean() < 1e9:
             raise SetpointError(
-                f"sample_weight has a mean of {weight.mean():.3g}; rescale it to about 1."
+                f"sample_weight has a mean of {weight[kept].mean():.3g}; rescale it to about 1."
             )
-
-        standardizer = Standardizer.fit(X, weight) if self.standardize else None
-        features = _features(X, standardizer, X.dtype)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # A checkpoint is of use only if the next fit holds out the same rows.
+        unseeded = self.random_state is None and self.checkpoint is not None
+        parts = split(self.validation, positive, kept, groups, 0 if unseeded else seed)
+        everything = np.flatnonzero(kept)
+        training, judging = (everything, None) if parts is None else parts
+
+        rows = Rows(X, positive, weight, goal, self.standardize)
+        standardizer = rows.standardizer(training)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = build(self.model, X.shape[1]).to(features.dtype)
-            check_model(module, features)
-            solution = solve(
-                make_problem(features, torch.from_numpy(positive), goal, torch.from_numpy(weight)),
-                module,
-                solver,
-                seed=None if self.random_state is None else seed,
-                callback=self.callback,
-                checkpoint=self.checkpoint,
-            )
+            problem = rows.problem(training, standardizer, judging)
+            module = build(self.model, X.shape[1]).to(problem.X.dtype)
+            check_model(module, problem.X)
+            initial = copy.deepcopy(module.state_dict())
+            arguments: dict[str, Any] = {
+                "seed": None if self.random_state is None else seed,
+                "callback": self.callback,
+                "checkpoint": self.checkpoint,
+            }
+            solution = solve(problem, module, solver, **arguments)
+            self.candidates_ = solution.candidates
+            if self.refit and judging is not None and not solution.history.interrupted:
+                training, judging = everything, None
+                standardizer = rows.standardizer(training)
+                module.load_state_dict(initial)
+                problem = rows.problem(training, standardizer, None)
+                solution = solve(
+                    problem, module, solver, **arguments, take=solution.candidates.winner
+                )
         self.classes_ = labels.classes
         self.pos_label_ = labels.positive
         self.goal_ = goal
@@ -154,9 +194,11 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._dtype = X.dtype
         # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
         self.logit_threshold_ = solution.operating_point.threshold
+        judges = training if judging is None else judging
         self.operating_point_ = evaluate_threshold(
-            positive, self._scores(X), 0.0, goal, sample_weight=weight, on="the training data"
-        )
+            positive[judges], self._scores(X[judges]), 0.0, goal,
+            sample_weight=weight[judges], on=problem.judge.on,
+        )  # fmt: skip
         if not self.operating_point_.feasible or self.operating_point_.empty:
             warnings.warn(self.operating_point_.message, InfeasibleGoalWarning, stacklevel=2)
         return self
@@ -215,6 +257,41 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features = _features(X, self.standardizer_, self._dtype)
         logits = scores_of(self.module_, features).numpy()
         return np.asarray(logits - logits.dtype.type(self.logit_threshold_))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The data of a fit, from which problems are made."""
+
+    X: NDArray[np.floating]
+    positive: NDArray[np.bool_]
+    weight: NDArray[np.floating]
+    goal: Goal
+    standardize: bool
+
+    def standardizer(self, rows: NDArray[np.intp]) -> Standardizer | None:
+        """Return what brings features to the scale of these rows, where that is asked for."""
+        return Standardizer.fit(self.X[rows], self.weight[rows]) if self.standardize else None
+
+    def problem(
+        self,
+        rows: NDArray[np.intp],
+        standardizer: Standardizer | None,
+        judging: NDArray[np.intp] | None,
+        on: str = "the training data",
+    ) -> Problem:
+        """Return the problem of these rows, with others to judge it."""
+        judge = None
+        if judging is not None:
+            judge = self.problem(judging, standardizer, None, on="the validation data")
+        return make_problem(
+            _features(self.X[rows], standardizer, self.X.dtype),
+            torch.from_numpy(self.positive[rows]),
+            self.goal,
+            torch.from_numpy(self.weight[rows]),
+            validation=judge,
+            on=on,
+        )
 
 
 def _features(

@@ -66,6 +66,16 @@ class Constraint:
         top, bottom = self.metric.fraction.parts(tp, fp, P, N)
         return self.metric.sign * (self.level * bottom - top)
 
+    def cleared_slopes(self, tp: Counts, fp: Counts, P: float, N: float) -> tuple[Any, Any]:
+        """Return the derivatives of :meth:`cleared` in TP and in FP."""
+        which = self.metric
+        if which.fraction is None:
+            at = (tp, fp, P, N)
+            return -which.sign * P * which.d_tp(*at), -which.sign * P * which.d_fp(*at)
+        top, bottom = which.fraction.numerator(P, N), which.fraction.denominator(P, N)
+        d_tp, d_fp = (which.sign * (self.level * bottom[i] - top[i]) for i in (1, 2))
+        return d_tp, d_fp
+
 
 @dataclass(frozen=True)
 class Goal:

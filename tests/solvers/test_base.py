@@ -6,10 +6,11 @@ from problems import overlapping
 
 from setpoint import CheckpointError, define_metric
 from setpoint.models import build, scores_of
-from setpoint.solvers import CrossEntropy, Lifted, get_solver, solve
+from setpoint.solvers import Contender, CrossEntropy, Lifted, Projected, get_solver, solve
 from setpoint.solvers.base import Progress
 
 SOLVERS = {
+    "projected": Projected(outer_iterations=6, inner_iterations=5),
     "lifted": Lifted(outer_iterations=6, inner_iterations=5),
     "paper": Lifted.paper(outer_iterations=6, inner_iterations=20, threshold="learned"),
     "equality": Lifted(outer_iterations=6, inner_iterations=5, form="equality"),
@@ -171,8 +172,9 @@ def test_any_solver_of_that_shape_can_use_the_loop():
                 self.module.bias -= 0.5
             return Progress(0.0, 0.0)
 
-        def operating_point(self):
-            return self.problem.operating_point(self.module, 0.0)
+        def contenders(self):
+            point = self.problem.judge.operating_point(self.module, 0.0)
+            return [Contender("shifted", point, self.module.state_dict())]
 
         def state_dict(self):
             return {}
@@ -344,7 +346,7 @@ def test_solvers_by_name():
     assert get_solver("paper") == Lifted.paper()
     own = Lifted(rho=2.0)
     assert get_solver(own) is own
-    with pytest.raises(ValueError, match="unknown solver 'magic'; known: lifted, paper"):
+    with pytest.raises(ValueError, match="unknown solver 'magic'; known: projected, lifted, paper"):
         get_solver("magic")
 
 

@@ -6,7 +6,6 @@ from sklearn.linear_model import LogisticRegression
 
 from setpoint.models import build
 from setpoint.solvers import CrossEntropy, solve
-from setpoint.solvers.cross_entropy import train_ordinarily
 
 
 @pytest.mark.parametrize("balanced", [False, True])
@@ -46,11 +45,25 @@ def test_the_recorded_loss_is_that_of_the_iterate():
     assert third == pytest.approx(second)
 
 
-def test_the_warm_start_is_the_best_of_its_candidates():
-    problem = overlapping("max precision s.t. recall >= 0.9")
-    module = build("linear", 3).double()
-    train_ordinarily(problem, module)
-    for balanced in (False, True):
-        other = build("linear", 3).double()
-        CrossEntropy(1.0, balanced).prepare(problem, other).advance(1)
-        assert problem.operating_point(module).rank >= problem.operating_point(other).rank
+def test_large_data_are_seen_in_batches():
+    problem = overlapping("max f1", n=1000)
+    torch.manual_seed(0)
+    module = build("mlp", 3).double()
+    run = CrossEntropy(batch_size=100, inner_iterations=1, outer_iterations=2).prepare(
+        problem, module
+    )
+    seen = []
+    plain = run.loss
+    run.loss = lambda rows=slice(None): (seen.append(rows), plain(rows))[1]
+    run.start()
+    run.advance(1)
+    batches = [rows for rows in seen if not isinstance(rows, slice)]
+    assert sorted(torch.cat(batches).tolist()) == list(range(1000))  # each row once
+
+
+def test_the_loss_of_batches_is_that_of_all_rows_on_average():
+    problem = overlapping("max f1", n=60, weights=True)
+    run = CrossEntropy().prepare(problem, build("mlp", 3).double())
+    with torch.no_grad():
+        parts = [run.loss(torch.arange(i, 60, 3)) for i in range(3)]
+        assert torch.stack(parts).mean() == pytest.approx(float(run.loss()))

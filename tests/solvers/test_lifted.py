@@ -110,7 +110,8 @@ def test_s_and_t_stay_in_their_boxes_and_t_is_learned():
         assert ((run.penalty.s >= 0) & (run.penalty.s <= 1)).all()
         assert 0 <= run.penalty.t <= 1
         seen.add(float(run.penalty.t.detach()))
-        point = run.operating_point()
+        (contender,) = run.contenders()
+        point = contender.point
         assert point.threshold == pytest.approx(float(torch.logit(run.penalty.t.detach())))
     assert len(seen) > 1
 
@@ -157,7 +158,7 @@ def test_the_recorded_loss_is_that_of_the_iterate():
         problem, build("linear", 3).double()
     )
     run.start()
-    run.operating_point()
+    run.contenders()
     progress = run.advance(1)
     with torch.no_grad():
         logits = run.module(problem.X).reshape(-1) - run._origin

@@ -2,12 +2,15 @@
 
 from setpoint.errors import SetpointError
 from setpoint.solvers.base import Callback, Run, Solution, Solver, solve
+from setpoint.solvers.candidates import Candidate, Candidates, Contender
 from setpoint.solvers.cross_entropy import CrossEntropy
 from setpoint.solvers.history import History, Record
 from setpoint.solvers.lifted import Lifted
 from setpoint.solvers.problem import Problem, make_problem
+from setpoint.solvers.projected import Projected
 
 SOLVERS: dict[str, Solver] = {
+    "projected": Projected(),
     "lifted": Lifted(),
     "paper": Lifted.paper(),
     "cross_entropy": CrossEntropy(),
@@ -25,10 +28,14 @@ def get_solver(solver: str | Solver) -> Solver:
 
 __all__ = [
     "Callback",
+    "Candidate",
+    "Candidates",
+    "Contender",
     "CrossEntropy",
     "History",
     "Lifted",
     "Problem",
+    "Projected",
     "Record",
     "Run",
     "Solution",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +19,7 @@ from torch import nn
 
 from setpoint.errors import DivergedError
 from setpoint.operating_point import OperatingPoint
+from setpoint.solvers.candidates import Candidate, Candidates, Contender
 from setpoint.solvers.checkpoint import Checkpoint
 from setpoint.solvers.history import History, Record
 from setpoint.solvers.problem import Problem
@@ -44,8 +45,11 @@ class Run(Protocol):
         """Do outer iteration 1, 2, ..."""
         ...
 
-    def operating_point(self) -> OperatingPoint:
-        """Return where the model stands now."""
+    def contenders(self) -> Sequence[Contender]:
+        """Return where the model stands now; several models, the simplest first, if it has them.
+
+        Their operating points are those on ``problem.judge``.
+        """
         ...
 
     def state_dict(self) -> dict[str, Any]:
@@ -72,11 +76,12 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class Solution:
-    """The best model found, where it operates, and how it came about."""
+    """The best model found, where it operates, how it came about and what it was compared with."""
 
     module: nn.Module
     operating_point: OperatingPoint
     history: History
+    candidates: Candidates
 
 
 def solve(
@@ -87,12 +92,14 @@ def solve(
     seed: int | None = 0,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
+    take: Candidate | None = None,
 ) -> Solution:
     """Train the module, in place, and return its best iterate.
 
     The best iterate is the one with the least violation and then the best objective at its
-    operating point on the training data; the starting point counts as one. Ctrl-C ends the loop
-    and returns the best iterate so far, with a warning; so does a model that diverges.
+    operating point on the rows that judge: ``problem.validation``, or else the training data. The
+    starting point counts as one, and of equals the earliest is kept. Ctrl-C ends the loop and
+    returns the best iterate so far, with a warning; so does a model that diverges.
 
     Parameters
     ----------
@@ -108,24 +115,34 @@ def solve(
         Written after every outer iteration. If the file exists, the run goes on from there, to
         the result it would have had without the stop, bit for bit on a CPU. A file with an
         unfinished run of something else is refused, one with a finished run overwritten.
+    take : Candidate, optional
+        Return the model of this name at this iteration, wherever it operates, instead of the
+        best one: what won on other rows is trained again on these.
     """
     run = solver.prepare(problem, module)
-    total = solver.outer_iterations
     saved = (
         None if checkpoint is None else Checkpoint(Path(checkpoint), problem, module, solver, seed)
     )
-    history = History()
+    total = solver.outer_iterations if take is None else take.iteration
+    history, candidates = History(), Candidates()
     best: tuple[OperatingPoint, dict[str, Any]]
 
     def keep(iteration: int, progress: Progress) -> bool:
         nonlocal best
-        point = run.operating_point()
-        if iteration == 0 or point.rank > best[0].rank:
-            best = point, copy.deepcopy(module.state_dict())
+        contenders = run.contenders()
+        for contender in contenders:
+            candidates.see(contender, iteration)
+        if take is not None:
+            contenders = [c for c in contenders if c.name == take.name] or contenders
+        leader = max(contenders, key=lambda c: c.point.rank)
+        if iteration == 0 or take is not None or leader.point.rank > best[0].rank:
+            best = leader.point, copy.deepcopy(leader.weights)
             history.best_iteration = iteration
-        history.records.append(Record.of(iteration, point, *progress))
+        history.records.append(Record.of(iteration, leader.point, *progress))
         if saved is not None:
-            saved.write(module, run.state_dict(), best, history, finished=iteration == total)
+            saved.write(
+                module, run.state_dict(), best, history, candidates, finished=iteration == total
+            )
         return bool(callback and callback(history[-1], total))
 
     with torch.random.fork_rng(devices=[]):
@@ -136,6 +153,7 @@ def solve(
             if saved is not None and (state := saved.read(module)) is not None:
                 run.load_state_dict(state.run)
                 history, best = state.history, (state.best_point, state.best_module)
+                candidates = state.candidates
             else:
                 stop = keep(0, run.start())
             while len(history) <= total and not stop:
@@ -157,4 +175,4 @@ def solve(
     history.interrupted = stop and len(history) <= total
     module.load_state_dict(best[1])
     module.eval()
-    return Solution(module, best[0], history)
+    return Solution(module, best[0], history, candidates)

@@ -15,13 +15,14 @@ from torch import nn
 
 from setpoint.errors import CheckpointError
 from setpoint.operating_point import OperatingPoint
+from setpoint.solvers.candidates import Candidate, Candidates
 from setpoint.solvers.history import History
 from setpoint.solvers.problem import Problem
 
 if TYPE_CHECKING:
     from setpoint.solvers.base import Solver
 
-_FORMAT = 1
+_FORMAT = 2
 _COUNTS = ("threshold", "tp", "fp", "fn", "tn")
 
 
@@ -33,6 +34,7 @@ class State:
     best_point: OperatingPoint
     best_module: dict[str, Any]
     history: History
+    candidates: Candidates
 
 
 def _digest(module: nn.Module) -> str:
@@ -67,6 +69,7 @@ class Checkpoint:
         run: dict[str, Any],
         best: tuple[OperatingPoint, dict[str, Any]],
         history: History,
+        candidates: Candidates,
         finished: bool,
     ) -> None:
         """Replace the file in one step, so that a crash leaves the old one whole."""
@@ -76,9 +79,10 @@ class Checkpoint:
             "module": module.state_dict(),
             "run": run,
             "rng": torch.get_rng_state(),
-            "best_point": {**{k: getattr(point, k) for k in _COUNTS}, "on": point.on},
+            "best_point": _plain(point),
             "best_module": best_module,
             "history": history.to_dict(),
+            "candidates": [(c.name, _plain(c.point), c.iteration) for c in candidates],
             "finished": finished,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,4 +129,15 @@ class Checkpoint:
             OperatingPoint(**content["best_point"], goal=self._goal),
             content["best_module"],
             History.from_dict(content["history"]),
+            Candidates(
+                [
+                    Candidate(name, OperatingPoint(**point, goal=self._goal), iteration)
+                    for name, point, iteration in content["candidates"]
+                ]
+            ),
         )
+
+
+def _plain(point: OperatingPoint) -> dict[str, Any]:
+    """Return what a file keeps of a point; the goal is that of the problem."""
+    return {**{k: getattr(point, k) for k in _COUNTS}, "on": point.on}

@@ -1,8 +1,10 @@
-"""Ordinary training: logistic loss, then an exact threshold. The baseline, and a warm start."""
+"""Ordinary training: logistic loss, then an exact threshold."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from setpoint.models import is_linear, logits_of
-from setpoint.operating_point import OperatingPoint
 from setpoint.solvers.base import Progress
+from setpoint.solvers.candidates import Contender
 from setpoint.solvers.problem import Problem
 
 
@@ -28,9 +30,12 @@ class CrossEntropy:
     outer_iterations : int
         How often the operating point is looked at.
     inner_iterations : int
-        Steps between two looks: of L-BFGS for a linear model, of Adam for any other.
+        Steps between two looks: of L-BFGS for a linear model, of Adam for any other, and then
+        at least so many that every row is seen.
     lr : float
         Adam's first learning rate, which falls to zero on a cosine.
+    batch_size : int
+        Rows in a step of Adam, drawn without replacement until all were seen.
     """
 
     l2: float = 1.0
@@ -38,6 +43,7 @@ class CrossEntropy:
     outer_iterations: int = 10
     inner_iterations: int = 50
     lr: float = 3e-3
+    batch_size: int = 2048
 
     def prepare(self, problem: Problem, module: nn.Module) -> CrossEntropyRun:
         """Return a run; any goal will do, since training does not see it."""
@@ -69,20 +75,22 @@ class CrossEntropyRun:
             self._schedule = None
         else:
             self._optimizer = torch.optim.Adam(module.parameters(), lr=solver.lr)
+            self._batches = math.ceil(len(problem.X) / solver.batch_size)
+            self._steps = max(solver.inner_iterations, self._batches)
             self._schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
-                self._optimizer, solver.outer_iterations * solver.inner_iterations
+                self._optimizer, solver.outer_iterations * self._steps
             )
 
-    def loss(self) -> Tensor:
-        """Return the mean loss with its ridge."""
-        z = logits_of(self.module, self.problem.X)
+    def loss(self, rows: Tensor | slice = slice(None)) -> Tensor:
+        """Return the mean loss with its ridge; of some rows, its estimate."""
+        z = logits_of(self.module, self.problem.X[rows])
         ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._total))
-        data = (self._weight * softplus(self._sign * z)).sum()
-        return data + self.solver.l2 / 2 / self._total * ridge
+        data = (self._weight[rows] * softplus(self._sign[rows] * z)).sum()
+        return data * (len(self._sign) / len(z)) + self.solver.l2 / 2 / self._total * ridge
 
-    def _closure(self) -> float:
+    def _closure(self, rows: Tensor | slice = slice(None)) -> float:
         self._optimizer.zero_grad()
-        loss = self.loss()
+        loss = self.loss(rows)
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
@@ -96,8 +104,14 @@ class CrossEntropyRun:
         if self._schedule is None:
             self._optimizer.step(self._closure)
         else:
-            for _ in range(self.solver.inner_iterations):
-                self._optimizer.step(self._closure)
+            for step in range(self._steps):
+                if self._batches == 1:
+                    rows: Tensor | slice = slice(None)
+                else:
+                    if step % self._batches == 0:
+                        order = torch.randperm(len(self._sign), device=self._sign.device)
+                    rows = order[step % self._batches :: self._batches]
+                self._optimizer.step(partial(self._closure, rows))
                 self._schedule.step()
         return self._progress()
 
@@ -105,9 +119,10 @@ class CrossEntropyRun:
         with torch.no_grad():
             return Progress(0.0, float(self.loss()))
 
-    def operating_point(self) -> OperatingPoint:
-        """Return the exact operating point."""
-        return self.problem.operating_point(self.module)
+    def contenders(self) -> list[Contender]:
+        """Return the model at its exact threshold."""
+        point = self.problem.judge.operating_point(self.module)
+        return [Contender("ordinary training", point, self.module.state_dict())]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the optimizer's state."""
@@ -119,30 +134,3 @@ class CrossEntropyRun:
         self._optimizer.load_state_dict(state["optimizer"])
         if self._schedule is not None:
             self._schedule.load_state_dict(state["schedule"])
-
-
-def train_ordinarily(problem: Problem, module: nn.Module) -> None:
-    """Bring a model to a good starting point: ordinary training, in place.
-
-    A linear model gets four convex fits (two ridges, plain and balanced) and keeps the one with
-    the best operating point for the goal; another model gets one plain training.
-    """
-    solvers = [CrossEntropy()]
-    if is_linear(module):
-        solvers = [CrossEntropy(l2, b) for b in (False, True) for l2 in (1.0, 0.01)]
-    initial = {k: v.clone() for k, v in module.state_dict().items()}
-    best = None
-    for solver in solvers:
-        module.load_state_dict(initial)
-        run = solver.prepare(problem, module)
-        previous = float("inf")
-        for k in range(1, solver.outer_iterations + 1):
-            loss = run.advance(k).loss
-            if is_linear(module) and previous - loss <= 1e-9 * abs(loss):
-                break
-            previous = loss
-        point = run.operating_point()
-        if best is None or point.rank > best[0]:
-            best = point.rank, {k: v.clone() for k, v in module.state_dict().items()}
-    assert best is not None
-    module.load_state_dict(best[1])

@@ -14,7 +14,8 @@ from setpoint.models import is_linear, logits_of, scores_of
 from setpoint.operating_point import OperatingPoint
 from setpoint.penalty import ExactPenalty, Form, Scaling
 from setpoint.solvers.base import Progress
-from setpoint.solvers.cross_entropy import train_ordinarily
+from setpoint.solvers.candidates import Contender
+from setpoint.solvers.ordinary import train_ordinarily
 from setpoint.solvers.problem import Problem
 
 
@@ -149,6 +150,7 @@ class LiftedRun:
         self._step_of_s = -solver.lr_s * self.penalty.P / problem.sample_weight
         self._origin = 0.0  # the logit that counts as score 0.5
         self._point: OperatingPoint | None = None
+        self._advanced = False
 
     def start(self) -> Progress:
         """Train ordinarily, or start at random; set s."""
@@ -159,7 +161,7 @@ class LiftedRun:
         if self.solver.start_s == "random":
             with torch.no_grad():
                 self.penalty.s.uniform_(0.0, 1.0)
-        self._begin_subproblem(1, self.operating_point())
+        self._begin_subproblem(1, self._look())
         return self._progress()
 
     def _progress(self) -> Progress:
@@ -171,6 +173,7 @@ class LiftedRun:
         """Solve the subproblem for lambda^(iteration - 1), approximately."""
         solver = self.solver
         assert self._point is not None
+        self._advanced = True
         self._begin_subproblem(iteration, self._point)
         lowest, since = math.inf, 0
         self.module.train()
@@ -219,12 +222,25 @@ class LiftedRun:
         for group, rate in zip(self._optimizer.param_groups, rates, strict=False):
             group["lr"] = rate * factor
 
-    def operating_point(self) -> OperatingPoint:
-        """Return the exact operating point, or that of t where t is fixed or learned."""
-        threshold = None
-        if self.solver.threshold != "exact":
-            threshold = float(torch.logit(self.penalty.t.detach()))
-        self._point = self.problem.operating_point(self.module, threshold)
+    def contenders(self) -> list[Contender]:
+        """Return the model at its exact threshold, or at t where t is fixed or learned."""
+        point = self._look()
+        if self.problem.validation is not None:
+            point = self.problem.judge.operating_point(self.module, self._threshold())
+        name = "goal-trained" if self._advanced else self._start_name()
+        return [Contender(name, point, self.module.state_dict())]
+
+    def _start_name(self) -> str:
+        return {"logistic": "ordinary training"}.get(self.solver.start, "start")
+
+    def _threshold(self) -> float | None:
+        if self.solver.threshold == "exact":
+            return None
+        return float(torch.logit(self.penalty.t.detach()))
+
+    def _look(self) -> OperatingPoint:
+        """Return, and remember for the next subproblem, where training stands."""
+        self._point = self.problem.operating_point(self.module, self._threshold())
         return self._point
 
     def state_dict(self) -> dict[str, Any]:
@@ -241,7 +257,7 @@ class LiftedRun:
             self.penalty.s.copy_(state["s"])
             self.penalty.t.copy_(state["t"])
         self._optimizer.load_state_dict(state["optimizer"])
-        self.operating_point()
+        self._look()
 
 
 def objective_scale(point: OperatingPoint) -> float:

@@ -29,28 +29,39 @@ class Problem:
         Weights > 0 of the counts.
     goal : Goal
         What to train for.
+    validation : Problem or None
+        Rows on which iterates are judged. None: the training rows themselves.
+    on : str
+        What to call these rows in messages.
     """
 
     X: Tensor
     positive: Tensor
     sample_weight: Tensor
     goal: Goal
+    validation: Problem | None = None
+    on: str = "the training data"
+
+    @property
+    def judge(self) -> Problem:
+        """The problem whose rows decide which iterate is best."""
+        return self if self.validation is None else self.validation
 
     def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
         """Return what the module does at a threshold of its logits; None: at the exact one."""
-        scores = scores_of(module, self.X).cpu().numpy()
+        return self.point_of(scores_of(module, self.X), threshold)
+
+    def point_of(self, logits: Tensor, threshold: float | None = None) -> OperatingPoint:
+        """Return what logits of these rows do at a threshold; None: at the exact one."""
+        scores = logits.cpu().numpy()
         if np.isnan(scores).any():
             raise DivergedError("the model's scores are not numbers; try a lower learning rate.")
         y = self.positive.cpu().numpy()
         weights = self.sample_weight.cpu().numpy()
         given = None if np.all(weights == 1) else weights
         if threshold is None:
-            return choose_threshold(
-                y, scores, self.goal, sample_weight=given, on="the training data"
-            )
-        return evaluate_threshold(
-            y, scores, threshold, self.goal, sample_weight=given, on="the training data"
-        )
+            return choose_threshold(y, scores, self.goal, sample_weight=given, on=self.on)
+        return evaluate_threshold(y, scores, threshold, self.goal, sample_weight=given, on=self.on)
 
     def fingerprint(self) -> str:
         """Return a digest of the data and the goal, by which a checkpoint knows its problem."""
@@ -62,13 +73,21 @@ class Problem:
             array = part.detach().cpu().contiguous().numpy()
             digest.update(f"{array.shape}{array.dtype}".encode())
             digest.update(array.data)
+        if self.validation is not None:
+            digest.update(self.validation.fingerprint().encode())
         return digest.hexdigest()
 
 
 def make_problem(
-    X: Tensor, positive: Tensor, goal: str | Goal, sample_weight: Tensor | None = None
+    X: Tensor,
+    positive: Tensor,
+    goal: str | Goal,
+    sample_weight: Tensor | None = None,
+    *,
+    validation: Problem | None = None,
+    on: str = "the training data",
 ) -> Problem:
     """Return a problem, with unit weights where none are given."""
     if sample_weight is None:
         sample_weight = torch.ones(len(X), dtype=X.dtype, device=X.device)
-    return Problem(X, positive, sample_weight.to(X.dtype), Goal.parse(goal))
+    return Problem(X, positive, sample_weight.to(X.dtype), Goal.parse(goal), validation, on)

@@ -1,0 +1,178 @@
+"""Several models of one kind, trained at once on the same rows.
+
+A bundle gives the logits of all its models as the columns of one matrix and takes the derivatives
+of a loss in them back. Linear models are one matrix themselves, so that a step of ten costs little
+more than a step of one; other modules are copies that take turns.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from setpoint.models import is_linear, logits_of, scores_of
+
+
+class Bundle(Protocol):
+    """k models, their origins (the logits that count as the threshold) and their parameters."""
+
+    origins: Tensor
+    parameters: list[Tensor]
+
+    def prepare(self, X: Tensor) -> Tensor:
+        """Bring rows to the form and precision in which the models train."""
+        ...
+
+    def logits(self, X: Tensor) -> Tensor:
+        """Return logits above the origins, shape (n, k), of prepared rows, for ``backward``."""
+        ...
+
+    def backward(self, slopes: Tensor) -> None:
+        """Set every parameter's gradient from the derivatives in the logits just returned."""
+        ...
+
+    def hold_near(self, nearness: Tensor) -> None:
+        """Add to the gradients those of nearness_k/2 |theta_k - start_k|^2."""
+        ...
+
+    def scores(self, X: Tensor) -> Tensor:
+        """Return the logits as the models give them, not from the origins, shape (n, k)."""
+        ...
+
+    def weights(self, k: int) -> dict[str, Any]:
+        """Return a state dict of model k."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that the bundle holds."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state again."""
+        ...
+
+
+def make_bundle(module: nn.Module, starts: Sequence[dict[str, Any]]) -> Bundle:
+    """Return copies of the module, one for each state dict."""
+    kind = LinearBundle if is_linear(module) else ModuleBundle
+    return kind(module, starts)
+
+
+class LinearBundle:
+    """Linear models as the columns of a matrix. They train in float32 and score in their own."""
+
+    def __init__(self, module: nn.Module, starts: Sequence[dict[str, Any]]) -> None:
+        self._like = {k: v.detach() for k, v in module.state_dict().items()}
+        rows = torch.cat([s["weight"].detach().reshape(1, -1) for s in starts])
+        self.matrix = rows.T.float().contiguous()
+        # The bias and the threshold are one number; it is kept on the side of the threshold.
+        self.origins = self.matrix.new_zeros(len(starts))
+        self.parameters = [self.matrix, self.origins]
+        self._start = self.matrix.clone()
+        self._X = self.matrix
+
+    def prepare(self, X: Tensor) -> Tensor:
+        """Return the rows in float32."""
+        return X.float()
+
+    def logits(self, X: Tensor) -> Tensor:
+        """Return one product of matrices."""
+        self._X = X
+        return torch.addmm(self.origins, X, self.matrix, beta=-1)
+
+    def backward(self, slopes: Tensor) -> None:
+        """Transpose that product."""
+        self.matrix.grad = self._X.T @ slopes
+        self.origins.grad = -slopes.sum(0)
+
+    def hold_near(self, nearness: Tensor) -> None:
+        """Add to the gradient of the matrix."""
+        assert self.matrix.grad is not None
+        self.matrix.grad.addcmul_(nearness, self.matrix - self._start)
+
+    def scores(self, X: Tensor) -> Tensor:
+        """Return the product in the rows' own precision."""
+        return X @ self.matrix.to(X.dtype)
+
+    def weights(self, k: int) -> dict[str, Any]:
+        """Return a column, with a bias of zero where there is one."""
+        own = self._like
+        weights = {"weight": self.matrix[:, k].reshape(own["weight"].shape).to(own["weight"])}
+        if "bias" in own:
+            weights["bias"] = torch.zeros_like(own["bias"])
+        return weights
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the matrix, where it started, and the origins."""
+        return {"matrix": self.matrix, "start": self._start, "origins": self.origins}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state again."""
+        self.matrix.copy_(state["matrix"])
+        self._start.copy_(state["start"])
+        self.origins.copy_(state["origins"])
+
+
+class ModuleBundle:
+    """Copies of any module."""
+
+    def __init__(self, module: nn.Module, starts: Sequence[dict[str, Any]]) -> None:
+        self._modules = [copy.deepcopy(module) for _ in starts]
+        for one, start in zip(self._modules, starts, strict=True):
+            one.load_state_dict(start)
+            one.train()
+        first = next(module.parameters())
+        self.origins = first.new_zeros(len(starts)).detach()
+        self.parameters = [
+            *(p for m in self._modules for p in m.parameters() if p.requires_grad),
+            self.origins,
+        ]
+        self._start = [[p.detach().clone() for p in m.parameters()] for m in self._modules]
+        self._logits: list[Tensor] = []
+
+    def prepare(self, X: Tensor) -> Tensor:
+        """Return the rows as they are."""
+        return X
+
+    def logits(self, X: Tensor) -> Tensor:
+        """Ask each copy in turn."""
+        self._logits = [logits_of(m, X) for m in self._modules]
+        return torch.stack([z.detach() for z in self._logits], dim=1) - self.origins
+
+    def backward(self, slopes: Tensor) -> None:
+        """Let autograd go back through each copy."""
+        for p in self.parameters:
+            p.grad = None
+        torch.autograd.backward(self._logits, list(slopes.T))
+        self.origins.grad = -slopes.sum(0)
+
+    def hold_near(self, nearness: Tensor) -> None:
+        """Add to the gradient of each copy."""
+        for strength, module, start in zip(nearness, self._modules, self._start, strict=True):
+            for p, p0 in zip(module.parameters(), start, strict=True):
+                if p.grad is not None:
+                    p.grad.add_(strength * (p.detach() - p0))
+
+    def scores(self, X: Tensor) -> Tensor:
+        """Ask each copy in evaluation mode."""
+        return torch.stack([scores_of(m, X) for m in self._modules], dim=1)
+
+    def weights(self, k: int) -> dict[str, Any]:
+        """Return the state dict of a copy."""
+        return self._modules[k].state_dict()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the copies, where they started, and the origins."""
+        modules = [m.state_dict() for m in self._modules]
+        return {"modules": modules, "start": self._start, "origins": self.origins}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state again."""
+        for module, saved in zip(self._modules, state["modules"], strict=True):
+            module.load_state_dict(saved)
+        self._start = state["start"]
+        self.origins.copy_(state["origins"])

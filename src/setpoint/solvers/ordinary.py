@@ -1,0 +1,90 @@
+"""Ordinary training at its honest best: the start of every goal-trained model, and its rival."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+from setpoint.metrics import plain
+from setpoint.models import is_linear, scores_of
+from setpoint.solvers.candidates import Contender
+from setpoint.solvers.cross_entropy import CrossEntropy
+from setpoint.solvers.problem import Problem
+
+RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
+_MOST_FEATURES_FOR_NEWTON = 2000  # its Hessian has the square of that
+
+
+def ordinary_models(problem: Problem, module: nn.Module) -> list[Contender]:
+    """Return models trained without a thought of the goal, the simplest first.
+
+    A linear module gets logistic regressions over a wide range of ridges, plain and with balanced
+    classes. Any other module is trained by cross-entropy, as it stands, and stopped where it was
+    best on the rows that judge. The module itself is left anywhere.
+    """
+    if is_linear(module):
+        return [
+            contender
+            for balanced in (False, True)
+            for contender in _logistic_path(problem, module, balanced)
+        ]
+    solver = CrossEntropy()
+    run = solver.prepare(problem, module)
+    best: Contender | None = None
+    for iteration in range(1, solver.outer_iterations + 1):
+        run.advance(iteration)
+        (found,) = run.contenders()
+        if best is None or found.point.rank > best.point.rank:
+            best = found._replace(weights=copy.deepcopy(found.weights))
+    assert best is not None
+    return [best]
+
+
+def train_ordinarily(problem: Problem, module: nn.Module) -> None:
+    """Bring a module to the best of its ordinary models."""
+    models = ordinary_models(problem, module)
+    module.load_state_dict(max(models, key=lambda c: c.point.rank).weights)
+
+
+def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[Contender]:
+    """Fit logistic regressions from the strongest ridge to the weakest, each from the last."""
+    X, positive = problem.X.cpu().numpy(), problem.positive.cpu().numpy()
+    weight = problem.sample_weight.cpu().numpy()
+    if balanced:
+        P, N = weight[positive].sum(), weight[~positive].sum()
+        weight = weight * (P + N) / 2 / np.where(positive, P, N)
+    newton = X.shape[1] <= _MOST_FEATURES_FOR_NEWTON
+    regression = LogisticRegression(
+        solver="newton-cholesky" if newton else "lbfgs", warm_start=True, max_iter=200
+    )
+    path = []
+    for ridge in RIDGES:
+        regression.C = 1.0 / ridge
+        with warnings.catch_warnings():
+            # Where classes can be separated a weak ridge does not converge; it still ranks.
+            warnings.simplefilter("ignore")
+            regression.fit(X, positive, sample_weight=weight)
+        weights = _as_weights(module, regression)
+        module.load_state_dict(weights)
+        judge = problem.judge
+        name = f"logistic regression, ridge {plain(ridge)}{', balanced' if balanced else ''}"
+        path.append(Contender(name, judge.point_of(scores_of(module, judge.X)), weights))
+    return path
+
+
+def _as_weights(module: nn.Module, regression: LogisticRegression) -> dict[str, Any]:
+    """Return the regression as a state dict of the linear module.
+
+    Without a bias in the module the intercept is dropped; the threshold is found anew anyway.
+    """
+    own = module.state_dict()
+    weights = {"weight": torch.as_tensor(regression.coef_).to(own["weight"])}
+    if "bias" in own:
+        weights["bias"] = torch.as_tensor(regression.intercept_).to(own["bias"])
+    return weights

@@ -1,0 +1,327 @@
+"""The exact penalty method with the lifted variables eliminated: the default solver."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from setpoint.capped_loss import capped_loss, capped_slope, prices
+from setpoint.models import is_linear
+from setpoint.solvers.base import Progress
+from setpoint.solvers.bundle import Bundle, LinearBundle, make_bundle
+from setpoint.solvers.candidates import Contender
+from setpoint.solvers.line_search import polish
+from setpoint.solvers.ordinary import ordinary_models
+from setpoint.solvers.problem import Problem
+from setpoint.solvers.working_set import WorkingSet, near
+
+_RANDOM_DIRECTIONS = 16
+_FEWEST_ROUNDS, _MOST_ROUNDS = 10, 30
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Minimise  (1/P) sum_i w_i min(fight_i, give_up_i) + nearness/2 |theta - theta_0|^2.
+
+    fight_i and give_up_i are the two sides of :func:`setpoint.capped_loss.capped_loss`. lambda
+    grows geometrically from step to step. The prices follow the counts of every step, the
+    multipliers the violations. After each outer iteration every model's exact threshold becomes
+    the origin of its logits.
+
+    Several models train at once, one for each start and nearness, and some from disturbed starts.
+
+    Parameters
+    ----------
+    lam0, lam_max : float
+        First and last lambda.
+    gamma : float
+        Strength of the regulariser psi.
+    outer_iterations, inner_iterations : int
+        Looks, and steps of Adam between two of them.
+    lr : float or None
+        Adam's learning rate, which falls to zero on a cosine over the run. None: 0.1 for a
+        linear model, 2e-3 for any other.
+    dual_rate : float
+        Step size of the multipliers: in one step they change by at most this factor of e.
+    nearness : tuple of float
+        Strengths of staying near the start, 0 for none.
+    restarts : int or None
+        Further models from disturbed starts, for linear models only. None: eight on problems of
+        at most 2,000 rows, two on larger ones.
+    spread : float
+        Size of the largest disturbance, relative to the start.
+    line_search : int
+        How many changed decisions an exact line search on the counts may consider at the end,
+        for linear models where the training rows judge. It settles small problems; on large ones
+        it has nothing left to find.
+    start : {"logistic", "given"}
+        Where models start: after ordinary training (a linear one from the best plain and the best
+        balanced logistic regression), or at the weights that the module brings.
+    rows : int
+        Size of the working set; larger problems train on the rows near a threshold and a sample
+        of the rest.
+    """
+
+    lam0: float = 1.0
+    lam_max: float = 1000.0
+    gamma: float = 0.1
+    outer_iterations: int = 15
+    inner_iterations: int = 20
+    lr: float | None = None
+    dual_rate: float = 0.1
+    nearness: tuple[float, ...] = (0.0, 0.1, 1.0)
+    restarts: int | None = None
+    spread: float = 1.0
+    line_search: int = 1_500_000
+    start: Literal["logistic", "given"] = "logistic"
+    rows: int = 40_000
+
+    def __post_init__(self) -> None:
+        if self.start not in ("logistic", "given"):
+            raise ValueError(f"start is one of ('logistic', 'given'), not {self.start!r}.")
+        if self.outer_iterations < 0 or self.inner_iterations < 1 or self.rows < 2:
+            raise ValueError("outer_iterations must be >= 0, inner_iterations >= 1, rows >= 2.")
+        for name in ("lam0", "lam_max", "lr", "dual_rate"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive, not {value}.")
+        sizes = (self.gamma, self.spread, self.line_search, self.restarts or 0, *self.nearness)
+        if min(sizes) < 0 or not self.nearness:
+            raise ValueError(
+                "gamma, spread, restarts, line_search and every nearness must be >= 0."
+            )
+
+    def prepare(self, problem: Problem, module: nn.Module) -> ProjectedRun:
+        """Return a run; any goal will do."""
+        return ProjectedRun(self, problem, module)
+
+
+class ProjectedRun:
+    """The eliminated form at work on a bundle of models."""
+
+    def __init__(self, solver: Projected, problem: Problem, module: nn.Module) -> None:
+        self.solver, self.problem, self.module = solver, problem, module
+        weight, positive = problem.sample_weight, problem.positive
+        self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
+        self._lr = solver.lr or (0.1 if is_linear(module) else 2e-3)
+        self._ordinary: list[Contender] = []
+        self._names: list[str] = []
+        self._bundle: Bundle
+        self._step_count = 0
+
+    # --- the start --------------------------------------------------------------------------
+
+    def start(self) -> Progress:
+        """Train ordinarily and start the bundle from there."""
+        if self.solver.start == "logistic":
+            self._ordinary = ordinary_models(self.problem, self.module)
+        else:
+            point = self.problem.judge.operating_point(self.module)
+            weights = {k: v.clone() for k, v in self.module.state_dict().items()}
+            self._ordinary = [Contender("start", point, weights)]
+        starts, nearness = [], []
+        for name, contender in self._best_starts():
+            for strength in self.solver.nearness:
+                starts.append(contender.weights)
+                nearness.append(strength)
+                held = f", held near it ({strength:g})" if strength else ""
+                self._names.append(f"goal-trained from {name}{held}")
+        if is_linear(self.module):
+            leader = max(self._ordinary, key=lambda c: c.point.rank)
+            restarts = self.solver.restarts
+            if restarts is None:
+                restarts = 8 if len(self.problem.X) <= 2000 else 2
+            for i in range(restarts):
+                starts.append(self._disturbed(leader.weights, (i + 1) / restarts))
+                nearness.append(0.0)
+                self._names.append(f"goal-trained, restart {i + 1}")
+        self._begin(starts, nearness)
+        return self._progress()
+
+    def _best_starts(self) -> list[tuple[str, Contender]]:
+        """Return the best plain and the best balanced model, where there are both."""
+        kinds: dict[str, Contender] = {}
+        for c in self._ordinary:
+            kind = "balanced" if "balanced" in c.name else "plain"
+            if kind not in kinds or c.point.rank > kinds[kind].point.rank:
+                kinds[kind] = c
+        if len(kinds) == 1:
+            return [("the start", c) for c in kinds.values()]
+        return [(f"the {kind} start", c) for kind, c in kinds.items()]
+
+    def _disturbed(self, weights: dict[str, Any], size: float) -> dict[str, Any]:
+        w = weights["weight"]
+        noise = torch.randn(w.shape, dtype=torch.float64).to(w)
+        return {
+            **weights,
+            "weight": w + self.solver.spread * size * w.norm() / w.numel() ** 0.5 * noise,
+        }
+
+    def _begin(self, starts: list[dict[str, Any]], nearness: list[float]) -> None:
+        self._bundle = make_bundle(self.module, starts)
+        self._nearness = torch.tensor(nearness).to(self._bundle.origins)
+        self._multipliers = np.ones((len(self.problem.goal.constraints), len(starts)))
+        self._optimizer = torch.optim.Adam(self._bundle.parameters, lr=self._lr, fused=True)
+        self._find_origins()
+
+    # --- an outer iteration -----------------------------------------------------------------
+
+    def advance(self, iteration: int) -> Progress:
+        """Take ``inner_iterations`` steps with a growing lambda, then find the thresholds."""
+        problem = self.problem
+        logits = self._scores - self._bundle.origins.to(self._scores)
+        self._work_on(near(problem.positive, problem.sample_weight, logits, self.solver.rows))
+        self._ordinary = []
+        for _ in range(self.solver.inner_iterations):
+            self._step()
+        self._find_origins()
+        if iteration == self.solver.outer_iterations and problem.validation is None:
+            self._search_lines()
+        return self._progress()
+
+    def _work_on(self, chosen: WorkingSet) -> None:
+        like = self._bundle.origins
+        self._set = chosen
+        self._X = self._bundle.prepare(self.problem.X[chosen.rows])
+        self._sign = chosen.sign.to(like)[:, None]
+        self._is_positive = self._sign > 0
+        self._share = (chosen.weight / self._P).to(like)[:, None]
+        positive = chosen.sign > 0
+        self._counted_N = float(chosen.counted[~positive].sum())
+        self._counted = torch.stack([chosen.counted * positive, chosen.counted * ~positive]).to(
+            like
+        )
+
+    def _step(self) -> None:
+        solver, bundle = self.solver, self._bundle
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._lr * (1 + math.cos(math.pi * self._elapsed)) / 2
+        margins = bundle.logits(self._X).mul_(self._sign)
+        self._count(margins)
+        slopes = capped_slope(margins, self._prices(self._is_positive), self._lam, solver.gamma)
+        bundle.backward(slopes.mul_(self._share).mul_(self._sign))
+        bundle.hold_near(self._nearness)
+        self._optimizer.step()
+        self._step_count += 1
+
+    @property
+    def _elapsed(self) -> float:
+        """The share of all steps that is done."""
+        steps = self.solver.outer_iterations * self.solver.inner_iterations
+        return self._step_count / max(steps, 1)
+
+    @property
+    def _lam(self) -> float:
+        growth = self.solver.lam_max / self.solver.lam0
+        return float(self.solver.lam0 * growth**self._elapsed)
+
+    def _count(self, margins: Tensor) -> None:
+        """Count what the models do now, and let the multipliers follow the violations."""
+        right = self._counted @ (margins > 0).to(margins.dtype)
+        right_positives, right_negatives = right.double().cpu().numpy()
+        self._tp = self._set.rest_tp.double().cpu().numpy() + right_positives
+        self._fp = self._set.rest_fp.double().cpu().numpy() + (self._counted_N - right_negatives)
+        at = (self._tp, self._fp, self._P, self._N)
+        for j, constraint in enumerate(self.problem.goal.constraints):
+            with np.errstate(all="ignore"):
+                missed = np.nan_to_num(constraint.shortfall(*at))
+            self._multipliers[j] *= np.exp(self.solver.dual_rate * np.clip(5 * missed, -1, 1))
+        np.clip(self._multipliers, 1e-3, 1e3, out=self._multipliers)
+
+    def _prices(self, is_positive: Tensor) -> Tensor:
+        at = (self._tp, self._fp, self._P, self._N)
+        worth, cost = prices(self.problem.goal, *at, self._multipliers)
+        both = torch.from_numpy(np.stack([worth, cost])).to(self._bundle.origins)
+        return torch.where(is_positive, both[0], both[1])
+
+    def _search_lines(self) -> None:
+        """Settle the best models by exact line searches, as far as the effort allows."""
+        if not isinstance(self._bundle, LinearBundle):
+            return
+        problem, ranks = self.problem, [p.rank for p in self._points]
+        X = problem.X.double().cpu().numpy()
+        pairs = len(X) * (X.shape[1] + _RANDOM_DIRECTIONS + 1)  # considered in one round
+        models = min(len(ranks), self.solver.line_search // (_FEWEST_ROUNDS * pairs))
+        for k in sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)[:models]:
+            self._bundle.matrix[:, k] = torch.from_numpy(
+                polish(
+                    self._bundle.matrix[:, k].double().cpu().numpy(),
+                    self._points[k].threshold,
+                    X,
+                    problem.positive.cpu().numpy(),
+                    problem.sample_weight.double().cpu().numpy(),
+                    problem.goal,
+                    np.random.default_rng(int(torch.randint(2**31, (1,)))),
+                    rounds=min(self.solver.line_search // (models * pairs), _MOST_ROUNDS),
+                    directions=_RANDOM_DIRECTIONS,
+                )
+            )
+        self._find_origins()
+
+    # --- looks ------------------------------------------------------------------------------
+
+    def _find_origins(self) -> None:
+        """Make each model's exact threshold on the training rows the origin of its logits."""
+        self._scores = self._bundle.scores(self.problem.X)
+        self._points = [self.problem.point_of(column) for column in self._scores.T.contiguous()]
+        origins = torch.tensor([p.threshold for p in self._points], dtype=torch.float64)
+        self._bundle.origins.copy_(origins)
+
+    def _progress(self) -> Progress:
+        """Return lambda and the least loss of all models, at their origins, on all rows."""
+        problem, gamma = self.problem, self.solver.gamma
+        self._tp = np.array([p.tp for p in self._points])
+        self._fp = np.array([p.fp for p in self._points])
+        is_positive = problem.positive[:, None]
+        logits = (self._scores - self._bundle.origins.to(self._scores)).to(self._bundle.origins)
+        margins = torch.where(is_positive, logits, -logits)
+        losses = capped_loss(margins, self._prices(is_positive), self._lam, gamma)
+        share = (problem.sample_weight / self._P).to(losses)
+        return Progress(self._lam, float((share @ losses).min()))
+
+    def contenders(self) -> list[Contender]:
+        """Return the ordinary models at the start, and the goal-trained ones after it."""
+        if self._ordinary:
+            return self._ordinary
+        points, judge = self._points, self.problem.judge
+        if judge is not self.problem:
+            scores = self._bundle.scores(judge.X).T.contiguous()
+            points = [judge.point_of(column) for column in scores]
+        leader = max(range(len(points)), key=lambda k: points[k].rank)
+        # The module may round otherwise than the bundle: what is kept must be its own.
+        self.module.load_state_dict(self._bundle.weights(leader))
+        points[leader] = judge.operating_point(self.module)
+        return [
+            Contender(name, point, self._bundle.weights(k))
+            for k, (name, point) in enumerate(zip(self._names, points, strict=True))
+        ]
+
+    # --- interruption -----------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the bundle, Adam's moments and the multipliers."""
+        return {
+            "names": self._names,
+            "nearness": self._nearness,
+            "bundle": self._bundle.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "multipliers": torch.from_numpy(self._multipliers),
+            "step_count": self._step_count,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state again."""
+        self._names = state["names"]
+        k = len(self._names)
+        self._begin([self.module.state_dict()] * k, [0.0] * k)
+        self._nearness = state["nearness"]
+        self._bundle.load_state_dict(state["bundle"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._multipliers = state["multipliers"].numpy()
+        self._step_count = state["step_count"]
+        self._find_origins()
