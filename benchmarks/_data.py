@@ -5,19 +5,63 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 
+class Data(NamedTuple):
+    """Features, labels and, where rows belong together, groups."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.bool_]
+    groups: NDArray[np.int64] | None = None
+
+
+def path(file: str) -> Path:
+    """Return where a file lies, or end with a sentence that says what is missing."""
+    # More than one folder may be named, as in PATH.
+    folders = os.environ.get("SETPOINT_DATA", "data").split(os.pathsep)
+    for folder in folders:
+        if (found := Path(folder) / file).exists():
+            return found
+    sys.exit(
+        f"{file} is not in {', '.join(folders)}. Set SETPOINT_DATA to a folder, or several with "
+        f"{os.pathsep!r} between them, with the data sets of benchmarks/README.md."
+    )
+
+
 def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return features and labels of ``<SETPOINT_DATA>/<name>.npz``."""
-    folder = Path(os.environ.get("SETPOINT_DATA", "data"))
-    path = folder / f"{name}.npz"
-    if not path.exists():
-        sys.exit(
-            f"{path} does not exist. Set SETPOINT_DATA to a folder with the data sets of "
-            "benchmarks/README.md."
-        )
-    with np.load(path) as file:
+    with np.load(path(f"{name}.npz")) as file:
         return file["X"].astype(np.float64), file["y"].astype(bool)
+
+
+def load_grouped(name: str) -> Data:
+    """Return any of the data sets, with groups where rows belong together."""
+    if name == "creditcard":
+        table = np.loadtxt(path("creditcard.csv"), delimiter=",", skiprows=1, converters=_unquoted)
+        return Data(table[:, :-1], table[:, -1] == 1)
+    if name == "ade_v2":
+        import pandas as pd
+
+        # One row per distinct text; texts of one article stay together.
+        texts = pd.read_parquet(path("ade_v2.parquet")).drop_duplicates("text_id")
+        texts = texts.sort_values("text_id")
+        with np.load(path("ade_v2_mpnet.npz")) as file:
+            X = _dequantised(file)[texts.text_id.to_numpy()]
+        return Data(X, texts.label.to_numpy() == 1, pd.factorize(texts.pmid)[0])
+    if name == "eyepacs":
+        with np.load(path("eyepacs_efflite0.npz")) as file:
+            patients = np.unique(file["patient"], return_inverse=True)[1]
+            return Data(_dequantised(file), file["level"] >= 1, patients)
+    return Data(*load(name))
+
+
+def _dequantised(file: np.lib.npyio.NpzFile) -> NDArray[np.float64]:
+    return np.asarray(file["q"] * file["scale"].astype(np.float64) + file["offset"])
+
+
+def _unquoted(text: str) -> float:
+    return float(text.strip('"'))

@@ -62,11 +62,12 @@ def prices(
 
 
 def _unit(worth: Any, cost: Any, like: Columns) -> tuple[Columns, Columns]:
-    """Scale both so that the larger of their sizes is 1; what is not a number is 0."""
-    worth = np.nan_to_num(np.broadcast_to(worth, like.shape).astype(np.float64), posinf=0, neginf=0)
-    cost = np.nan_to_num(np.broadcast_to(cost, like.shape).astype(np.float64), posinf=0, neginf=0)
-    largest = np.maximum(np.maximum(abs(worth), abs(cost)), 1e-300)
-    return worth / largest, cost / largest
+    """Scale both so that the larger of their sizes is 1; what is not finite is 0."""
+    both = np.empty((2, len(like)))
+    both[0], both[1] = worth, cost
+    both[~np.isfinite(both)] = 0.0
+    both /= np.maximum(np.abs(both).max(axis=0), 1e-300)
+    return both[0], both[1]
 
 
 def capped_loss(margin: Tensor, price: Tensor | float, lam: float, gamma: float) -> Tensor:

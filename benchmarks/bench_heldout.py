@@ -1,0 +1,230 @@
+"""Test objective of the default against logistic regression, on rows that nobody has seen.
+
+Every data set is split into 50 % training, 25 % validation and 25 % test (``_splits.py``). Logistic
+regression is fitted on the training part for seven ridges; the ridge with the best operating point
+on the validation part is taken, with its threshold there. The default is given the same two parts.
+Both are measured on the test part at that threshold.
+
+Finished splits are kept in a file; a run that was stopped goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import PredefinedSplit
+from sklearn.preprocessing import StandardScaler
+
+from _data import load_grouped
+from _machine import machine
+from _splits import split
+from setpoint import (
+    FPOR,
+    FROP,
+    OFOS,
+    Goal,
+    OperatingPoint,
+    SetpointClassifier,
+    choose_threshold,
+    evaluate_threshold,
+)
+
+DATA = (
+    "annthyroid", "mammography", "magic_gamma", "wilt", "campaign", "celeba", "creditcard",
+    "ade_v2", "eyepacs",
+)  # fmt: skip
+GOALS = {
+    "FPOR 0.9": FPOR(0.9), "FPOR 0.99": FPOR(0.99),
+    "FROP 0.9": FROP(0.9), "FROP 0.99": FROP(0.99), "OFOS": OFOS(),
+}  # fmt: skip
+CS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1000.0)
+MLP = ("magic_gamma", "creditcard")
+
+
+class Parts:
+    """One split of one data set."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        data = load_grouped(name)
+        self.rows = split(data.y, data.groups, seed)
+        scaler = StandardScaler().fit(data.X[self.rows[0]])
+        self.X = [scaler.transform(data.X[r]) for r in self.rows]
+        self.y = [data.y[r] for r in self.rows]
+
+    def tested(self, scores: Any, goal: Goal) -> tuple[OperatingPoint, OperatingPoint]:
+        """Return the points of a scoring function on validation and test rows."""
+        chosen = choose_threshold(self.y[1], scores(self.X[1]), goal)
+        found = evaluate_threshold(self.y[2], scores(self.X[2]), chosen.threshold, goal)
+        return chosen, found
+
+    def classifier(self, goal: Goal, **params: Any) -> SetpointClassifier:
+        """Return the default, given the training and the validation part."""
+        sizes = [len(self.y[0]), len(self.y[1])]
+        held_out = PredefinedSplit(np.repeat([-1, 0], sizes))
+        clf = SetpointClassifier(
+            goal, validation=held_out, standardize=False, random_state=0, **params
+        )
+        return clf.fit(np.concatenate(self.X[:2]), np.concatenate(self.y[:2]))
+
+    def measure(self, clf: SetpointClassifier, goal: Goal) -> OperatingPoint:
+        """Return what a fitted classifier does on the test rows."""
+        return clf.evaluate(self.X[2], self.y[2])
+
+
+def logistic_regressions(parts: Parts, class_weight: str | None) -> list[Any]:
+    fitted = []
+    for C in CS:
+        regression = LogisticRegression(C=C, class_weight=class_weight, max_iter=2000, tol=1e-5)
+        regression.set_params(solver="newton-cholesky")
+        fitted.append(regression.fit(parts.X[0], parts.y[0]).decision_function)
+    return fitted
+
+
+def best(parts: Parts, scorers: list[Any], goal: Goal) -> OperatingPoint:
+    return max((parts.tested(s, goal) for s in scorers), key=lambda pair: pair[0].rank)[1]
+
+
+def result(point: OperatingPoint) -> dict[str, float]:
+    return {"objective": point.objective, "violation": point.violation}
+
+
+def run(name: str, seed: int, model: str) -> list[dict[str, Any]]:
+    """Return the results of all goals on one split."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    parts = Parts(name, seed)
+    out = []
+    if model == "linear":
+        plain = logistic_regressions(parts, None)
+        both = plain + logistic_regressions(parts, "balanced")
+    for label, goal in GOALS.items():
+        row: dict[str, Any] = {"data": name, "seed": seed, "model": model, "goal": label}
+        if model == "linear":
+            row["logistic"] = result(best(parts, plain, goal))
+            row["logistic_balanced"] = result(best(parts, both, goal))
+            off = SetpointClassifier(goal, validation=None, standardize=False, random_state=0)
+            off.fit(parts.X[0], parts.y[0])
+            row["training"] = {
+                "start": off.history_[0].objective, "trained": off.operating_point_.objective,
+                "no_worse": off.operating_point_.rank
+                >= (-off.history_[0].violation, off.history_[0].objective),
+            }  # fmt: skip
+            row["off"] = result(parts.tested(off.positive_scores, goal)[1])
+        else:
+            ordinary = parts.classifier(goal, model=model, solver="cross_entropy")
+            row["logistic"] = result(parts.measure(ordinary, goal))
+        start = time.perf_counter()
+        clf = parts.classifier(goal, model=model)
+        row["seconds"] = time.perf_counter() - start
+        row["on"] = result(parts.measure(clf, goal))
+        row["winner"] = clf.candidates_.winner.name
+        out.append(row)
+    return out
+
+
+def mean(rows: list[dict[str, Any]], who: str, what: str = "objective") -> float:
+    return float(np.mean([r[who][what] for r in rows]))
+
+
+def held(rows: list[dict[str, Any]], who: str) -> float:
+    return float(np.mean([r[who]["violation"] == 0 for r in rows]))
+
+
+def cell(rows: list[dict[str, Any]], who: str, floor: bool) -> str:
+    spread = np.std([r[who]["objective"] for r in rows])
+    share = f", {held(rows, who):.0%}" if floor else ""
+    return f"{mean(rows, who):.3f} ± {spread:.3f}{share}"
+
+
+def table(results: list[dict[str, Any]]) -> None:
+    print(
+        "| data | goal | logistic | selection off | selection on | gain "
+        "| training: start | trained |"
+    )
+    print("|---" * 8 + "|")
+    gains, gains_balanced, no_worse = [], [], []
+    for name in DATA:
+        for goal in GOALS:
+            rows = [r for r in results if (r["data"], r["goal"]) == (name, goal)]
+            rows = [r for r in rows if r["model"] == "linear"]
+            if not rows:
+                continue
+            gains.append(mean(rows, "on") - mean(rows, "logistic"))
+            gains_balanced.append(mean(rows, "on") - mean(rows, "logistic_balanced"))
+            no_worse.append(all(r["training"]["no_worse"] for r in rows))
+            cells = [cell(rows, who, goal != "OFOS") for who in ("logistic", "off", "on")]
+            start, trained = mean(rows, "training", "start"), mean(rows, "training", "trained")
+            print(
+                f"| {name} | {goal} | {' | '.join(cells)} | {gains[-1]:+.3f} | {start:.3f} "
+                f"| {trained:.3f} |"
+            )
+    print(
+        "\nTest objective, mean ± deviation over splits, and the share of splits whose floor held.\n"
+    )
+    summary("against logistic regression", np.array(gains))
+    summary("against logistic regression, plain or balanced", np.array(gains_balanced))
+    print(f"training objective no worse than the start: {sum(no_worse)} of {len(no_worse)} cells")
+    linear = [r for r in results if r["model"] == "linear" and r["goal"] != "OFOS"]
+    for who in ("logistic", "off", "on"):
+        missed = np.mean([r[who]["violation"] for r in linear])
+        print(f"floors held, {who}: {held(linear, who):.0%}, missed by {missed:.3f} on average")
+    if any(r["model"] == "mlp" for r in results):
+        mlp_table([r for r in results if r["model"] == "mlp"])
+
+
+def summary(title: str, gains: np.ndarray) -> None:
+    print(
+        f"{title}: mean gain {gains.mean():+.4f} over {len(gains)} cells; >= -0.01 in "
+        f"{(gains >= -0.01).sum()}, < -0.03 in {(gains < -0.03).sum()}, >= 0.02 in "
+        f"{(gains >= 0.02).sum()}; from {gains.min():+.3f} to {gains.max():+.3f}"
+    )
+
+
+def mlp_table(results: list[dict[str, Any]]) -> None:
+    print("\n| data | goal | MLP, ordinary | MLP, selection on | gain |\n|---|---|---|---|---|")
+    for name in MLP:
+        for goal in GOALS:
+            rows = [r for r in results if (r["data"], r["goal"]) == (name, goal)]
+            if rows:
+                cells = [cell(rows, who, goal != "OFOS") for who in ("logistic", "on")]
+                gain = mean(rows, "on") - mean(rows, "logistic")
+                print(f"| {name} | {goal} | {' | '.join(cells)} | {gain:+.3f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="*", default=DATA, choices=DATA, metavar="NAME")
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path, default=Path("build/heldout.jsonl"))
+    parser.add_argument("--no-mlp", action="store_true")
+    given = parser.parse_args()
+    given.keep.parent.mkdir(parents=True, exist_ok=True)
+    lines = given.keep.read_text().splitlines() if given.keep.exists() else []
+    results = [json.loads(line) for line in lines]
+    done = {(r["data"], r["seed"], r["model"]) for r in results}
+    jobs = [(d, s, "linear") for s in range(given.splits) for d in given.data]
+    if not given.no_mlp:
+        jobs += [(d, s, "mlp") for s in range(given.splits) for d in given.data if d in MLP]
+    with ProcessPoolExecutor(given.jobs) as pool, given.keep.open("a") as file:
+        waiting = [pool.submit(run, *job) for job in jobs if job not in done]
+        for finished in as_completed(waiting):
+            rows = finished.result()
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+            file.flush()
+            results += rows
+    print(machine(), f"; {given.splits} splits\n")
+    table([r for r in results if r["seed"] < given.splits and r["data"] in given.data])
+
+
+if __name__ == "__main__":
+    main()
