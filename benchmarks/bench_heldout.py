@@ -167,9 +167,7 @@ def table(results: list[dict[str, Any]]) -> None:
                 f"| {name} | {goal} | {' | '.join(cells)} | {gains[-1]:+.3f} | {start:.3f} "
                 f"| {trained:.3f} |"
             )
-    print(
-        "\nTest objective, mean ± deviation over splits, and the share of splits whose floor held.\n"
-    )
+    print("\nTest objective, mean ± deviation over splits; share of splits whose floor held.\n")
     summary("against logistic regression", np.array(gains))
     summary("against logistic regression, plain or balanced", np.array(gains_balanced))
     print(f"training objective no worse than the start: {sum(no_worse)} of {len(no_worse)} cells")

@@ -8,7 +8,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import make_scorer, recall_score
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    PredefinedSplit,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -346,3 +351,68 @@ def test_solver_objects_are_parameters(overlapping):
     clf = SetpointClassifier(solver=CrossEntropy(l2=100.0))
     assert clone(clf).get_params()["solver"] == CrossEntropy(l2=100.0)
     assert clf.fit(X, y).operating_point_.f1 > 0.4
+
+
+def test_the_validation_part_sets_the_threshold_and_chooses(overlapping):
+    X, y = overlapping
+    fold = np.where(np.arange(len(y)) % 4 == 0, 0, -1)
+    clf = SetpointClassifier("max f1", validation=PredefinedSplit(fold), random_state=0).fit(X, y)
+    point = clf.operating_point_
+    assert point.on == "the validation data"
+    assert clf.evaluate(X[fold == 0], y[fold == 0], on=point.on) == point
+    assert point.f1 == clf.candidates_.winner.point.f1
+    assert point.f1 == max(c.point.f1 for c in clf.candidates_)
+    assert clf.candidates_[0].name == "logistic regression, ridge 10000"
+    # no row of the validation part has a say in how features are scaled
+    scaled = clf.standardizer_.transform(X[fold == -1])
+    np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-12)
+
+
+def test_selection_can_be_turned_off(overlapping):
+    X, y = overlapping
+    clf = SetpointClassifier("max f1", validation=None, random_state=0).fit(X, y)
+    assert clf.operating_point_.on == "the training data"
+    assert clf.operating_point_.tp + clf.operating_point_.fn == y.sum()
+    assert clf.operating_point_.f1 == max(c.point.f1 for c in clf.candidates_)
+
+
+def test_groups_stay_together(overlapping):
+    X, y = overlapping
+    groups = np.arange(len(y)) // 4
+    told = SetpointClassifier("max f1", random_state=0).fit(X, y, groups=groups)
+    size = sum(told.operating_point_.counts[2:])
+    assert size == pytest.approx(100, abs=15)
+    with pytest.raises(SetpointError, match="groups must hold one entry per row"):
+        SetpointClassifier("max f1").fit(X, y, groups=groups[:5])
+
+
+@pytest.mark.parametrize("solver", ["projected", "cross_entropy", QUICK], ids=["p", "c", "q"])
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_the_winner_can_be_refitted_on_all_rows(overlapping, solver, model):
+    X, y = overlapping
+    params = {"solver": solver, "model": model, "random_state": 0}
+    held, all_rows = (
+        SetpointClassifier("max f1", refit=refit, **params).fit(X, y) for refit in (False, True)
+    )
+    assert held.candidates_ == all_rows.candidates_
+    assert all_rows.operating_point_.on == "the training data"
+    assert all_rows.operating_point_.tp + all_rows.operating_point_.fn == y.sum()
+    assert len(all_rows.history_) == all_rows.candidates_.winner.iteration + 1
+    assert all_rows.operating_point_.f1 > 0.5
+    assert (held.positive_scores(X) != all_rows.positive_scores(X)).any()
+
+
+def test_same_seed_same_result(overlapping):
+    X, y = overlapping
+    first, second = (SetpointClassifier("max f1", random_state=3).fit(X, y) for _ in range(2))
+    assert (first.positive_scores(X) == second.positive_scores(X)).all()
+    assert first.candidates_ == second.candidates_
+
+
+def test_without_a_seed_an_interrupted_fit_goes_on(overlapping, tmp_path):
+    X, y = overlapping
+    params = {"solver": QUICK, "checkpoint": tmp_path / "fit.ckpt"}
+    SetpointClassifier(callback=lambda r, n: r.iteration == 2, **params).fit(X, y)
+    seen = []
+    SetpointClassifier(callback=lambda r, n: seen.append(r.iteration), **params).fit(X, y)
+    assert seen == [3, 4]

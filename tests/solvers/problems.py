@@ -23,3 +23,14 @@ def misled(goal, n=400, seed=0):
     X[y, 0] += 1.5
     X[y & (rng.random(n) < 0.25), 0] -= 4.0
     return make_problem(torch.tensor(X), torch.tensor(y), goal)
+
+
+def two_kinds(goal, n=600, seed=0):
+    """Half of the positives lie apart on one axis, half far out on another among the negatives."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.2
+    X = rng.normal(size=(n, 2)) * [1.0, 3.0]
+    apart = y & (rng.random(n) < 0.5)
+    X[apart] = rng.normal(size=(apart.sum(), 2)) * [0.6, 1.0] + [2.6, 0.0]
+    X[y & ~apart] += [-1.5, 5.0]
+    return make_problem(torch.tensor(X), torch.tensor(y), goal)

@@ -1,0 +1,199 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from problems import overlapping, two_kinds
+
+from setpoint import FPOR, FROP, OFOS, Goal
+from setpoint.exact import solve_exactly
+from setpoint.models import build
+from setpoint.solvers import Lifted, Projected, make_problem, solve
+
+QUICK = Projected(outer_iterations=8, inner_iterations=10)
+GOALS = [FPOR(0.7), FROP(0.8), OFOS()]
+
+
+def fit(problem, solver=QUICK, model="linear", **kwargs):
+    torch.manual_seed(0)
+    module = build(model, problem.X.shape[1]).to(problem.X.dtype)
+    return solve(problem, module, solver, **kwargs)
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+def test_never_worse_than_the_best_ordinary_model(goal):
+    solution = fit(overlapping(goal))
+    start = solution.history[0]
+    assert solution.operating_point.rank >= (-start.violation, start.objective)
+    ordinary = [c for c in solution.candidates if c.name.startswith("logistic")]
+    assert solution.operating_point.rank >= max(c.point.rank for c in ordinary)
+    assert len(ordinary) == 14
+
+
+def test_goal_training_gains_where_hopeless_positives_mislead():
+    solution = fit(two_kinds(FPOR(0.8)))
+    assert solution.history[0].objective == 0.0  # no logistic regression raises an alarm
+    assert solution.operating_point.recall > 0.4
+    assert solution.operating_point.feasible
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+@pytest.mark.parametrize("seed", range(2))
+def test_near_the_proven_optimum(goal, seed):
+    problem = overlapping(goal, n=45, d=2, share=0.35, seed=seed)
+    proven = solve_exactly(problem.X.numpy(), problem.positive.numpy(), goal, time_limit=30)
+    assert proven.proven
+    found = fit(problem, Projected()).operating_point
+    assert found.feasible
+    assert 0.95 * proven.bound <= found.objective <= proven.bound + 1e-9
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_lifted_and_projected_agree_where_all_separations_can_be_tried(goal, seed):
+    problem = overlapping(goal, n=30, d=1, share=0.4, seed=seed)
+    both = [problem.operating_point(w) for w in signs(problem)]
+    optimum = max(p.rank for p in both)
+    for solver in (Projected(), Lifted()):
+        assert fit(problem, solver).operating_point.rank == optimum
+
+
+def signs(problem):
+    for sign in (-1.0, 1.0):
+        module = build("linear", 1).double()
+        torch.nn.init.constant_(module.weight, sign)
+        yield module
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "max recall s.t. fpr <= 0.1, precision >= 0.5",
+        "max precision s.t. recall >= 0.5, fpr <= 0.2, npv >= 0.8",
+        "max gmean",
+        "max mcc s.t. recall >= 0.6",
+        "max accuracy",
+        "max fbeta(2)",
+        "min fpr s.t. recall >= 0.7",
+        "max recall s.t. alarm_rate <= 0.1",
+    ],
+)
+def test_any_goal_and_any_number_of_constraints(goal):
+    point = fit(overlapping(goal)).operating_point
+    assert point.feasible
+    assert not point.empty
+
+
+def test_impossible_goals_come_as_near_as_they_can():
+    problem = overlapping("max f1 s.t. precision >= 0.99, recall >= 0.99")
+    solution = fit(problem)
+    assert not solution.operating_point.feasible
+    assert solution.operating_point.violation <= solution.history[0].violation
+
+
+def test_the_validation_part_judges():
+    train, judge = overlapping("max f1"), overlapping("max f1", seed=1)
+    problem = make_problem(train.X, train.positive, "max f1", validation=judge)
+    solution = fit(problem)
+    assert judge.operating_point(solution.module) == solution.operating_point
+    best = max(c.point.rank for c in solution.candidates)
+    assert solution.operating_point.rank == best
+    assert solution.candidates.winner.point.rank == best
+
+
+def test_large_problems_train_on_a_part_of_their_rows():
+    problem = two_kinds(FPOR(0.8), n=4000)
+    whole = fit(problem, replace(QUICK, line_search=0))
+    part = fit(problem, replace(QUICK, line_search=0, rows=400)).operating_point
+    assert part.recall == pytest.approx(whole.operating_point.recall, abs=0.03)
+    assert part.recall > whole.history[0].objective + 0.2
+
+
+def test_weights_are_repetitions():
+    goal = Goal.parse("max recall s.t. precision >= 0.7")
+    once = overlapping(goal, n=200, weights=True)
+    times = once.sample_weight.long()
+    many = make_problem(
+        once.X.repeat_interleave(times, 0), once.positive.repeat_interleave(times), goal
+    )
+    solver = replace(QUICK, line_search=0)
+    one, repeated = fit(once, solver), fit(many, solver)
+    assert one.operating_point.recall == pytest.approx(repeated.operating_point.recall, abs=0.02)
+    assert one.history[0].objective == pytest.approx(repeated.history[0].objective)
+
+
+def test_held_near_models_stay_near():
+    problem = two_kinds(FPOR(0.8))
+    moved = []
+    for nearness in (0.0, 1.0, 100.0):
+        run = replace(QUICK, nearness=(nearness,), restarts=0, line_search=0).prepare(
+            problem, build("linear", 2).double()
+        )
+        run.start()
+        start = run._bundle.matrix.clone()
+        for k in range(1, 9):
+            run.advance(k)
+        moved.append(float((run._bundle.matrix - start).norm()))
+    assert moved[0] > 2 * moved[1] > 4 * moved[2]
+
+
+def test_an_mlp_can_be_trained():
+    solution = fit(two_kinds("max f1"), model="mlp")
+    names = [c.name for c in solution.candidates]
+    assert names[0] == "ordinary training"
+    assert names[1] == "goal-trained from the start"
+    assert solution.operating_point.f1 > 0.75  # a linear model reaches 0.61
+
+
+def test_the_given_start_is_kept_where_asked():
+    problem = overlapping("max f1")
+    module = build("linear", 3).double()
+    torch.nn.init.constant_(module.weight, 1.0)
+    solution = solve(problem, module, replace(QUICK, start="given", outer_iterations=0))
+    assert solution.candidates[0].name == "start"
+    assert (solution.module.weight == 1.0).all()
+
+
+def test_a_module_without_bias():
+    problem = overlapping("max f1")
+    solution = fit(problem, model=lambda d: torch.nn.Linear(d, 1, bias=False))
+    assert problem.operating_point(solution.module) == solution.operating_point
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_point_is_that_of_the_module(dtype):
+    problem = overlapping("max f1", dtype=dtype, n=2000)
+    solution = fit(problem)
+    assert problem.operating_point(solution.module) == solution.operating_point
+    assert solution.module.weight.dtype == dtype
+
+
+def test_one_feature_two_rows_of_a_class():
+    X = torch.tensor([[0.0], [1.0], [2.0], [3.0]], dtype=torch.float64)
+    problem = make_problem(X, torch.tensor([False, True, False, True]), "max f1")
+    assert fit(problem).operating_point.f1 == pytest.approx(0.8)
+
+
+def test_the_loss_is_recorded_and_lambda_grows():
+    history = fit(overlapping("max f1")).history
+    assert np.isfinite(history.column("loss")).all()
+    assert (np.diff(history.lam) > 0).all()
+    assert history.lam[0] == 1.0
+    assert history.lam[-1] == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"start": "x"}, "start is one of"),
+        ({"lam0": 0.0}, "lam0 must be positive"),
+        ({"lr": -1.0}, "lr must be positive"),
+        ({"nearness": ()}, "nearness"),
+        ({"nearness": (-1.0,)}, "nearness must be >= 0"),
+        ({"outer_iterations": -1}, "outer_iterations"),
+        ({"rows": 1}, "rows >= 2"),
+    ],
+)
+def test_bad_parameters_are_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        Projected(**params)

@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, PredefinedSplit, StratifiedShuffleSplit
+
+from setpoint import SetpointError
+from setpoint._validation import split
+
+
+def labels(n=400, share=0.2, seed=0):
+    return np.random.default_rng(seed).random(n) < share
+
+
+def halves(validation, y, *, kept=None, groups=None, seed=0):
+    kept = np.ones(len(y), dtype=bool) if kept is None else kept
+    return split(validation, y, kept, groups, seed)
+
+
+@pytest.mark.parametrize("validation", ["auto", 0.25, 0.4])
+def test_a_share_is_split_off_at_random_and_stratified(validation):
+    y = labels()
+    train, judge = halves(validation, y)
+    share = 0.25 if validation == "auto" else validation
+    assert sorted([*train, *judge]) == list(range(len(y)))
+    assert len(judge) == pytest.approx(share * len(y), abs=1)
+    assert y[judge].mean() == pytest.approx(y.mean(), abs=0.01)
+    again, other = halves(validation, y), halves(validation, y, seed=1)
+    assert (again[1] == judge).all()
+    assert set(other[1]) != set(judge)
+
+
+def test_groups_are_not_parted():
+    y = labels(1000)
+    groups = np.random.default_rng(1).integers(0, 90, len(y)).astype(str)
+    train, judge = halves("auto", y, groups=groups)
+    assert not set(groups[train]) & set(groups[judge])
+    assert len(judge) == pytest.approx(250, abs=60)
+    assert y[judge].mean() == pytest.approx(y.mean(), abs=0.05)
+
+
+def test_rows_without_weight_are_in_neither_part():
+    y = labels()
+    kept = np.arange(len(y)) % 3 > 0
+    for validation in ("auto", PredefinedSplit(np.where(np.arange(len(y)) < 300, -1, 0))):
+        train, judge = halves(validation, y, kept=kept)
+        assert kept[train].all()
+        assert kept[judge].all()
+        assert len(train) + len(judge) == kept.sum()
+
+
+def test_selection_is_off_where_asked_or_where_a_class_is_too_rare():
+    assert halves(None, labels()) is None
+    assert halves(False, labels()) is None
+    y = np.arange(1000) < 39  # a quarter would be nine
+    assert halves("auto", y) is None
+    assert halves("auto", ~y) is None
+    assert halves("auto", np.arange(1000) < 40) is not None
+    assert halves(0.25, y) is not None  # but a share is a share
+    one_group = np.zeros(400)
+    one_group[:5] = 1  # all positives but a few would be on one side
+    assert halves("auto", np.arange(400) >= 5, groups=one_group) is None
+
+
+def test_splitters_and_iterables_say_which_rows():
+    y = labels()
+    fold = np.where(np.arange(len(y)) % 4 == 0, 0, -1)
+    for validation in (
+        PredefinedSplit(fold),
+        [(np.flatnonzero(fold == -1), np.flatnonzero(fold == 0))],
+        [(fold == -1, fold == 0)],
+    ):
+        train, judge = halves(validation, y)
+        assert (judge == np.flatnonzero(fold == 0)).all()
+        assert (train == np.flatnonzero(fold == -1)).all()
+    assert halves(StratifiedShuffleSplit(1, random_state=0), y) is not None
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ("automatic", "is not 'auto', a share"),
+        (0.0, "between 0 and 1"),
+        (1.5, "between 0 and 1"),
+        (3, "is not 'auto', a share, None or a splitter"),
+        (KFold(3), "yields 3 splits"),
+        ([(1, 2, 3)], "one pair"),
+        ([], "one pair"),
+        ([([0, 1], [1, 2])], "share rows"),
+        ([([0, 1], [400])], "indices of rows"),
+        ([([0.5], [1.5])], "indices of rows"),
+        ([(np.arange(200), np.zeros(0, dtype=int))], "validation part.*lacks"),
+    ],
+)
+def test_bad_splits_are_named(validation, message):
+    with pytest.raises(SetpointError, match=message):
+        halves(validation, labels())
+
+
+def test_groups_must_be_one_per_row():
+    with pytest.raises(SetpointError, match=r"groups must hold one entry per row.*\(3,\)"):
+        halves("auto", labels(), groups=[1, 2, 3])
+    with pytest.raises(SetpointError, match="cannot be split"):
+        halves(0.25, labels(), groups=np.zeros(400))
+
+
+def test_a_share_that_leaves_a_class_out_is_refused():
+    y = np.zeros(100, dtype=bool)
+    y[:1] = True
+    with pytest.raises(SetpointError, match="cannot be split|lacks one of the classes"):
+        halves(0.25, y)
