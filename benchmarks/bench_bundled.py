@@ -3,7 +3,7 @@
 The demo's problem, "tumours, 4 features", is the last of them; it was chosen from this list. Means
 over four splits (60 % train, 40 % test). A quarter of the training rows is held out for the
 threshold, by all methods the same. Logistic regression has its default ridge; "lifted" is
-Algorithm 1 without selection among candidates. "missed" is what the floor is missed by on test rows.
+Algorithm 1 without selection. "missed" is what the floor is missed by on test rows.
 """
 
 from __future__ import annotations

@@ -110,7 +110,8 @@ def test_pipeline_grid_search_and_clone(overlapping):
         scoring=make_scorer(recall_score),
         cv=2,
     ).fit(X, y)
-    assert search.best_params_["setpointclassifier__goal"].startswith("max recall")
+    assert set(search.best_params_) == {"setpointclassifier__goal", "setpointclassifier__solver"}
+    assert search.best_score_ > 0.4
     copy = clone(search.best_estimator_)
     assert copy.fit(X, y).predict(X).shape == y.shape
     scores = cross_val_predict(pipeline, X, y, method="decision_function", cv=2)

@@ -29,7 +29,7 @@ ALL_GOALS = [
 def on_a_grid(d, seed):
     """Whole numbers: whatever can be parted can be parted with a margin."""
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(10, 17))
+    n = int(rng.integers(10, 15))
     y = rng.random(n) < 0.4
     y[:2] = True, False
     return rng.integers(0, 7, size=(n, d)).astype(float), y
@@ -71,13 +71,13 @@ def check_against_brute_force(X, y, goal):
 
 
 @pytest.mark.parametrize("goal", ALL_GOALS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_threshold_of_one_feature_and_both_signs(goal, seed):
     check_against_brute_force(*on_a_grid(1, seed), goal)
 
 
 @pytest.mark.parametrize("goal", GOALS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_line_through_a_plane(goal, seed):
     check_against_brute_force(*on_a_grid(2, seed), goal)
 
@@ -114,7 +114,7 @@ def test_moving_and_stretching_the_data_changes_nothing():
 @pytest.mark.parametrize("goal", ["max f1", "min fpr s.t. recall >= 0.9"])
 def test_a_problem_too_hard_for_the_time_gives_the_best_so_far_and_a_bound(goal):
     X, y = overlapping(150, 8, seed=0)
-    found = solve_exactly(X, y, goal, time_limit=0.7)
+    found = solve_exactly(X, y, goal, time_limit=0.5)
     assert not found.proven
     assert found.operating_point.feasible
     sign = Goal.parse(goal).objective.sign
@@ -125,10 +125,11 @@ def test_a_problem_too_hard_for_the_time_gives_the_best_so_far_and_a_bound(goal)
 
 
 def test_no_time_proves_no_more_than_the_counts_allow():
-    X, y = on_a_grid(1, seed=0)
+    X, y = np.arange(10.0)[:, None], np.arange(10) % 2
     found = solve_exactly(X, y, "max recall s.t. alarm_rate <= 0.2", time_limit=0.0)
     assert not found.proven
-    assert found.bound == (len(y) // 5) / y.sum()  # every alarm a true one
+    assert found.operating_point.recall == 0.2
+    assert found.bound == 0.4  # both alarms true ones
 
 
 def test_rows_that_are_all_alike_can_only_be_taken_or_left():
@@ -159,8 +160,8 @@ LABELS = [0, 1, 0, 1, 1]
         (GOOD, LABELS, "max recall s.t. mcc >= 0.5", "'mcc' is not a quotient"),
         (np.where(GOOD == 2, np.nan, GOOD), LABELS, "max f1", "X must be finite"),
         (np.where(GOOD == 2, np.inf, GOOD), LABELS, "max f1", "X must be finite"),
-        (GOOD[:, 0], LABELS, "max f1", "X must have two dimensions, not 1"),
-        (GOOD, [0, 1], "max f1", r"shapes \(2,\) and \(5,\)"),
+        (GOOD[:, 0], LABELS, "max f1", r"at least one feature; its shape is \(5,\)"),
+        (GOOD, [0, 1], "max f1", r"one label per row of X, 5, not \(2,\)"),
         (np.zeros((0, 2)), [], "max f1", "no samples"),
         (GOOD, [1] * 5, "max f1", "no negative samples"),
         (GOOD, [0] * 5, "max f1", "no positive samples"),
@@ -192,8 +193,8 @@ def all_that_was_printed(capfd):
 
 @LIBC
 def test_the_solver_prints_nothing(capfd):
-    for seed in (0, 1):
-        solve_exactly(*overlapping(60, 3, seed), "max f1", time_limit=1.0)
+    # Here HiGHS 1.12 prints a line about transformNewIntegerFeasibleSolution.
+    solve_exactly(*overlapping(60, 3, seed=5), "max f1", time_limit=1.0)
     assert all_that_was_printed(capfd) == ""
 
 
@@ -218,8 +219,20 @@ def test_lines_that_the_c_library_holds_back_are_caught(capfd):
 
 
 def test_the_terminal_comes_back_after_an_error(capfd):
-    with pytest.raises(ZeroDivisionError), _without_chatter():
+    def fail():
         print("last words")
         raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), _without_chatter():
+        fail()
     print("after")
     assert capfd.readouterr().out == "last words\nafter\n"
+
+
+def test_an_outlier_that_would_blind_the_proof_is_refused():
+    X = np.column_stack([np.arange(20.0), np.arange(20.0) % 5])
+    X[3, 1] = 1e6
+    y = np.arange(20) % 3 == 0
+    with pytest.raises(SetpointError, match="feature 1 has an outlier"):
+        solve_exactly(X, y, "max f1")
+    assert solve_exactly(X, y, "max f1", force=True).operating_point.f1 > 0

@@ -14,12 +14,13 @@ is the best value so far, until no solution beats it. HiGHS solves the programs.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,9 +49,12 @@ class ExactSolution:
     operating_point : OperatingPoint
         What they do on the data given.
     bound : float
-        No linear model with a margin has a better objective.
+        No linear model has a better objective, those aside that tell rows apart by less than
+        0.00002 of a feature's largest deviation. Infinite where nothing is known, or where it is
+        proven that no model meets the constraints.
     proven : bool
-        Whether the objective is the bound.
+        Whether the objective is the bound or, for an operating point that is not feasible, whether
+        it is proven that none is. That point is then not the one with the least violation.
     seconds : float
         Time taken.
     """
@@ -96,13 +100,28 @@ def solve_exactly(
     >>> round(best.operating_point.f1, 3), best.proven
     (0.857, True)
     """
-    X = np.asarray(X, dtype=np.float64)
     goal = Goal.parse(goal)
-    if X.ndim != 2:
-        raise SetpointError(f"X must have two dimensions, not {X.ndim}.")
+    try:
+        X = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SetpointError("X must hold numbers.") from None
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise SetpointError(f"X must have rows of at least one feature; its shape is {X.shape}.")
     if not np.isfinite(X).all():
         raise SetpointError("X must be finite.")
+    if np.shape(y) != (len(X),):
+        raise SetpointError(f"y must hold one label per row of X, {len(X)}, not {np.shape(y)}.")
     positive, _, _ = check_scores(y, np.zeros(len(X)), None, None)
+    for present, name in ((positive.any(), "positive"), (not positive.all(), "negative")):
+        if not present:
+            raise SetpointError(f"there are no {name} samples; a goal needs both classes.")
+    deviation = np.abs(X - np.median(X, axis=0))
+    beyond = deviation.max(axis=0) - 1000 * np.quantile(deviation, 0.9, axis=0)
+    if (beyond > 0).any() and not force:
+        raise SetpointError(
+            f"feature {int(beyond.argmax())} has an outlier beside which all other differences are "
+            "too small for a proof; clip it, or pass force=True."
+        )
     if X.size > _LARGEST and not force:
         raise SetpointError(
             f"{len(X)} rows of {X.shape[1]} features are too many for an exact solution in "
@@ -240,16 +259,26 @@ class _Referee:
 @contextmanager
 def _without_chatter() -> Iterator[None]:
     """Keep HiGHS's stray lines off the terminal; what else is printed meanwhile comes after."""
-    sys.stdout.flush()
-    with tempfile.TemporaryFile() as held:
+    try:
         stdout = os.dup(1)
+    except OSError:  # there is no terminal to keep clean
+        yield
+        return
+    with tempfile.TemporaryFile() as held, open(stdout, "wb") as terminal:
+        _flush()
         try:
             os.dup2(held.fileno(), 1)
             yield
         finally:
-            sys.stdout.flush()
+            _flush()
             os.dup2(stdout, 1)
             held.seek(0)
-            kept = [line for line in held if not line.startswith(b"Highs")]
-            os.write(stdout, b"".join(kept))
-            os.close(stdout)
+            terminal.writelines(line for line in held if not line.startswith(b"Highs"))
+
+
+def _flush() -> None:
+    """Bring what Python and the C library hold back to where file descriptor 1 leads now."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    with suppress(OSError, TypeError, AttributeError):  # no C library by this name on Windows
+        ctypes.CDLL(None).fflush(None)

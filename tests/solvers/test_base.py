@@ -162,7 +162,7 @@ def test_any_solver_of_that_shape_can_use_the_loop():
         def __init__(self, problem, module):
             self.problem, self.module = problem, module
 
-        def start(self):
+        def start(self, take=None):
             with torch.no_grad():
                 self.module.weight.fill_(1.0)
             return Progress(0.0, 0.0)

@@ -11,9 +11,8 @@ from setpoint.solvers.problem import make_problem
 
 def test_a_linear_module_gets_logistic_regressions_the_simplest_first():
     problem = overlapping("max f1")
-    models = ordinary_models(problem, build("linear", 3).double())
-    assert len(models) == 2 * len(RIDGES)
-    plain, balanced = models[: len(RIDGES)], models[len(RIDGES) :]
+    plain, balanced = ordinary_models(problem, build("linear", 3).double())
+    assert len(plain) == len(balanced) == len(RIDGES)
     sizes = [float(m.weights["weight"].norm()) for m in plain]
     assert sizes == sorted(sizes)
     assert not any("balanced" in m.name for m in plain)
@@ -26,7 +25,7 @@ def test_a_linear_module_gets_logistic_regressions_the_simplest_first():
 def test_points_are_those_of_the_module_with_the_weights():
     problem, module = overlapping("max f1", weights=True), torch.nn.Linear(3, 1, bias=False)
     module = module.double()
-    for model in ordinary_models(problem, module)[::5]:
+    for model in ordinary_models(problem, module)[1][::3]:
         module.load_state_dict(model.weights)
         assert problem.operating_point(module) == model.point
 
@@ -36,11 +35,11 @@ def test_the_judge_is_the_validation_part():
     train = overlapping("max f1")
     problem = make_problem(train.X, train.positive, "max f1", validation=judge)
     module = build("linear", 3).double()
-    for model in ordinary_models(problem, module)[:3]:
+    for model in ordinary_models(problem, module)[0][:3]:
         module.load_state_dict(model.weights)
         assert judge.operating_point(module).objective == model.point.objective
     torch.manual_seed(0)
-    (mlp,) = ordinary_models(problem, build("mlp", 3).double())
+    ((mlp,),) = ordinary_models(problem, build("mlp", 3).double())
     assert mlp.point.fn + mlp.point.tp == int(judge.positive.sum())
 
 
@@ -49,7 +48,7 @@ def test_an_mlp_is_stopped_where_it_was_best():
     torch.manual_seed(0)
     module = build("mlp", 3).double()
     initial = {k: v.clone() for k, v in module.state_dict().items()}
-    (best,) = ordinary_models(problem, module)
+    ((best,),) = ordinary_models(problem, module)
     module.load_state_dict(initial)
     run = CrossEntropy().prepare(problem, module)
     seen = [(run.advance(k), run.contenders()[0].point.rank)[1] for k in range(1, 11)]
@@ -59,7 +58,7 @@ def test_an_mlp_is_stopped_where_it_was_best():
 def test_the_warm_start_is_the_best_of_its_candidates():
     problem = overlapping("max precision s.t. recall >= 0.9")
     module = build("linear", 3).double()
-    best = max(m.point.rank for m in ordinary_models(problem, module))
+    best = max(m.point.rank for kind in ordinary_models(problem, module) for m in kind)
     train_ordinarily(problem, module)
     assert problem.operating_point(module).rank == best
 
@@ -67,4 +66,4 @@ def test_the_warm_start_is_the_best_of_its_candidates():
 def test_separable_classes_do_no_harm():
     X = torch.tensor([[0.0], [1.0], [2.0], [3.0]], dtype=torch.float64)
     problem = make_problem(X, torch.tensor([False, False, True, True]), "max f1")
-    assert ordinary_models(problem, build("linear", 1).double())[-1].point.f1 == 1.0
+    assert ordinary_models(problem, build("linear", 1).double())[0][-1].point.f1 == 1.0

@@ -141,7 +141,7 @@ def test_an_mlp_can_be_trained():
     solution = fit(two_kinds("max f1"), model="mlp")
     names = [c.name for c in solution.candidates]
     assert names[0] == "ordinary training"
-    assert names[1] == "goal-trained from the start"
+    assert names[1] == "goal-trained from ordinary training; nearness 1"
     assert solution.operating_point.f1 > 0.75  # a linear model reaches 0.61
 
 
@@ -150,7 +150,7 @@ def test_the_given_start_is_kept_where_asked():
     module = build("linear", 3).double()
     torch.nn.init.constant_(module.weight, 1.0)
     solution = solve(problem, module, replace(QUICK, start="given", outer_iterations=0))
-    assert solution.candidates[0].name == "start"
+    assert solution.candidates[0].name == "the start"
     assert (solution.module.weight == 1.0).all()
 
 
@@ -191,9 +191,31 @@ def test_the_loss_is_recorded_and_lambda_grows():
         ({"nearness": ()}, "nearness"),
         ({"nearness": (-1.0,)}, "nearness must be >= 0"),
         ({"outer_iterations": -1}, "outer_iterations"),
+        ({"inner_iterations": 0}, "inner_iterations"),
+        ({"inner_iterations": -3}, "inner_iterations"),
         ({"rows": 1}, "rows >= 2"),
     ],
 )
 def test_bad_parameters_are_named(params, message):
     with pytest.raises(ValueError, match=message):
         Projected(**params)
+
+
+def test_a_candidate_can_be_trained_again_on_other_rows():
+    """From the same kind of start, though another would be best on these rows."""
+    first, second = overlapping("max f1"), overlapping("max f1", seed=5)
+    wanted = fit(first).candidates[20]
+    assert wanted.iteration > 0
+    again = fit(second, take=wanted)
+    assert [c.name for c in again.candidates][14:] == [wanted.name]
+    assert len(again.history) == wanted.iteration + 1
+    assert again.history.best_iteration == wanted.iteration
+    assert second.operating_point(again.module) == again.operating_point
+
+
+def test_an_ordinary_candidate_can_be_trained_again():
+    first, second = overlapping("max f1"), overlapping("max f1", seed=5)
+    wanted = fit(first).candidates[3]
+    again = fit(second, take=wanted)
+    assert len(again.history) == 1
+    assert again.operating_point == again.candidates[3].point

@@ -37,8 +37,11 @@ class Progress(NamedTuple):
 class Run(Protocol):
     """A solver at work on one problem and one model, which it changes in place."""
 
-    def start(self) -> Progress:
-        """Bring the model to its starting point."""
+    def start(self, take: str | None = None) -> Progress:
+        """Bring the model to its starting point.
+
+        ``take`` names the one contender that is wanted; a run may leave out the others.
+        """
         ...
 
     def advance(self, iteration: int) -> Progress:
@@ -155,7 +158,7 @@ def solve(
                 history, best = state.history, (state.best_point, state.best_module)
                 candidates = state.candidates
             else:
-                stop = keep(0, run.start())
+                stop = keep(0, run.start(None if take is None else take.name))
             while len(history) <= total and not stop:
                 stop = keep(len(history), run.advance(len(history)))
         except (KeyboardInterrupt, DivergedError) as error:

@@ -40,7 +40,7 @@ class Bundle(Protocol):
         ...
 
     def scores(self, X: Tensor) -> Tensor:
-        """Return the logits as the models give them, not from the origins, shape (n, k)."""
+        """Return the logits before the origins are subtracted, shape (n, k)."""
         ...
 
     def weights(self, k: int) -> dict[str, Any]:
@@ -70,7 +70,8 @@ class LinearBundle:
         rows = torch.cat([s["weight"].detach().reshape(1, -1) for s in starts])
         self.matrix = rows.T.float().contiguous()
         # The bias and the threshold are one number; it is kept on the side of the threshold.
-        self.origins = self.matrix.new_zeros(len(starts))
+        none = rows.new_zeros(1)
+        self.origins = -torch.cat([s.get("bias", none).detach().reshape(1) for s in starts]).float()
         self.parameters = [self.matrix, self.origins]
         self._start = self.matrix.clone()
         self._X = self.matrix
@@ -174,5 +175,7 @@ class ModuleBundle:
         """Take up a state again."""
         for module, saved in zip(self._modules, state["modules"], strict=True):
             module.load_state_dict(saved)
-        self._start = state["start"]
+        for start, saved in zip(self._start, state["start"], strict=True):
+            for p, value in zip(start, saved, strict=True):
+                p.copy_(value)
         self.origins.copy_(state["origins"])

@@ -94,7 +94,7 @@ class CrossEntropyRun:
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    def start(self) -> Progress:
+    def start(self, take: str | None = None) -> Progress:
         """Leave the model as it was initialised."""
         return self._progress()
 

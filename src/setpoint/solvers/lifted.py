@@ -152,7 +152,7 @@ class LiftedRun:
         self._point: OperatingPoint | None = None
         self._advanced = False
 
-    def start(self) -> Progress:
+    def start(self, take: str | None = None) -> Progress:
         """Train ordinarily, or start at random; set s."""
         if self.solver.start == "logistic":
             train_ordinarily(self.problem, self.module)
@@ -227,11 +227,9 @@ class LiftedRun:
         point = self._look()
         if self.problem.validation is not None:
             point = self.problem.judge.operating_point(self.module, self._threshold())
-        name = "goal-trained" if self._advanced else self._start_name()
+        started = "ordinary training" if self.solver.start == "logistic" else "the start"
+        name = "goal-trained" if self._advanced else started
         return [Contender(name, point, self.module.state_dict())]
-
-    def _start_name(self) -> str:
-        return {"logistic": "ordinary training"}.get(self.solver.start, "start")
 
     def _threshold(self) -> float | None:
         if self.solver.threshold == "exact":

@@ -7,6 +7,8 @@ goal. This is the threshold sweep in any direction of the weights; no gradient a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,16 +64,28 @@ def best_steps(
             ((weight * ~positive) @ falling, ~of_positive),
         )
     )
+    tp, fp = _snapped(tp, P), _snapped(fp, N)
     edges = np.concatenate([np.full((1, m), -np.inf), at, np.full((1, m), np.inf)])
-    with np.errstate(all="ignore"):
-        violation, gain = goal.violation(tp, fp, P, N), goal.gain(tp, fp, P, N)
-    keys = np.stack([-violation, gain, tp, -fp], axis=-1)
+    keys = _ranks(tp, fp, P, N, goal)
     keys[edges[1:] <= edges[:-1]] = -np.inf  # no tau lies between equal changes
     steps, ranks = np.empty(m), np.empty((m, 4))
     for k in range(m):
         best = np.lexsort(keys[:, k, ::-1].T)[-1]
         steps[k], ranks[k] = _middle(edges[best, k], edges[best + 1, k]), keys[best, k]
     return steps, ranks
+
+
+def _snapped(counts: Floats, total: float) -> Floats:
+    """Undo the rounding of sums of weights at both ends, where metrics have their conventions."""
+    counts = np.where(counts < 1e-12 * total, 0.0, counts)
+    return np.where(counts > (1 - 1e-12) * total, total, counts)
+
+
+def _ranks(tp: Any, fp: Any, P: float, N: float, goal: Goal) -> Floats:
+    """Return -violation, gain, TP and -FP along a last axis."""
+    with np.errstate(all="ignore"):
+        violation, gain = goal.violation(tp, fp, P, N), goal.gain(tp, fp, P, N)
+    return np.stack([-violation, gain, tp, -fp], axis=-1)
 
 
 def _middle(low: float, high: float) -> float:
@@ -96,23 +110,31 @@ def polish(
     """Return weights that are at least as good: the best of some directions, again and again.
 
     The directions of a round are the axes, random ones, and that in which all scores rise, which
-    is the threshold's. Steps that change nothing for better or worse are taken too: they lead
-    along a plateau.
+    is the threshold's. Of equally good steps one is drawn, and steps that change nothing for better
+    or worse are taken too: they lead along a plateau.
     """
     n, d = X.shape
+    P, N = float(weight[positive].sum()), float(weight[~positive].sum())
+
+    def reached(w: Floats, threshold: float) -> tuple[float, ...]:
+        alarm = X @ w > threshold
+        tp, fp = weight[alarm & positive].sum(), weight[alarm & ~positive].sum()
+        return tuple(_ranks(tp, fp, P, N, goal))
+
     scale = np.abs(X).mean(axis=0) + 1e-12
-    best: tuple[float, ...] | None = None
+    best = reached(w, threshold)
     for _ in range(rounds):
-        U = np.column_stack([np.eye(d) / scale, rng.normal(size=(d, directions)) / scale[:, None]])
+        U = np.column_stack([np.eye(d), rng.normal(size=(d, directions))]) / scale[:, None]
         steps, ranks = best_steps(
             X @ w - threshold, np.column_stack([X @ U, np.ones(n)]), positive, weight, goal
         )
-        k = max(range(len(steps)), key=lambda k: tuple(ranks[k]))
-        if best is not None and tuple(ranks[k]) < best:
-            continue
-        best = tuple(ranks[k])
+        k = max(rng.permutation(len(steps)), key=lambda k: tuple(ranks[k]))
+        new_w, new_threshold = w, threshold
         if k < U.shape[1]:
-            w = w + steps[k] * U[:, k]
+            new_w = w + steps[k] * U[:, k]
         else:
-            threshold -= steps[k]
+            new_threshold = threshold - steps[k]
+        # Changes that coincide can be parted by rounding: only what is really reached counts.
+        if (rank := reached(new_w, new_threshold)) >= best:
+            w, threshold, best = new_w, new_threshold, rank
     return w

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,22 +20,18 @@ from setpoint.solvers.cross_entropy import CrossEntropy
 from setpoint.solvers.problem import Problem
 
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
-_MOST_FEATURES_FOR_NEWTON = 2000  # its Hessian has the square of that
+_MOST_FEATURES_FOR_NEWTON = 200  # its Hessian costs the square of that per row
 
 
-def ordinary_models(problem: Problem, module: nn.Module) -> list[Contender]:
-    """Return models trained without a thought of the goal, the simplest first.
+def ordinary_models(problem: Problem, module: nn.Module) -> list[list[Contender]]:
+    """Return models trained without a thought of the goal, by kind, the simplest first.
 
-    A linear module gets logistic regressions over a wide range of ridges, plain and with balanced
-    classes. Any other module is trained by cross-entropy, as it stands, and stopped where it was
-    best on the rows that judge. The module itself is left anywhere.
+    A linear module gets two kinds: logistic regressions over a wide range of ridges, plain and with
+    balanced classes. Any other module is trained by cross-entropy, as it stands, and stopped where
+    it was best on the rows that judge. The module itself is left anywhere.
     """
     if is_linear(module):
-        return [
-            contender
-            for balanced in (False, True)
-            for contender in _logistic_path(problem, module, balanced)
-        ]
+        return [_logistic_path(problem, module, balanced) for balanced in (False, True)]
     solver = CrossEntropy()
     run = solver.prepare(problem, module)
     best: Contender | None = None
@@ -43,13 +41,18 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[Contender]:
         if best is None or found.point.rank > best.point.rank:
             best = found._replace(weights=copy.deepcopy(found.weights))
     assert best is not None
-    return [best]
+    return [[best]]
+
+
+def best_of(models: Iterable[Contender]) -> Contender:
+    """Return the one with the best operating point, the first of equals."""
+    return max(models, key=lambda c: c.point.rank)
 
 
 def train_ordinarily(problem: Problem, module: nn.Module) -> None:
     """Bring a module to the best of its ordinary models."""
     models = ordinary_models(problem, module)
-    module.load_state_dict(max(models, key=lambda c: c.point.rank).weights)
+    module.load_state_dict(best_of(chain.from_iterable(models)).weights)
 
 
 def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[Contender]:

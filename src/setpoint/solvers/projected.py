@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import chain
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from setpoint.solvers.base import Progress
 from setpoint.solvers.bundle import Bundle, LinearBundle, make_bundle
 from setpoint.solvers.candidates import Contender
 from setpoint.solvers.line_search import polish
-from setpoint.solvers.ordinary import ordinary_models
+from setpoint.solvers.ordinary import best_of, ordinary_models
 from setpoint.solvers.problem import Problem
 from setpoint.solvers.working_set import WorkingSet, near
 
@@ -41,8 +42,11 @@ class Projected:
         First and last lambda.
     gamma : float
         Strength of the regulariser psi.
-    outer_iterations, inner_iterations : int
-        Looks, and steps of Adam between two of them.
+    outer_iterations : int
+        Looks.
+    inner_iterations : int or None
+        Steps of Adam between two looks. None: 20 where a validation part judges, 60 where the
+        training rows do and it pays to go to the end.
     lr : float or None
         Adam's learning rate, which falls to zero on a cosine over the run. None: 0.1 for a
         linear model, 2e-3 for any other.
@@ -71,7 +75,7 @@ class Projected:
     lam_max: float = 1000.0
     gamma: float = 0.1
     outer_iterations: int = 15
-    inner_iterations: int = 20
+    inner_iterations: int | None = None
     lr: float | None = None
     dual_rate: float = 0.1
     nearness: tuple[float, ...] = (0.0, 0.1, 1.0)
@@ -84,21 +88,32 @@ class Projected:
     def __post_init__(self) -> None:
         if self.start not in ("logistic", "given"):
             raise ValueError(f"start is one of ('logistic', 'given'), not {self.start!r}.")
-        if self.outer_iterations < 0 or self.inner_iterations < 1 or self.rows < 2:
+        if self.outer_iterations < 0 or self.inner_iterations == 0 or self.rows < 2:
             raise ValueError("outer_iterations must be >= 0, inner_iterations >= 1, rows >= 2.")
         for name in ("lam0", "lam_max", "lr", "dual_rate"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive, not {value}.")
-        sizes = (self.gamma, self.spread, self.line_search, self.restarts or 0, *self.nearness)
+        sizes = (self.gamma, self.spread, self.line_search, *self.nearness)
+        sizes = (*sizes, self.restarts or 0, self.inner_iterations or 0)
         if min(sizes) < 0 or not self.nearness:
             raise ValueError(
-                "gamma, spread, restarts, line_search and every nearness must be >= 0."
+                "gamma, spread, restarts, line_search, inner_iterations and every nearness must "
+                "be >= 0."
             )
 
     def prepare(self, problem: Problem, module: nn.Module) -> ProjectedRun:
         """Return a run; any goal will do."""
         return ProjectedRun(self, problem, module)
+
+
+class _Column(NamedTuple):
+    """How one model of the bundle is trained."""
+
+    name: str
+    start: Contender
+    nearness: float
+    disturbance: float
 
 
 class ProjectedRun:
@@ -109,6 +124,8 @@ class ProjectedRun:
         weight, positive = problem.sample_weight, problem.positive
         self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
         self._lr = solver.lr or (0.1 if is_linear(module) else 2e-3)
+        judged_apart = problem.validation is not None
+        self._inner_iterations = solver.inner_iterations or (20 if judged_apart else 60)
         self._ordinary: list[Contender] = []
         self._names: list[str] = []
         self._bundle: Bundle
@@ -116,51 +133,51 @@ class ProjectedRun:
 
     # --- the start --------------------------------------------------------------------------
 
-    def start(self) -> Progress:
+    def start(self, take: str | None = None) -> Progress:
         """Train ordinarily and start the bundle from there."""
         if self.solver.start == "logistic":
-            self._ordinary = ordinary_models(self.problem, self.module)
+            kinds = ordinary_models(self.problem, self.module)
         else:
             point = self.problem.judge.operating_point(self.module)
             weights = {k: v.clone() for k, v in self.module.state_dict().items()}
-            self._ordinary = [Contender("start", point, weights)]
-        starts, nearness = [], []
-        for name, contender in self._best_starts():
-            for strength in self.solver.nearness:
-                starts.append(contender.weights)
-                nearness.append(strength)
-                held = f", held near it ({strength:g})" if strength else ""
-                self._names.append(f"goal-trained from {name}{held}")
+            kinds = [[Contender("the start", point, weights)]]
+        self._ordinary = list(chain.from_iterable(kinds))
+        columns = self._columns([best_of(kind) for kind in kinds])
+        if take is not None:  # from whichever start it took
+            columns = [c for c in self._columns(self._ordinary) if c.name == take] or columns
+        self._names = [c.name for c in columns]
+        self._begin(
+            [self._disturbed(c.start.weights, c.disturbance) for c in columns],
+            [c.nearness for c in columns],
+        )
+        return self._progress()
+
+    def _columns(self, starts: list[Contender]) -> list[_Column]:
+        """Return the models to train from these starts, the simplest first."""
+        columns = []
+        for start in starts:
+            name = f"goal-trained from {start.name.removeprefix('logistic regression, ')}"
+            for nearness in sorted(self.solver.nearness, reverse=True):
+                held = f"; nearness {nearness:g}" if nearness else ""
+                columns.append(_Column(name + held, start, nearness, 0.0))
         if is_linear(self.module):
-            leader = max(self._ordinary, key=lambda c: c.point.rank)
             restarts = self.solver.restarts
             if restarts is None:
                 restarts = 8 if len(self.problem.X) <= 2000 else 2
-            for i in range(restarts):
-                starts.append(self._disturbed(leader.weights, (i + 1) / restarts))
-                nearness.append(0.0)
-                self._names.append(f"goal-trained, restart {i + 1}")
-        self._begin(starts, nearness)
-        return self._progress()
-
-    def _best_starts(self) -> list[tuple[str, Contender]]:
-        """Return the best plain and the best balanced model, where there are both."""
-        kinds: dict[str, Contender] = {}
-        for c in self._ordinary:
-            kind = "balanced" if "balanced" in c.name else "plain"
-            if kind not in kinds or c.point.rank > kinds[kind].point.rank:
-                kinds[kind] = c
-        if len(kinds) == 1:
-            return [("the start", c) for c in kinds.values()]
-        return [(f"the {kind} start", c) for kind, c in kinds.items()]
+            leader = best_of(self._ordinary)
+            sizes = [self.solver.spread * i / restarts for i in range(1, restarts + 1)]
+            columns += [
+                _Column(f"goal-trained, restart {i}", leader, 0.0, size)
+                for i, size in enumerate(sizes, start=1)
+            ]
+        return columns
 
     def _disturbed(self, weights: dict[str, Any], size: float) -> dict[str, Any]:
+        if size == 0:
+            return weights
         w = weights["weight"]
         noise = torch.randn(w.shape, dtype=torch.float64).to(w)
-        return {
-            **weights,
-            "weight": w + self.solver.spread * size * w.norm() / w.numel() ** 0.5 * noise,
-        }
+        return {**weights, "weight": w + size * w.norm() / w.numel() ** 0.5 * noise}
 
     def _begin(self, starts: list[dict[str, Any]], nearness: list[float]) -> None:
         self._bundle = make_bundle(self.module, starts)
@@ -177,7 +194,7 @@ class ProjectedRun:
         logits = self._scores - self._bundle.origins.to(self._scores)
         self._work_on(near(problem.positive, problem.sample_weight, logits, self.solver.rows))
         self._ordinary = []
-        for _ in range(self.solver.inner_iterations):
+        for _ in range(self._inner_iterations):
             self._step()
         self._find_origins()
         if iteration == self.solver.outer_iterations and problem.validation is None:
@@ -212,7 +229,7 @@ class ProjectedRun:
     @property
     def _elapsed(self) -> float:
         """The share of all steps that is done."""
-        steps = self.solver.outer_iterations * self.solver.inner_iterations
+        steps = self.solver.outer_iterations * self._inner_iterations
         return self._step_count / max(steps, 1)
 
     @property

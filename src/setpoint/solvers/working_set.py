@@ -16,12 +16,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class WorkingSet:
-    """Rows of a problem, positives first.
+    """Rows of a problem.
 
     Attributes
     ----------
     rows : Tensor of int64
-        Indices: the near positives, the near negatives, then sampled ones that only pull.
+        Indices: rows that are near, then sampled ones that only pull.
     weight : Tensor of shape (len(rows),)
         Sample weights; those of the sampled rows are raised to the weight of what they stand for.
     sign : Tensor of shape (len(rows),)
@@ -50,7 +50,7 @@ def whole(positive: Tensor, weight: Tensor, k: int) -> WorkingSet:
 
 
 def near(positive: Tensor, weight: Tensor, logits: Tensor, size: int) -> WorkingSet:
-    """Return a set of about ``size`` rows, half of them for each class where there are enough.
+    """Return a set of ``size`` >= 2 rows, half of them for each class where there are enough.
 
     ``logits`` are measured from the origins of k models, shape (n, k).
     """
@@ -82,6 +82,5 @@ def near(positive: Tensor, weight: Tensor, logits: Tensor, size: int) -> Working
     outside = torch.ones(n, dtype=torch.bool, device=weight.device)
     outside[chosen[:near_count]] = False
     alarm = (logits > 0) & outside[:, None]
-    rest_tp = (weight * positive) @ alarm.to(weight.dtype)
-    rest_fp = (weight * ~positive) @ alarm.to(weight.dtype)
+    rest_tp, rest_fp = ((weight * own).double() @ alarm.double() for own in (positive, ~positive))
     return WorkingSet(chosen, weights, sign, counted, rest_tp, rest_fp)
