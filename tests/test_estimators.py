@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from problems import two_kinds
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
@@ -26,7 +27,7 @@ from setpoint import (
     choose_threshold,
     define_metric,
 )
-from setpoint.solvers import CrossEntropy, Lifted
+from setpoint.solvers import CrossEntropy, Lifted, Projected
 
 QUICK = Lifted(outer_iterations=4, inner_iterations=5)
 
@@ -417,3 +418,26 @@ def test_without_a_seed_an_interrupted_fit_goes_on(overlapping, tmp_path):
     seen = []
     SetpointClassifier(callback=lambda r, n: seen.append(r.iteration), **params).fit(X, y)
     assert seen == [3, 4]
+
+
+def test_an_interrupted_refit_goes_on(tmp_path):
+    problem = two_kinds(FPOR(0.8))
+    X, y = problem.X.numpy(), problem.positive.numpy()
+    solver = Projected(outer_iterations=6, inner_iterations=10)
+    params = {"goal": FPOR(0.8), "solver": solver, "refit": True, "random_state": 0}
+    straight = SetpointClassifier(**params).fit(X, y)
+    last = straight.candidates_.winner.iteration
+    assert last > 1
+    calls = []
+
+    def stop_in_the_refit(record, total):
+        calls.append(record.iteration)
+        return len(calls) == 9  # seven looks to select, then two of the refit
+
+    params["checkpoint"] = tmp_path / "fit.ckpt"
+    with pytest.warns(InfeasibleGoalWarning):  # hardly begun
+        stopped = SetpointClassifier(callback=stop_in_the_refit, **params).fit(X, y)
+    assert stopped.history_.interrupted
+    assert len(stopped.history_) == 2
+    resumed = SetpointClassifier(**params).fit(X, y)
+    assert (resumed.positive_scores(X) == straight.positive_scores(X)).all()

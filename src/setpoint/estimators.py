@@ -67,7 +67,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``callback(record, outer_iterations)`` after every outer iteration, for a progress bar.
     checkpoint : path, optional
         A file from which an interrupted fit goes on. A fit that came to its end leaves it behind;
-        the same fit then returns at once, and another one overwrites it.
+        the same fit then returns at once, and another one overwrites it. A refit has a file of its
+        own, with ``.refit`` at the end of its name.
 
     Attributes
     ----------
@@ -180,6 +181,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 standardizer = rows.standardizer(training)
                 module.load_state_dict(initial)
                 problem = rows.problem(training, standardizer, None)
+                if self.checkpoint is not None:  # the finished selection stays where it is
+                    arguments["checkpoint"] = Path(f"{self.checkpoint}.refit")
                 solution = solve(
                     problem, module, solver, **arguments, take=solution.candidates.winner
                 )
