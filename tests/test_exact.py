@@ -236,3 +236,9 @@ def test_an_outlier_that_would_blind_the_proof_is_refused():
     with pytest.raises(SetpointError, match="feature 1 has an outlier"):
         solve_exactly(X, y, "max f1")
     assert solve_exactly(X, y, "max f1", force=True).operating_point.f1 > 0
+
+
+def test_indicator_features_are_no_outliers():
+    rare = np.arange(30.0) < 3
+    X = np.column_stack([np.arange(30.0) % 7, rare, np.zeros(30)])
+    assert solve_exactly(X, np.arange(30) % 4 == 0, "max f1", time_limit=20).operating_point.f1 > 0

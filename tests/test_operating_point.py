@@ -137,7 +137,7 @@ def test_predicting_nothing_meets_a_precision_floor_and_says_so():
     assert point.empty
     assert point.precision == 1.0
     assert point.recall == 0.0
-    assert "is met, but nothing is predicted positive: recall is 0.000" in point.message
+    assert "is met only in that nothing is predicted positive: recall is 0.000" in point.message
 
 
 def test_an_operating_point_tells_its_facts():
@@ -265,3 +265,23 @@ def test_weights_are_repetitions():
         weighted = choose_threshold(y, scores, goal, sample_weight=weights)
         repeated = choose_threshold(np.repeat(y, weights), np.repeat(scores, weights), goal)
         assert weighted == repeated
+
+
+def test_the_standard_error_is_that_of_repeated_draws():
+    rng = np.random.default_rng(0)
+    y = np.arange(600) < 120
+    scores = rng.normal(size=600) + 1.2 * y
+    for goal in ("max recall", "max precision", "max f1", "min fpr", "max mcc"):
+        point = evaluate_threshold(y, scores, 0.8, goal)
+        drawn = []
+        for _ in range(400):
+            rows = np.concatenate([rng.integers(0, 120, 120), rng.integers(120, 600, 480)])
+            drawn.append(evaluate_threshold(y[rows], scores[rows], 0.8, goal).objective)
+        assert point.standard_error == pytest.approx(np.std(drawn), rel=0.15)
+
+
+def test_the_standard_error_is_never_zero_where_something_could_change():
+    assert (
+        evaluate_threshold([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], 0.5, "max recall").standard_error
+        > 0.1
+    )

@@ -1,6 +1,11 @@
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, PredefinedSplit, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    KFold,
+    PredefinedSplit,
+    StratifiedShuffleSplit,
+)
 
 from setpoint import SetpointError
 from setpoint._validation import split
@@ -15,7 +20,7 @@ def halves(validation, y, *, kept=None, groups=None, seed=0):
     return split(validation, y, kept, groups, seed)
 
 
-@pytest.mark.parametrize("validation", ["auto", 0.25, 0.4])
+@pytest.mark.parametrize("validation", ["auto", 0.25, 0.4, np.float32(0.25)])
 def test_a_share_is_split_off_at_random_and_stratified(validation):
     y = labels()
     train, judge = halves(validation, y)
@@ -33,8 +38,21 @@ def test_groups_are_not_parted():
     groups = np.random.default_rng(1).integers(0, 90, len(y)).astype(str)
     train, judge = halves("auto", y, groups=groups)
     assert not set(groups[train]) & set(groups[judge])
-    assert len(judge) == pytest.approx(250, abs=60)
-    assert y[judge].mean() == pytest.approx(y.mean(), abs=0.05)
+    assert len(judge) == pytest.approx(250, abs=25)
+    assert y[judge].mean() == pytest.approx(y.mean(), abs=0.03)
+    for share in (0.1, 0.6):
+        assert len(halves(share, y, groups=groups)[1]) == pytest.approx(1000 * share, abs=40)
+
+
+def test_a_large_group_is_not_always_held_out():
+    y = labels(400)
+    groups = np.where(np.arange(400) < 200, 0, np.arange(400))  # half of the rows are one group
+    held = [len(halves("auto", y, groups=groups, seed=seed)[1]) for seed in range(6)]
+    assert max(held) < 150
+    one_has_most = np.zeros(400, dtype=bool)
+    one_has_most[:40] = one_has_most[300:302] = True
+    found = halves("auto", one_has_most, groups=groups)
+    assert found is None  # nothing in between: forty positives in one group, two in others
 
 
 def test_rows_without_weight_are_in_neither_part():
@@ -55,9 +73,7 @@ def test_selection_is_off_where_asked_or_where_a_class_is_too_rare():
     assert halves("auto", ~y) is None
     assert halves("auto", np.arange(1000) < 40) is not None
     assert halves(0.25, y) is not None  # but a share is a share
-    one_group = np.zeros(400)
-    one_group[:5] = 1  # all positives but a few would be on one side
-    assert halves("auto", np.arange(400) >= 5, groups=one_group) is None
+    assert halves("auto", labels(), groups=np.zeros(400)) is None  # one group cannot be parted
 
 
 def test_splitters_and_iterables_say_which_rows():
@@ -85,7 +101,10 @@ def test_splitters_and_iterables_say_which_rows():
         ([(1, 2, 3)], "one pair"),
         ([], "one pair"),
         ([([0, 1], [1, 2])], "share rows"),
-        ([([0, 1], [400])], "indices of rows"),
+        ([([0, 1], [400])], "rows 400 to 400, but there are 400; was the split made for other"),
+        (KFold, "is the class KFold; give an instance"),
+        (GroupShuffleSplit(1), "cannot be split for validation.*groups"),
+        ((np.arange(5), np.arange(5, 9)), r"one pair, e.g. \[\(training_rows"),
         ([([0.5], [1.5])], "indices of rows"),
         ([(np.arange(200), np.zeros(0, dtype=int))], "validation part.*lacks"),
     ],
@@ -100,6 +119,13 @@ def test_groups_must_be_one_per_row():
         halves("auto", labels(), groups=[1, 2, 3])
     with pytest.raises(SetpointError, match="cannot be split"):
         halves(0.25, labels(), groups=np.zeros(400))
+    for nothing in (None, np.nan):
+        groups = np.arange(400).astype(object)
+        groups[7] = nothing
+        with pytest.raises(SetpointError, match="1 missing entries, the first at row 7"):
+            halves("auto", labels(), groups=groups)
+    with pytest.raises(SetpointError, match="parts rows of one group"):
+        halves([(np.arange(200), np.arange(200, 400))], labels(), groups=np.arange(400) // 3)
 
 
 def test_a_share_that_leaves_a_class_out_is_refused():

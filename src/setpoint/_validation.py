@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
+from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 
 from setpoint.errors import SetpointError
 
 Rows = NDArray[np.intp]
 _SHARE = 0.25
-_FEWEST = 10  # of either class in the validation part; with fewer, chance would choose
+_FEWEST = 10  # of either class in either part; with fewer, chance would choose
+_TRIES = 50  # of splits by group
+_UNKNOWN = "validation {!r} is not 'auto', a share, None or a splitter."
 
 
 def split(
@@ -45,37 +48,48 @@ def split(
                 f"groups must hold one entry per row, shape {positive.shape}; it has "
                 f"{groups.shape}."
             )
+        missing = [g is None or g != g for g in groups.tolist()]
+        if any(missing):
+            raise SetpointError(
+                f"groups has {sum(missing)} missing entries, the first at row "
+                f"{missing.index(True)}; give such rows groups of their own, or drop them."
+            )
     if validation is None or validation is False:
         return None
     if isinstance(validation, str):
         if validation != "auto":
-            raise SetpointError(
-                f"validation {validation!r} is not 'auto', a share, None or a splitter."
-            )
-        rarer = min((positive & kept).sum(), (~positive & kept).sum())
-        if rarer * _SHARE < _FEWEST:
-            return None
-        found = _random_split(_SHARE, positive, kept, groups, seed)
-        # A few large groups may leave too little on either side; then nothing is held out.
-        return found if all(_has_both(positive[rows]) for rows in found) else None
-    if isinstance(validation, float):
-        if not 0 < validation < 1:
-            raise SetpointError(f"validation must be a share between 0 and 1, not {validation}.")
-        found = _random_split(validation, positive, kept, groups, seed)
+            raise SetpointError(_UNKNOWN.format(validation))
+        return _automatic(positive, kept, groups, seed)
+    if isinstance(validation, Real) and not isinstance(validation, Integral):
+        share = float(validation)
+        if not 0 < share < 1:
+            raise SetpointError(f"validation must be a share between 0 and 1, not {share}.")
+        found = _random_split(share, positive, kept, groups, seed)
     else:
         train, judge = _first_split(validation, positive, groups)
         found = train[kept[train]], judge[kept[judge]]
+        if groups is not None and len(np.intersect1d(groups[found[0]], groups[found[1]])):
+            raise SetpointError("the validation split given parts rows of one group.")
     for rows, part in zip(found, ("training", "validation"), strict=True):
-        if not _has_both(positive[rows]):
+        if not positive[rows].any() or positive[rows].all():
             raise SetpointError(
                 f"the {part} part of the validation split lacks one of the classes; with so few "
-                "positives or negatives use validation=None."
+                "positives or negatives, or groups so large, use validation=None."
             )
     return found
 
 
-def _has_both(positive: NDArray[np.bool_]) -> bool:
-    return bool(positive.any() and not positive.all())
+def _automatic(
+    positive: NDArray[np.bool_], kept: NDArray[np.bool_], groups: Any, seed: int
+) -> tuple[Rows, Rows] | None:
+    """Return a split with enough of both classes in both parts, or None where there is none."""
+    if min((positive & kept).sum(), (~positive & kept).sum()) * _SHARE < _FEWEST:
+        return None
+    if groups is not None and len(np.unique(groups[kept])) < 2:
+        return None
+    found = _random_split(_SHARE, positive, kept, groups, seed)
+    fewest = min(min(positive[r].sum(), (~positive[r]).sum()) for r in found)
+    return found if fewest >= _FEWEST else None
 
 
 def _random_split(
@@ -92,9 +106,12 @@ def _random_split(
             splitter = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
             train, judge = next(splitter.split(nothing, labels))
         else:
-            folds = max(2, round(1 / share))
-            splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-            train, judge = next(splitter.split(nothing, labels, groups[rows]))
+            # Whole groups cannot be stratified exactly: of many splits the best balanced is taken.
+            splitter = GroupShuffleSplit(_TRIES, test_size=share, random_state=seed)
+            train, judge = min(
+                splitter.split(nothing, labels, groups[rows]),
+                key=lambda parts: _imbalance(labels, parts[1], share),
+            )
     except ValueError as error:
         raise SetpointError(
             f"the rows cannot be split for validation ({error}) Use validation=None, or give more "
@@ -103,19 +120,29 @@ def _random_split(
     return rows[np.sort(train)], rows[np.sort(judge)]
 
 
+def _imbalance(labels: NDArray[np.bool_], judge: Rows, share: float) -> float:
+    """Return how far the shares of both classes in the validation part are from the one asked."""
+    found = [labels[judge].sum() / labels.sum(), (~labels[judge]).sum() / (~labels).sum()]
+    return float(sum(abs(np.log(max(f, 1e-9) / share)) for f in found))
+
+
 def _first_split(validation: Any, positive: NDArray[np.bool_], groups: Any) -> tuple[Rows, Rows]:
+    if isinstance(validation, type):
+        raise SetpointError(f"validation is the class {validation.__name__}; give an instance.")
     if hasattr(validation, "split"):
-        validation = validation.split(np.zeros((len(positive), 1)), positive, groups)
+        try:
+            splits = validation.split(np.zeros((len(positive), 1)), positive, groups)
+            validation = list(splits)
+        except ValueError as error:
+            raise SetpointError(f"the rows cannot be split for validation: {error}") from error
     if not isinstance(validation, Iterable):
-        raise SetpointError(
-            f"validation {validation!r} is not 'auto', a share, None or a splitter."
-        )
+        raise SetpointError(_UNKNOWN.format(validation))
     try:
         splits = [(np.asarray(train), np.asarray(judge)) for train, judge in validation]
         (train, judge), *others = splits
     except (TypeError, ValueError) as error:
         raise SetpointError(
-            "validation must yield one pair (training rows, validation rows), as "
+            "validation must yield one pair, e.g. [(training_rows, validation_rows)], as "
             "sklearn.model_selection.PredefinedSplit does."
         ) from error
     if others:
@@ -125,10 +152,13 @@ def _first_split(validation: Any, positive: NDArray[np.bool_], groups: Any) -> t
         )
     train, judge = (np.flatnonzero(part) if part.dtype == bool else part for part in (train, judge))
     for part in (train, judge):
-        if part.dtype.kind not in "iu" or (
-            len(part) and not 0 <= part.min() <= part.max() < len(positive)
-        ):
-            raise SetpointError("validation must yield indices of rows.")
+        if len(part) and part.dtype.kind not in "iu":
+            raise SetpointError("validation must yield indices of rows or masks.")
+        if len(part) and not 0 <= part.min() <= part.max() < len(positive):
+            raise SetpointError(
+                f"validation names rows {part.min()} to {part.max()}, but there are "
+                f"{len(positive)}; was the split made for other data?"
+            )
     if len(np.intersect1d(train, judge)):
         raise SetpointError("the training and the validation part share rows.")
     return train.astype(np.intp), judge.astype(np.intp)

@@ -25,13 +25,14 @@ from setpoint.goals import Goal
 from setpoint.models import Model, build, scores_of
 from setpoint.models import check as check_model
 from setpoint.operating_point import OperatingPoint, evaluate_threshold
-from setpoint.solvers import Callback, Problem, Solver, get_solver, make_problem, solve
+from setpoint.solvers import Callback, Problem, Solver, get_solver, make_problem, settled, solve
 
 
 class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A binary classifier that is trained for an operating point.
 
-    Where the goal is not met in training, ``fit`` warns with an ``InfeasibleGoalWarning``.
+    Where the goal is not met on the rows that set the threshold, ``fit`` warns with an
+    ``InfeasibleGoalWarning``.
     ``score`` is plain accuracy, as in all of scikit-learn; give a grid search a scorer of its own.
 
     Parameters
@@ -62,9 +63,10 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     standardize : bool
         Whether features are brought to mean 0 and deviation 1 first.
     random_state : int, RandomState or None
-        Seed of all randomness. The default preset of a linear model has none.
+        Seed of all randomness: the validation split, disturbed starts, a module's initial weights.
     callback : callable, optional
-        ``callback(record, outer_iterations)`` after every outer iteration, for a progress bar.
+        ``callback(record, outer_iterations)`` after every outer iteration, for a progress bar. The
+        answer ``"stop"`` ends the fit with the best model so far.
     checkpoint : path, optional
         A file from which an interrupted fit goes on. A fit that came to its end leaves it behind;
         the same fit then returns at once, and another one overwrites it. A refit has a file of its
@@ -79,7 +81,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     candidates_ : Candidates
         What was compared, and what each came to on the rows that chose; ``print`` it for a table.
     history_ : History
-        Objective, violation and lambda per outer iteration, in metric units.
+        Objective and violation of the best model of every outer iteration, on the rows that judge,
+        and lambda.
     certificate_ : None
         What is promised on new data: nothing yet.
     module_, standardizer_, logit_threshold_
@@ -174,6 +177,7 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "callback": self.callback,
                 "checkpoint": self.checkpoint,
             }
+            solver = settled(solver, problem)
             solution = solve(problem, module, solver, **arguments)
             self.candidates_ = solution.candidates
             if self.refit and judging is not None and not solution.history.interrupted:
@@ -228,7 +232,10 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         These are scores for the operating point and not calibrated probabilities.
         """
-        p = expit(self.decision_function(X))
+        scores = self.decision_function(X)
+        p = expit(scores)
+        # A score too small to move the sigmoid is still a decision.
+        p = np.where(scores > 0, np.maximum(p, np.nextafter(p.dtype.type(0.5), p.dtype.type(1))), p)
         return np.column_stack([1.0 - p, p])
 
     def predict(self, X: Any) -> NDArray[Any]:

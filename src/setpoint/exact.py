@@ -89,7 +89,8 @@ def solve_exactly(
         Seconds. When they are over, the best model so far is returned with ``proven=False`` and
         the bound that was reached.
     force : bool
-        Try problems of more than 1,500 entries, which may take any time.
+        Try problems of more than 1,500 entries, which may take any time, and features with
+        outliers, of which little can be proven.
 
     Examples
     --------
@@ -116,7 +117,8 @@ def solve_exactly(
         if not present:
             raise SetpointError(f"there are no {name} samples; a goal needs both classes.")
     deviation = np.abs(X - np.median(X, axis=0))
-    beyond = deviation.max(axis=0) - 1000 * np.quantile(deviation, 0.9, axis=0)
+    usual = np.nan_to_num([np.median(d[d > 0]) if d.any() else 0.0 for d in deviation.T])
+    beyond = deviation.max(axis=0) - 1000 * usual
     if (beyond > 0).any() and not force:
         raise SetpointError(
             f"feature {int(beyond.argmax())} has an outlier beside which all other differences are "

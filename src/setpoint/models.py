@@ -81,8 +81,18 @@ def check(module: nn.Module, X: Tensor) -> None:
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Whether the logit is linear in the features, so that cross-entropy is convex."""
-    return isinstance(module, nn.Linear)
+    """Whether the module is a plain linear layer, all of it trainable.
+
+    Such a model can be trained outside of the module, by its weights alone. Subclasses,
+    parametrised or frozen layers and layers with hooks are not: nobody knows what they do.
+    """
+    return (
+        type(module) is nn.Linear
+        and set(module.state_dict()) <= {"weight", "bias"}
+        and all(p.requires_grad for p in module.parameters())
+        and not module._forward_hooks
+        and not module._forward_pre_hooks
+    )
 
 
 def logits_of(module: nn.Module, X: Tensor) -> Tensor:

@@ -100,6 +100,23 @@ class OperatingPoint:
         return -self.violation, self.goal.objective.sign * self.objective
 
     @property
+    def standard_error(self) -> float:
+        """The standard error of the objective at this threshold, by the delta method.
+
+        TP and FP are taken as binomial, the threshold as given; both rates are moved a little off 0
+        and 1, where the estimate would be zero.
+        """
+        tp, fp, P, N = self.counts
+        objective = self.goal.objective
+        with np.errstate(all="ignore"):
+            slopes = [float(d(tp, fp, P, N)) for d in (objective.d_tp, objective.d_fp)]
+        variance = 0.0
+        for slope, count, total in zip(slopes, (tp, fp), (P, N), strict=True):
+            rate = (count + 0.5) / (total + 1)
+            variance += slope * slope * total * rate * (1 - rate) if np.isfinite(slope) else 0.0
+        return float(np.sqrt(variance))
+
+    @property
     def message(self) -> str:
         """What a person should know, in one plain sentence."""
         objective, constraints = self.goal.objective, self.goal.constraints
@@ -113,8 +130,8 @@ class OperatingPoint:
             return f"On {self.on} {reached} (goal: '{self.goal}')."
         if self.empty and self.feasible:
             return (
-                f"On {self.on} the goal '{self.goal}' is met, but nothing is predicted positive: "
-                f"{reached}."
+                f"On {self.on} the goal '{self.goal}' is met only in that nothing is predicted "
+                f"positive: {reached}."
             )
         if self.feasible:
             return f"On {self.on} the goal '{self.goal}' is met: {reached}."

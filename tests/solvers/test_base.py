@@ -18,6 +18,10 @@ SOLVERS = {
 }
 
 
+def stop_at_2(record, total):
+    return "stop" if record.iteration == 2 else None
+
+
 def with_dropout(n_features):
     return torch.nn.Sequential(
         torch.nn.Linear(n_features, 8),
@@ -84,7 +88,7 @@ def test_a_stopped_run_resumes_bit_for_bit(name, model, tmp_path):
     file = tmp_path / "sub" / "run.ckpt"
 
     def stop_at_3(record, total):
-        return record.iteration == 3
+        return "stop" if record.iteration == 3 else None
 
     _, stopped = train(SOLVERS[name], model, seed=3, checkpoint=file, callback=stop_at_3)
     assert stopped.history.interrupted
@@ -212,7 +216,7 @@ def test_a_checkpoint_never_runs_code(tmp_path):
 
 
 def unfinished(file, **kwargs):
-    train(SOLVERS["lifted"], checkpoint=file, callback=lambda r, n: r.iteration == 2, **kwargs)
+    train(SOLVERS["lifted"], checkpoint=file, callback=stop_at_2, **kwargs)
 
 
 def test_an_unfinished_run_of_something_else_is_refused(tmp_path):
@@ -239,7 +243,7 @@ def test_a_metric_of_the_same_name_is_another_problem(tmp_path):
             checkpoint=file, **kwargs,
         )  # fmt: skip
 
-    fit(1.0, callback=lambda r, n: r.iteration == 2)
+    fit(1.0, callback=stop_at_2)
     with pytest.raises(CheckpointError, match="another problem"):
         fit(30.0)
 
@@ -327,7 +331,7 @@ def test_a_model_that_diverges_is_not_returned():
 
 def test_a_failed_write_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch):
     file = tmp_path / "run.ckpt"
-    train(SOLVERS["lifted"], checkpoint=file, callback=lambda r, n: r.iteration == 2)
+    train(SOLVERS["lifted"], checkpoint=file, callback=stop_at_2)
     before = file.read_bytes()
 
     def full_disk(content, target):

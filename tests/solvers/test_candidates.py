@@ -6,16 +6,32 @@ def point(tp, fp, goal="max recall s.t. precision >= 0.5"):
     return OperatingPoint(0.0, tp, fp, 10 - tp, 90 - fp, Goal.parse(goal), "the validation data")
 
 
-def test_each_name_keeps_its_best_and_ties_keep_the_earlier():
+def test_each_name_keeps_its_best_and_ties_keep_the_simpler():
     candidates = Candidates()
     candidates.see(Contender("a", point(3, 1), {}), 0)
-    candidates.see(Contender("b", point(5, 2), {}), 1)
-    candidates.see(Contender("b", point(4, 1), {}), 2)
-    candidates.see(Contender("c", point(5, 3), {}), 2)
-    assert [(c.name, c.point.tp, c.iteration) for c in candidates] == [
-        ("a", 3, 0), ("b", 5, 1), ("c", 5, 2),
+    candidates.see(Contender("b", point(5, 2), {}, "a"), 1)
+    candidates.see(Contender("b", point(4, 1), {}, "a"), 2)
+    candidates.see(Contender("c", point(5, 2), {}, "a"), 2)
+    assert [(c.name, c.point.tp, c.iteration, c.start) for c in candidates] == [
+        ("a", 3, 0, None), ("b", 5, 1, "a"), ("c", 5, 2, "a"),
     ]  # fmt: skip
     assert candidates.winner.name == "b"  # c is no better
+
+
+def test_of_equal_objectives_the_one_with_fewer_false_alarms_is_better():
+    candidates = Candidates([Candidate("a", point(5, 4), 0), Candidate("b", point(5, 1), 0)])
+    assert candidates.winner.name == "b"
+
+
+def test_goal_training_must_win_by_a_margin_where_there_is_one():
+    ordinary, better = Candidate("a", point(5, 1), 0), Candidate("b", point(6, 1), 3, "a")
+    assert 0.1 < ordinary.point.standard_error < 0.2
+    assert Candidates([ordinary, better]).winner is better
+    assert Candidates([ordinary, better], margin=1.0).winner is ordinary
+    much_better = Candidate("c", point(8, 1), 3, "a")
+    assert Candidates([ordinary, better, much_better], margin=1.0).winner is much_better
+    infeasible = Candidate("d", point(5, 50), 0)  # then meeting the goal is enough
+    assert Candidates([infeasible, better], margin=1.0).winner is better
 
 
 def test_a_goal_that_is_met_beats_a_better_objective():

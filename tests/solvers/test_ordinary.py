@@ -39,20 +39,31 @@ def test_the_judge_is_the_validation_part():
         module.load_state_dict(model.weights)
         assert judge.operating_point(module).objective == model.point.objective
     torch.manual_seed(0)
-    ((mlp,),) = ordinary_models(problem, build("mlp", 3).double())
-    assert mlp.point.fn + mlp.point.tp == int(judge.positive.sum())
+    (mlps,) = ordinary_models(problem, build("mlp", 3).double())
+    assert {m.point.fn + m.point.tp for m in mlps} == {int(judge.positive.sum())}
 
 
-def test_an_mlp_is_stopped_where_it_was_best():
+def test_a_module_is_trained_with_two_ridges_and_seen_at_several_moments():
     problem = overlapping("max f1", n=120)
     torch.manual_seed(0)
     module = build("mlp", 3).double()
     initial = {k: v.clone() for k, v in module.state_dict().items()}
-    ((best,),) = ordinary_models(problem, module)
+    (models,) = ordinary_models(problem, module)
+    assert [m.name for m in models[:2]] == ["as given", "ordinary, ridge 100, 1 of 10"]
+    assert len(models) == 21
     module.load_state_dict(initial)
-    run = CrossEntropy().prepare(problem, module)
-    seen = [(run.advance(k), run.contenders()[0].point.rank)[1] for k in range(1, 11)]
-    assert best.point.rank == max(seen)
+    run = CrossEntropy(100.0).prepare(problem, module)
+    for k in range(1, 11):
+        run.advance(k)
+        assert run.contenders()[0].point == models[k].point
+
+
+def test_a_module_that_is_given_trained_is_a_candidate():
+    problem = overlapping("max f1")
+    module = torch.nn.Sequential(torch.nn.Linear(3, 1)).double()
+    torch.nn.init.constant_(module[0].weight, 1.0)
+    point = problem.operating_point(module)
+    assert ordinary_models(problem, module)[0][0].point == point
 
 
 def test_the_warm_start_is_the_best_of_its_candidates():

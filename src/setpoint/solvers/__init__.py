@@ -1,7 +1,7 @@
 """Solvers: one loop, many rules."""
 
 from setpoint.errors import SetpointError
-from setpoint.solvers.base import Callback, Run, Solution, Solver, solve
+from setpoint.solvers.base import Callback, Run, Solution, Solver, settled, solve
 from setpoint.solvers.candidates import Candidate, Candidates, Contender
 from setpoint.solvers.cross_entropy import CrossEntropy
 from setpoint.solvers.history import History, Record
@@ -42,5 +42,6 @@ __all__ = [
     "Solver",
     "get_solver",
     "make_problem",
+    "settled",
     "solve",
 ]

@@ -17,14 +17,15 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import nn
 
-from setpoint.errors import DivergedError
+from setpoint.errors import DivergedError, SetpointError
 from setpoint.operating_point import OperatingPoint
-from setpoint.solvers.candidates import Candidate, Candidates, Contender
+from setpoint.solvers.candidates import Candidate, Candidates, Contender, standing
 from setpoint.solvers.checkpoint import Checkpoint
 from setpoint.solvers.history import History, Record
 from setpoint.solvers.problem import Problem
 
 Callback = Callable[[Record, int], Any]
+MARGIN = 1.0  # standard errors by which goal-training must win on validation rows
 
 
 class Progress(NamedTuple):
@@ -87,6 +88,15 @@ class Solution:
     candidates: Candidates
 
 
+def settled(solver: Solver, problem: Problem) -> Solver:
+    """Return the solver with everything decided that it would decide by the problem's size or kind.
+
+    Training again on other rows is then training in the same way.
+    """
+    settle = getattr(solver, "settle", None)
+    return solver if settle is None else settle(problem)
+
+
 def solve(
     problem: Problem,
     module: nn.Module,
@@ -101,8 +111,9 @@ def solve(
 
     The best iterate is the one with the least violation and then the best objective at its
     operating point on the rows that judge: ``problem.validation``, or else the training data. The
-    starting point counts as one, and of equals the earliest is kept. Ctrl-C ends the loop and
-    returns the best iterate so far, with a warning; so does a model that diverges.
+    starting point counts as one, and of equals the simpler is kept, as ``candidates.winner`` has
+    it. Ctrl-C ends the loop and returns the best iterate so far, with a warning; so does a model
+    that diverges.
 
     Parameters
     ----------
@@ -113,40 +124,51 @@ def solve(
         way that generator is left as it was.
     callback : callable, optional
         ``callback(record, outer_iterations)`` after the start and after every outer iteration.
-        A true answer ends the training as Ctrl-C would, without the warning.
+        The answer ``"stop"`` ends the training as Ctrl-C would, without the warning.
     checkpoint : path, optional
         Written after every outer iteration. If the file exists, the run goes on from there, to
         the result it would have had without the stop, bit for bit on a CPU. A file with an
         unfinished run of something else is refused, one with a finished run overwritten.
     take : Candidate, optional
-        Return the model of this name at this iteration, wherever it operates, instead of the
-        best one: what won on other rows is trained again on these.
+        Train only up to this candidate's iteration, and return the best model of its name or its
+        start, whatever else is better: what won on other rows is trained again on these.
     """
     run = solver.prepare(problem, module)
-    saved = (
-        None if checkpoint is None else Checkpoint(Path(checkpoint), problem, module, solver, seed)
-    )
+    saved = None
+    if checkpoint is not None:
+        saved = Checkpoint(Path(checkpoint), problem, module, solver, seed, take)
     total = solver.outer_iterations if take is None else take.iteration
-    history, candidates = History(), Candidates()
+    # Rows that judge apart are few: a goal-trained model must win clearly. On training rows the
+    # best objective is the best objective.
+    margin = 0.0 if problem.validation is None else MARGIN
+    history, candidates = History(), Candidates(margin=margin)
     best: tuple[OperatingPoint, dict[str, Any]]
+    won: Candidate | None = None
 
     def keep(iteration: int, progress: Progress) -> bool:
-        nonlocal best
+        nonlocal best, won
         contenders = run.contenders()
         for contender in contenders:
             candidates.see(contender, iteration)
+        leader = max(contenders, key=lambda c: standing(c.point))
         if take is not None:
-            contenders = [c for c in contenders if c.name == take.name] or contenders
-        leader = max(contenders, key=lambda c: c.point.rank)
-        if iteration == 0 or take is not None or leader.point.rank > best[0].rank:
-            best = leader.point, copy.deepcopy(leader.weights)
+            # Its best moment up to then; a single one may be a bad one on other rows.
+            wanted = [c for c in contenders if c.name in (take.name, take.start)]
+            leader = max(wanted, key=lambda c: standing(c.point), default=leader)
+            if iteration == 0 or standing(leader.point) > standing(best[0]):
+                best = leader.point, copy.deepcopy(leader.weights)
+                history.best_iteration = iteration
+        elif candidates.winner is not won:  # then it was seen just now
+            won = candidates.winner
+            holder = next(c for c in contenders if c.name == won.name)
+            best = won.point, copy.deepcopy(holder.weights)
             history.best_iteration = iteration
         history.records.append(Record.of(iteration, leader.point, *progress))
         if saved is not None:
             saved.write(
                 module, run.state_dict(), best, history, candidates, finished=iteration == total
             )
-        return bool(callback and callback(history[-1], total))
+        return callback is not None and callback(history[-1], total) == "stop"
 
     with torch.random.fork_rng(devices=[]):
         if seed is not None:
@@ -156,7 +178,7 @@ def solve(
             if saved is not None and (state := saved.read(module)) is not None:
                 run.load_state_dict(state.run)
                 history, best = state.history, (state.best_point, state.best_module)
-                candidates = state.candidates
+                candidates, won = state.candidates, state.candidates.winner
             else:
                 stop = keep(0, run.start(None if take is None else take.name))
             while len(history) <= total and not stop:
@@ -176,6 +198,8 @@ def solve(
                 stacklevel=2,
             )
     history.interrupted = stop and len(history) <= total
+    if take is not None and not stop and take.name not in {c.name for c in candidates}:
+        raise SetpointError(f"the solver has no candidate {take.name!r} on these rows.")
     module.load_state_dict(best[1])
     module.eval()
     return Solution(module, best[0], history, candidates)

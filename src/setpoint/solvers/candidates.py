@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
@@ -12,12 +12,14 @@ from setpoint.operating_point import OperatingPoint
 class Contender(NamedTuple):
     """A model that a run offers for comparison as it stands now.
 
-    ``weights`` is a state dict for the module; whoever keeps it copies it.
+    ``weights`` is a state dict for the module; whoever keeps it copies it. ``start`` names the
+    ordinary model from which a goal-trained one started.
     """
 
     name: str
     point: OperatingPoint
     weights: dict[str, Any]
+    start: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,21 +34,40 @@ class Candidate:
         Where it operates on the rows that judge.
     iteration : int
         The outer iteration at which it was best; 0 is the start.
+    start : str or None
+        The ordinary model from which a goal-trained one started; None for ordinary ones.
     """
 
     name: str
     point: OperatingPoint
     iteration: int
+    start: str | None = None
+
+
+def standing(point: OperatingPoint) -> tuple[float, ...]:
+    """Return the key by which points compare: violation, objective, more TP, fewer FP."""
+    return (*point.rank, point.tp, -point.fp)
 
 
 class Candidates(Sequence[Candidate]):
     """All candidates, in the order in which they were first seen: the simpler before the others.
 
-    ``print(candidates)`` shows a table, ``winner`` is the best, the earliest of equals.
+    ``print(candidates)`` shows a table. ``winner`` is the best of them, the simpler of equals. Many
+    goal-trained models compete, and the best of many on few rows looks better than it is; so one
+    wins over the best ordinary model only if its objective is higher by more than ``margin``
+    standard errors of the latter.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        Those known already.
+    margin : float
+        0 where no model shall have an advantage.
     """
 
-    def __init__(self, candidates: Sequence[Candidate] = ()) -> None:
+    def __init__(self, candidates: Sequence[Candidate] = (), *, margin: float = 0.0) -> None:
         self._found = {c.name: c for c in candidates}
+        self.margin = margin
 
     @overload
     def __getitem__(self, index: int) -> Candidate: ...
@@ -70,27 +91,44 @@ class Candidates(Sequence[Candidate]):
 
     def see(self, contender: Contender, iteration: int) -> None:
         """Keep a contender's point if it is the best under its name."""
-        held = self._found.get(contender.name)
-        if held is None or contender.point.rank > held.point.rank:
-            self._found[contender.name] = Candidate(contender.name, contender.point, iteration)
+        name, point, _, start = contender
+        held = self._found.get(name)
+        if held is None or standing(point) > standing(held.point):
+            self._found[name] = Candidate(name, point, iteration, start)
 
     @property
     def winner(self) -> Candidate:
-        """The candidate with the best operating point."""
-        return max(self, key=lambda c: c.point.rank)  # max() keeps the first of equals
+        """The candidate with the best operating point, but for the margin."""
+        best = _best(self)
+        ordinary = [c for c in self if c.start is None]
+        if best.start is None or not ordinary:
+            return best
+        rival = _best(ordinary)
+        sign = best.point.goal.objective.sign
+        gain = sign * (best.point.objective - rival.point.objective)
+        if best.point.violation < rival.point.violation:
+            return best
+        return best if gain > self.margin * rival.point.standard_error else rival
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         if not self._found:
             return "no candidates"
         won = self.winner
         goal = won.point.goal
-        levels = [c.metric.name for c in goal.constraints]
-        rows = [["candidate", goal.objective.name, *levels, "iteration", ""]]
+        names = dict.fromkeys([goal.objective.name, *(c.metric.name for c in goal.constraints)])
+        rows = [["candidate", *names, "iteration", ""]]
         for c in self:
-            values = [f"{c.point.value(name):.3f}" for name in (goal.objective.name, *levels)]
-            mark = "won" if c is won else "" if c.point.feasible else "goal not met"
-            rows.append([c.name, *values, str(c.iteration), mark])
+            values = [f"{c.point.value(name):.3f}" for name in names]
+            marks = ["won"] * (c is won) + ["goal not met"] * (not c.point.feasible)
+            rows.append([c.name, *values, str(c.iteration), ", ".join(marks)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(v.ljust(w) for v, w in zip(r, widths, strict=True)) for r in rows]
         lines = [line.rstrip() for line in lines]
         return "\n".join([f"'{goal}' on {won.point.on}", *lines])
+
+
+def _best(candidates: Iterable[Candidate]) -> Candidate:
+    return max(candidates, key=lambda c: standing(c.point))  # max() keeps the first of equals

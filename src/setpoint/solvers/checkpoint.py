@@ -47,10 +47,16 @@ def _digest(module: nn.Module) -> str:
 
 
 class Checkpoint:
-    """One file, bound to one problem, one model, one solver and, where there is one, one seed."""
+    """One file, bound to one problem, model, solver, seed and candidate to be trained again."""
 
     def __init__(
-        self, path: Path, problem: Problem, module: nn.Module, solver: Solver, seed: int | None
+        self,
+        path: Path,
+        problem: Problem,
+        module: nn.Module,
+        solver: Solver,
+        seed: int | None,
+        take: Candidate | None = None,
     ) -> None:
         self.path = path
         self._goal = problem.goal
@@ -60,6 +66,7 @@ class Checkpoint:
             "model": repr(module),
             "solver": repr(solver),
             "seed": seed,
+            "candidate": None if take is None else f"{take.name} at {take.iteration}",
             "start": None if seed is None else _digest(module),
         }
 
@@ -82,7 +89,8 @@ class Checkpoint:
             "best_point": _plain(point),
             "best_module": best_module,
             "history": history.to_dict(),
-            "candidates": [(c.name, _plain(c.point), c.iteration) for c in candidates],
+            "candidates": [(c.name, _plain(c.point), c.iteration, c.start) for c in candidates],
+            "margin": candidates.margin,
             "finished": finished,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,9 +139,10 @@ class Checkpoint:
             History.from_dict(content["history"]),
             Candidates(
                 [
-                    Candidate(name, OperatingPoint(**point, goal=self._goal), iteration)
-                    for name, point, iteration in content["candidates"]
-                ]
+                    Candidate(name, OperatingPoint(**point, goal=self._goal), iteration, start)
+                    for name, point, iteration, start in content["candidates"]
+                ],
+                margin=content["margin"],
             ),
         )
 

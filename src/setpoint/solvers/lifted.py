@@ -228,8 +228,10 @@ class LiftedRun:
         if self.problem.validation is not None:
             point = self.problem.judge.operating_point(self.module, self._threshold())
         started = "ordinary training" if self.solver.start == "logistic" else "the start"
-        name = "goal-trained" if self._advanced else started
-        return [Contender(name, point, self.module.state_dict())]
+        weights = self.module.state_dict()
+        if self._advanced:
+            return [Contender("goal-trained", point, weights, started)]
+        return [Contender(started, point, weights)]
 
     def _threshold(self) -> float | None:
         if self.solver.threshold == "exact":

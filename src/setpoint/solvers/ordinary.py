@@ -15,11 +15,12 @@ from torch import nn
 
 from setpoint.metrics import plain
 from setpoint.models import is_linear, scores_of
-from setpoint.solvers.candidates import Contender
+from setpoint.solvers.candidates import Contender, standing
 from setpoint.solvers.cross_entropy import CrossEntropy
 from setpoint.solvers.problem import Problem
 
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
+MODULE_RIDGES = (100.0, 1.0)
 _MOST_FEATURES_FOR_NEWTON = 200  # its Hessian costs the square of that per row
 
 
@@ -27,26 +28,28 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[list[Contender]
     """Return models trained without a thought of the goal, by kind, the simplest first.
 
     A linear module gets two kinds: logistic regressions over a wide range of ridges, plain and with
-    balanced classes. Any other module is trained by cross-entropy, as it stands, and stopped where
-    it was best on the rows that judge. The module itself is left anywhere.
+    balanced classes. Any other module gets one: as it is given, and trained by cross-entropy with
+    two ridges, as it stood at several moments. The module itself is left anywhere.
     """
     if is_linear(module):
         return [_logistic_path(problem, module, balanced) for balanced in (False, True)]
-    solver = CrossEntropy()
-    run = solver.prepare(problem, module)
-    best: Contender | None = None
-    for iteration in range(1, solver.outer_iterations + 1):
-        run.advance(iteration)
-        (found,) = run.contenders()
-        if best is None or found.point.rank > best.point.rank:
-            best = found._replace(weights=copy.deepcopy(found.weights))
-    assert best is not None
-    return [[best]]
+    given = copy.deepcopy(module.state_dict())
+    models = [Contender("as given", problem.judge.operating_point(module), given)]
+    for ridge in MODULE_RIDGES:
+        module.load_state_dict(given)
+        solver = CrossEntropy(ridge)
+        run = solver.prepare(problem, module)
+        for iteration in range(1, solver.outer_iterations + 1):
+            run.advance(iteration)
+            (found,) = run.contenders()
+            name = f"ordinary, ridge {plain(ridge)}, {iteration} of {solver.outer_iterations}"
+            models.append(Contender(name, found.point, copy.deepcopy(found.weights)))
+    return [models]
 
 
 def best_of(models: Iterable[Contender]) -> Contender:
     """Return the one with the best operating point, the first of equals."""
-    return max(models, key=lambda c: c.point.rank)
+    return max(models, key=lambda c: standing(c.point))
 
 
 def train_ordinarily(problem: Problem, module: nn.Module) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from setpoint.capped_loss import capped_loss, capped_slope, prices
+from setpoint.errors import DivergedError
 from setpoint.models import is_linear
 from setpoint.solvers.base import Progress
 from setpoint.solvers.bundle import Bundle, LinearBundle, make_bundle
-from setpoint.solvers.candidates import Contender
+from setpoint.solvers.candidates import Contender, standing
 from setpoint.solvers.line_search import polish
 from setpoint.solvers.ordinary import best_of, ordinary_models
 from setpoint.solvers.problem import Problem
@@ -102,9 +103,20 @@ class Projected:
                 "be >= 0."
             )
 
+    def settle(self, problem: Problem) -> Projected:
+        """Return the same with numbers in place of None, as this problem has them."""
+        judged_apart = problem.validation is not None
+        inner, restarts = self.inner_iterations, self.restarts
+        return replace(
+            self,
+            inner_iterations=(20 if judged_apart else 60) if inner is None else inner,
+            restarts=(8 if len(problem.X) <= 2000 else 2) if restarts is None else restarts,
+            line_search=0 if judged_apart else self.line_search,
+        )
+
     def prepare(self, problem: Problem, module: nn.Module) -> ProjectedRun:
         """Return a run; any goal will do."""
-        return ProjectedRun(self, problem, module)
+        return ProjectedRun(self.settle(problem), problem, module)
 
 
 class _Column(NamedTuple):
@@ -113,7 +125,11 @@ class _Column(NamedTuple):
     name: str
     start: Contender
     nearness: float
-    disturbance: float
+    restart: int = 0
+
+
+def _after(start: Contender) -> str:
+    return f"goal-trained from {start.name.removeprefix('logistic regression, ')}"
 
 
 class ProjectedRun:
@@ -124,10 +140,11 @@ class ProjectedRun:
         weight, positive = problem.sample_weight, problem.positive
         self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
         self._lr = solver.lr or (0.1 if is_linear(module) else 2e-3)
-        judged_apart = problem.validation is not None
-        self._inner_iterations = solver.inner_iterations or (20 if judged_apart else 60)
+        assert solver.inner_iterations is not None
+        self._inner_iterations = solver.inner_iterations
         self._ordinary: list[Contender] = []
         self._names: list[str] = []
+        self._starts: list[str] = []
         self._bundle: Bundle
         self._step_count = 0
 
@@ -142,41 +159,41 @@ class ProjectedRun:
             weights = {k: v.clone() for k, v in self.module.state_dict().items()}
             kinds = [[Contender("the start", point, weights)]]
         self._ordinary = list(chain.from_iterable(kinds))
-        columns = self._columns([best_of(kind) for kind in kinds])
+        columns = self._columns([best_of(kind) for kind in kinds], [best_of(self._ordinary)])
         if take is not None:  # from whichever start it took
-            columns = [c for c in self._columns(self._ordinary) if c.name == take] or columns
+            every = self._columns(self._ordinary, self._ordinary)
+            columns = [c for c in every if c.name == take] or columns
         self._names = [c.name for c in columns]
-        self._begin(
-            [self._disturbed(c.start.weights, c.disturbance) for c in columns],
-            [c.nearness for c in columns],
-        )
+        self._starts = [c.start.name for c in columns]
+        self._seed = int(torch.randint(2**31, (1,)))
+        self._begin([self._start_of(c) for c in columns], [c.nearness for c in columns])
         return self._progress()
 
-    def _columns(self, starts: list[Contender]) -> list[_Column]:
+    def _columns(self, starts: list[Contender], disturbed: list[Contender]) -> list[_Column]:
         """Return the models to train from these starts, the simplest first."""
         columns = []
         for start in starts:
-            name = f"goal-trained from {start.name.removeprefix('logistic regression, ')}"
             for nearness in sorted(self.solver.nearness, reverse=True):
                 held = f"; nearness {nearness:g}" if nearness else ""
-                columns.append(_Column(name + held, start, nearness, 0.0))
+                columns.append(_Column(_after(start) + held, start, nearness))
         if is_linear(self.module):
-            restarts = self.solver.restarts
-            if restarts is None:
-                restarts = 8 if len(self.problem.X) <= 2000 else 2
-            leader = best_of(self._ordinary)
-            sizes = [self.solver.spread * i / restarts for i in range(1, restarts + 1)]
+            numbers = range(1, (self.solver.restarts or 0) + 1)
             columns += [
-                _Column(f"goal-trained, restart {i}", leader, 0.0, size)
-                for i, size in enumerate(sizes, start=1)
+                _Column(f"{_after(start)}; restart {i}", start, 0.0, restart=i)
+                for start in disturbed
+                for i in numbers
             ]
         return columns
 
-    def _disturbed(self, weights: dict[str, Any], size: float) -> dict[str, Any]:
-        if size == 0:
+    def _start_of(self, column: _Column) -> dict[str, Any]:
+        weights = column.start.weights
+        if not column.restart:
             return weights
         w = weights["weight"]
-        noise = torch.randn(w.shape, dtype=torch.float64).to(w)
+        # The same number is the same disturbance, whatever else is trained.
+        generator = torch.Generator().manual_seed(self._seed + column.restart)
+        noise = torch.randn(w.shape, dtype=torch.float64, generator=generator).to(w)
+        size = self.solver.spread * column.restart / (self.solver.restarts or 1)
         return {**weights, "weight": w + size * w.norm() / w.numel() ** 0.5 * noise}
 
     def _begin(self, starts: list[dict[str, Any]], nearness: list[float]) -> None:
@@ -197,7 +214,7 @@ class ProjectedRun:
         for _ in range(self._inner_iterations):
             self._step()
         self._find_origins()
-        if iteration == self.solver.outer_iterations and problem.validation is None:
+        if iteration == self.solver.outer_iterations:
             self._search_lines()
         return self._progress()
 
@@ -260,12 +277,13 @@ class ProjectedRun:
         """Settle the best models by exact line searches, as far as the effort allows."""
         if not isinstance(self._bundle, LinearBundle):
             return
-        problem, ranks = self.problem, [p.rank for p in self._points]
+        problem, ranks = self.problem, [standing(p) for p in self._points]
         X = problem.X.double().cpu().numpy()
         pairs = len(X) * (X.shape[1] + _RANDOM_DIRECTIONS + 1)  # considered in one round
         models = min(len(ranks), self.solver.line_search // (_FEWEST_ROUNDS * pairs))
-        for k in sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)[:models]:
-            self._bundle.matrix[:, k] = torch.from_numpy(
+        alive = [k for k in range(len(ranks)) if self._alive[k]]
+        for k in sorted(alive, key=ranks.__getitem__, reverse=True)[:models]:
+            polished = torch.from_numpy(
                 polish(
                     self._bundle.matrix[:, k].double().cpu().numpy(),
                     self._points[k].threshold,
@@ -277,7 +295,10 @@ class ProjectedRun:
                     rounds=min(self.solver.line_search // (models * pairs), _MOST_ROUNDS),
                     directions=_RANDOM_DIRECTIONS,
                 )
-            )
+            ).to(self._bundle.matrix)
+            rounded = problem.point_of(problem.X @ polished.to(problem.X))
+            if standing(rounded) >= ranks[k]:
+                self._bundle.matrix[:, k] = polished
         self._find_origins()
 
     # --- looks ------------------------------------------------------------------------------
@@ -285,6 +306,12 @@ class ProjectedRun:
     def _find_origins(self) -> None:
         """Make each model's exact threshold on the training rows the origin of its logits."""
         self._scores = self._bundle.scores(self.problem.X)
+        self._alive = ~self._scores.isnan().any(dim=0)
+        if not self._alive.any():
+            raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
+        self._scores[:, ~self._alive] = (
+            0.0  # a model that diverged ends nobody's training but its own
+        )
         self._points = [self.problem.point_of(column) for column in self._scores.T.contiguous()]
         origins = torch.tensor([p.threshold for p in self._points], dtype=torch.float64)
         self._bundle.origins.copy_(origins)
@@ -305,17 +332,20 @@ class ProjectedRun:
         """Return the ordinary models at the start, and the goal-trained ones after it."""
         if self._ordinary:
             return self._ordinary
-        points, judge = self._points, self.problem.judge
+        points, judge = dict(enumerate(self._points)), self.problem.judge
+        alive = [k for k in points if self._alive[k]]
         if judge is not self.problem:
             scores = self._bundle.scores(judge.X).T.contiguous()
-            points = [judge.point_of(column) for column in scores]
-        leader = max(range(len(points)), key=lambda k: points[k].rank)
-        # The module may round otherwise than the bundle: what is kept must be its own.
-        self.module.load_state_dict(self._bundle.weights(leader))
-        points[leader] = judge.operating_point(self.module)
+            points = {k: judge.point_of(scores[k]) for k in alive}
+        # The module may round otherwise than the bundle: the point of the leader must be its own.
+        own: set[int] = set()
+        while (leader := max(alive, key=lambda k: standing(points[k]))) not in own:
+            self.module.load_state_dict(self._bundle.weights(leader))
+            points[leader] = judge.operating_point(self.module)
+            own.add(leader)
         return [
-            Contender(name, point, self._bundle.weights(k))
-            for k, (name, point) in enumerate(zip(self._names, points, strict=True))
+            Contender(self._names[k], points[k], self._bundle.weights(k), self._starts[k])
+            for k in alive
         ]
 
     # --- interruption -----------------------------------------------------------------------
@@ -324,6 +354,7 @@ class ProjectedRun:
         """Return the bundle, Adam's moments and the multipliers."""
         return {
             "names": self._names,
+            "starts": self._starts,
             "nearness": self._nearness,
             "bundle": self._bundle.state_dict(),
             "optimizer": self._optimizer.state_dict(),
@@ -333,7 +364,7 @@ class ProjectedRun:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up a state again."""
-        self._names = state["names"]
+        self._names, self._starts = state["names"], state["starts"]
         k = len(self._names)
         self._begin([self.module.state_dict()] * k, [0.0] * k)
         self._nearness = state["nearness"]
