@@ -64,12 +64,16 @@ class Parts:
 
 
 def logistic_regression(goal: Goal, parts: Parts) -> Outcome:
-    """Train as usual, then give the goal its exact threshold on the held-out rows."""
+    """Train as usual; take the ridge and the threshold that are best on the held-out rows."""
     held = parts.held_out
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    model.fit(parts.X[~held], parts.y[~held])
-    scores = model.decision_function(parts.X[held])
-    chosen = choose_threshold(parts.y[held], scores, goal, on="the validation part")
+    tried = []
+    for C in (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1000.0):
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=2000))
+        model.fit(parts.X[~held], parts.y[~held])
+        scores = model.decision_function(parts.X[held])
+        point = choose_threshold(parts.y[held], scores, goal, on="the validation part")
+        tried.append((point, model))
+    chosen, model = max(tried, key=lambda pair: pair[0].rank)
     scores = model.decision_function(parts.X_test)
     test = evaluate_threshold(parts.y_test, scores, chosen.threshold, goal, on="the test part")
     return Outcome("logistic regression", chosen, test, scores)
@@ -133,7 +137,7 @@ def print_table(outcomes: dict[Goal, list[Outcome]], n_test: int) -> None:
     console = console if console.width >= 104 else Console(width=104)  # rows are not folded
     console.print(table)
     console.print(
-        f"Both methods get the exact threshold for the goal on the same validation rows. The "
+        f"Both methods are chosen, and get their exact threshold, on the same validation rows. The "
         f"{n_test} test rows are\nnew: a floor that was only just met before can be missed there, "
         "whatever the method."
     )
