@@ -1,8 +1,8 @@
-"""Splits into 50 % training, 25 % validation and 25 % test, with test rows never used before.
+"""Splits into 50 % training, 25 % validation and 25 % test, with test rows set apart.
 
-Half of the rows (groups, where there are any) of every data set are locked: the test parts of all
-splits are drawn from them, and nothing in this project, no constant and no rule, was chosen by a
-result on them. Locked rows that are not in a split's test part train and validate.
+Half of the rows (groups, where there are any) of every data set are set apart: the test parts of
+all splits are drawn from them, and no constant and no rule of this project was chosen by a test
+result on them. Those that are not in a split's test part train and validate.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.intp]
-_LOCK = 12345
+_SEED = 12345
 
 
-def locked(y: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Return which rows are locked."""
+def set_apart(y: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """Return which rows are set apart for tests."""
     groups = np.arange(len(y)) if groups is None else groups
     known = np.unique(groups)
-    shuffled = np.random.default_rng(_LOCK).permutation(known)
+    shuffled = np.random.default_rng(_SEED).permutation(known)
     return np.isin(groups, shuffled[: len(known) // 2])
 
 
@@ -26,15 +26,15 @@ def split(
     y: NDArray[np.bool_], groups: NDArray[np.int64] | None, seed: int
 ) -> tuple[Rows, Rows, Rows]:
     """Return training, validation and test rows; groups with positives are spread evenly."""
-    is_locked = locked(y, groups)
+    for_tests = set_apart(y, groups)
     groups = np.arange(len(y)) if groups is None else groups
     rng = np.random.default_rng(seed)
     known, member = np.unique(groups, return_inverse=True)
     has_positive = np.bincount(member, weights=y) > 0
-    group_locked = np.bincount(member, weights=is_locked) > 0
+    testable_group = np.bincount(member, weights=for_tests) > 0
     part = np.zeros(len(known), dtype=int)
     for kind in (False, True):
-        testable = rng.permutation(np.flatnonzero(group_locked & (has_positive == kind)))
+        testable = rng.permutation(np.flatnonzero(testable_group & (has_positive == kind)))
         test = testable[: len(testable) // 2]
         part[test] = 2
         others = rng.permutation(np.flatnonzero((part != 2) & (has_positive == kind)))

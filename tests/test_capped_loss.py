@@ -111,19 +111,28 @@ def test_prices_are_finite_and_never_negative(goal, tp, fp, multiplier):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_against_the_coupled_problem_the_gap_is_at_most_one_sample(seed):
-    """Fixed scores, s relaxed to [0, 1]: a vertex has one fractional s at most (FPOR)."""
+    """Fixed scores, FPOR: the dual is a sum of capped losses, and one s at most is fractional."""
     rng = np.random.default_rng(seed)
     n, lam, alpha = 40, 2.0, 0.8
     y = rng.random(n) < 0.4
     a = rng.random(n)
-    # what s = 1 adds against s = 0: the ends of each concave tie
-    ends = np.where(y, lam * np.maximum(0.5 - a, 0), -lam * np.maximum(a - 0.5, 0)) / y.sum()
-    objective = np.where(y, -1 / y.sum(), 0.0) + ends
-    constraint = np.where(y, -(1 - alpha), alpha)[None]
-    relaxed = linprog(objective, constraint, [0.0], bounds=(0, 1), method="highs-ds")
+    P = y.sum()
+    # what s = 1 adds against s = 0: the metric, and the ends of each concave tie
+    ties = np.where(y, lam * np.maximum(0.5 - a, 0), -lam * np.maximum(a - 0.5, 0))
+    objective = np.where(y, -1.0, 0.0) + ties
+    constraint = np.where(y, -(1 - alpha), alpha)
+    at_zero = (lam * np.maximum(a - 0.5, 0))[~y].sum()  # negatives at s = 0 pay their ties
+    relaxed = linprog(objective, constraint[None], [0.0], bounds=(0, 1), method="highs-ds")
     fractional = (relaxed.x > 1e-9) & (relaxed.x < 1 - 1e-9)
     assert fractional.sum() <= 1
     fought = np.where(fractional, y, relaxed.x > 0.5)  # a positive to 1, a negative to 0
     assert constraint @ fought <= 1e-12  # which no monotone constraint can mind
-    gap = objective @ fought - relaxed.fun
-    assert -1e-12 <= gap <= np.abs(objective[fractional]).sum() + 1e-12
+
+    mu = -float(relaxed.ineqlin.marginals[0])
+    margin = torch.from_numpy(np.where(y, 1, -1) * np.log(a / (1 - a)))
+    price = torch.from_numpy(np.where(y, 1 + mu * (1 - alpha), mu * alpha))
+    losses = float(capped_loss(margin, price, lam, 0.0).sum())
+    dual = losses - P * (1 + mu * (1 - alpha))  # the constant of the lemma
+    assert dual == pytest.approx(relaxed.fun + at_zero, abs=1e-9)
+    gap = objective @ fought + at_zero - dual
+    assert -1e-9 <= gap <= float(price[fractional].sum()) + 1e-9

@@ -230,6 +230,10 @@ def test_infeasible_goal_is_reported_not_hidden():
         ([[1.0], [2.0], [3.0]], ["a", "b", "b"], {"pos_label": "c"}, "'c' is not in y.*'a', 'b'"),
         ([[1.0], [2.0], [3.0]], [0, 1, 1], {"goal": "max recal"}, "did you mean recall"),
         ([[1.0], [2.0], [3.0]], [0, 1, 1], {"solver": "x"}, "unknown solver"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 1], {"solver": None}, "neither a name .*nor a Solver"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 1], {"callback": 3}, "callback 3 cannot be called"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 1], {"checkpoint": "."}, r"checkpoint \. is a folder"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 1], {"model": torch.nn.Linear}, "factory, given 1, failed"),
         ([[1.0], [2.0], [3.0]], [0, 1, 1], {"model": "x"}, "model 'x'"),
         ([[1.0], [2.0]], [0, 1, 1], {}, "inconsistent numbers"),
     ],
@@ -468,3 +472,12 @@ def test_a_refit_trains_as_the_selection_did():
     assert len(clf.history_) == clf.candidates_.winner.iteration + 1
     lam = clf.history_.lam[-1]
     assert lam == pytest.approx(1000 ** (clf.candidates_.winner.iteration / 15))
+
+
+def test_probabilities_decide_as_predictions_do_however_small_the_scores(overlapping):
+    X, y = overlapping
+    for pos_label in (0, 1):
+        clf = SetpointClassifier("max f1", solver=QUICK, standardize=False, pos_label=pos_label)
+        clf.fit(X * 1e-12, y)
+        decided = clf.classes_[clf.predict_proba(X * 1e-12).argmax(1)]
+        assert (decided == clf.predict(X * 1e-12)).all()

@@ -242,3 +242,17 @@ def test_indicator_features_are_no_outliers():
     rare = np.arange(30.0) < 3
     X = np.column_stack([np.arange(30.0) % 7, rare, np.zeros(30)])
     assert solve_exactly(X, np.arange(30) % 4 == 0, "max f1", time_limit=20).operating_point.f1 > 0
+
+
+def test_labels_may_be_texts():
+    X, y = GOOD, np.where(np.array(LABELS) == 1, "ill", "well")
+    named = solve_exactly(X, y, "max f1", pos_label="ill")
+    assert named.operating_point.f1 == solve_exactly(X, LABELS, "max f1").operating_point.f1
+    with pytest.raises(SetpointError, match="pass pos_label"):
+        solve_exactly(X, y, "max f1")
+
+
+@pytest.mark.parametrize("limit", [-1.0, np.nan, "a", None])
+def test_the_time_limit_must_be_a_time(limit):
+    with pytest.raises(SetpointError, match="time_limit must be a number of seconds"):
+        solve_exactly(GOOD, LABELS, "max f1", time_limit=limit)

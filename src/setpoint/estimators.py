@@ -147,6 +147,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         goal = Goal.parse(self.goal)
         solver = get_solver(self.solver)
+        if self.callback is not None and not callable(self.callback):
+            raise SetpointError(f"callback {self.callback!r} cannot be called.")
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         labels = Labels.of(y, self.pos_label)

@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,6 +73,7 @@ def solve_exactly(
     y: ArrayLike,
     goal: str | Goal,
     *,
+    pos_label: Any = None,
     time_limit: float = 60.0,
     force: bool = False,
 ) -> ExactSolution:
@@ -81,10 +84,12 @@ def solve_exactly(
     X : array-like of shape (n, d)
         Features, on similar scales.
     y : array-like of shape (n,)
-        Labels: booleans, 0/1 or -1/1.
+        Labels: booleans, 0/1 or -1/1; any two values if ``pos_label`` says which is positive.
     goal : str or Goal
         Objective and constraints must be quotients of linear functions of the counts, as all
         built-in metrics but gmean and mcc are.
+    pos_label : optional
+        The label of the positive class.
     time_limit : float
         Seconds. When they are over, the best model so far is returned with ``proven=False`` and
         the bound that was reached.
@@ -102,6 +107,9 @@ def solve_exactly(
     (0.857, True)
     """
     goal = Goal.parse(goal)
+    given: Any = time_limit
+    if not (isinstance(given, Real) and float(given) >= 0):
+        raise SetpointError(f"time_limit must be a number of seconds, not {given!r}.")
     try:
         X = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
@@ -112,7 +120,7 @@ def solve_exactly(
         raise SetpointError("X must be finite.")
     if np.shape(y) != (len(X),):
         raise SetpointError(f"y must hold one label per row of X, {len(X)}, not {np.shape(y)}.")
-    positive, _, _ = check_scores(y, np.zeros(len(X)), None, None)
+    positive, _, _ = check_scores(y, np.zeros(len(X)), None, pos_label)
     for present, name in ((positive.any(), "positive"), (not positive.all(), "negative")):
         if not present:
             raise SetpointError(f"there are no {name} samples; a goal needs both classes.")

@@ -49,7 +49,12 @@ def build(model: Model, n_features: int) -> nn.Module:
     if model == "mlp":
         return mlp(n_features)
     if callable(model):
-        built = model(n_features)
+        try:
+            built = model(n_features)
+        except Exception as error:  # whatever a factory may raise
+            raise SetpointError(
+                f"the model factory, given {n_features}, failed: {error}"
+            ) from error
         if isinstance(built, nn.Module):
             return built
         raise SetpointError(

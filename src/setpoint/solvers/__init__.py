@@ -20,6 +20,10 @@ SOLVERS: dict[str, Solver] = {
 def get_solver(solver: str | Solver) -> Solver:
     """Return the solver of that name; a solver is returned as it is."""
     if not isinstance(solver, str):
+        if not hasattr(solver, "prepare"):
+            raise SetpointError(
+                f"solver {solver!r} is neither a name ({', '.join(SOLVERS)}) nor a Solver."
+            )
         return solver
     if solver not in SOLVERS:
         raise SetpointError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}.")

@@ -58,6 +58,8 @@ class Checkpoint:
         seed: int | None,
         take: Candidate | None = None,
     ) -> None:
+        if path.is_dir():
+            raise CheckpointError(f"the checkpoint {path} is a folder; name a file in it.")
         self.path = path
         self._goal = problem.goal
         self._belongs_to = {
