@@ -91,7 +91,7 @@ def logistic_regressions(parts: Parts, class_weight: str | None) -> list[Any]:
 
 def boosted_trees(parts: Parts) -> Any:
     model = XGBClassifier(
-        n_estimators=500, early_stopping_rounds=50, tree_method="hist", n_jobs=1, random_state=0
+        n_estimators=500, early_stopping_rounds=50, eval_metric="aucpr", n_jobs=1, random_state=0
     )
     model.fit(parts.X[0], parts.y[0], eval_set=[(parts.X[1], parts.y[1])], verbose=False)
     return lambda X: model.predict(X, output_margin=True)
