@@ -166,7 +166,7 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         everything = np.flatnonzero(kept)
         training, judging = (everything, None) if parts is None else parts
 
-        rows = Rows(X, positive, weight, goal, self.standardize)
+        rows = _Rows(X, positive, weight, goal, self.standardize)
         standardizer = rows.standardizer(training)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -272,7 +272,7 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Rows:
+class _Rows:
     """The data of a fit, from which problems are made."""
 
     X: NDArray[np.floating]

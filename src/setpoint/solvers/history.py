@@ -17,7 +17,7 @@ class Record:
     """One outer iteration: where the model stood after it.
 
     ``iteration`` 0 is the starting point. ``objective`` and ``violation`` are those of the
-    operating point on the training data; ``lam`` is the penalty parameter and ``loss`` the
+    operating point on the rows that judge; ``lam`` is the penalty parameter and ``loss`` the
     function that was minimised, in its own units.
     """
 
