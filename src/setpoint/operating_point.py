@@ -7,6 +7,7 @@ sort of the scores: every distinct cut is considered and equal scores are never 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class OperatingPoint:
         """Whether nothing is predicted positive, so that precision is 1 by convention only."""
         return self.tp + self.fp == 0.0
 
-    @property
+    @cached_property
     def rank(self) -> tuple[float, float]:
         """Sort key: the greater, the better. Violation first, then the objective."""
         return -self.violation, self.goal.objective.sign * self.objective

@@ -64,8 +64,8 @@ def test_only_linear_models_share_a_matrix():
 def test_logits_are_those_of_the_models_apart_above_the_origins(case):
     bundle, apart, X = case
     logits = bundle.logits(bundle.prepare(X))
-    expected = torch.stack([m(X).reshape(-1) for m in apart], dim=1) - bundle.origins
-    assert logits.shape == (N, K)
+    expected = torch.stack([m(X).reshape(-1) for m in apart]) - bundle.origins[:, None]
+    assert logits.shape == (K, N)
     assert not logits.requires_grad
     torch.testing.assert_close(logits, expected.detach().to(logits))
 
@@ -74,20 +74,20 @@ def test_scores_do_not_know_the_origins(case):
     bundle, apart, X = case
     scores = bundle.scores(X)
     assert scores.dtype == X.dtype
-    torch.testing.assert_close(scores, torch.stack([scores_of(m, X) for m in apart], dim=1))
+    torch.testing.assert_close(scores, torch.stack([scores_of(m, X) for m in apart]))
 
 
 def test_gradients_are_those_of_autograd(case):
     bundle, apart, X = case
-    slopes = torch.randn(N, K).to(bundle.origins)
+    slopes = torch.randn(K, N).to(bundle.origins)
     for _ in range(2):  # a second time, for gradients must not add up
         bundle.logits(bundle.prepare(X))
         bundle.backward(slopes)
     origins = bundle.origins.detach().clone().requires_grad_()
-    logits = torch.stack([m(X).reshape(-1) for m in apart], dim=1) - origins
+    logits = torch.stack([m(X).reshape(-1) for m in apart]) - origins[:, None]
     (slopes * logits).sum().backward()
     if isinstance(bundle, LinearBundle):
-        expected = [torch.cat([m.weight.grad for m in apart]).T.float()]
+        expected = [torch.cat([m.weight.grad for m in apart]).float()]
     else:
         expected = [p.grad for m in apart for p in m.parameters() if p.requires_grad]
     expected.append(origins.grad)
@@ -101,14 +101,14 @@ def test_holding_near_pulls_each_model_towards_its_start(case):
     move(bundle)
     nearness = torch.tensor([0.0, 0.5, 2.0]).to(bundle.origins)
     bundle.logits(bundle.prepare(X))
-    bundle.backward(torch.randn(N, K).to(bundle.origins))
+    bundle.backward(torch.randn(K, N).to(bundle.origins))
     before = gradients(bundle)
     bundle.hold_near(nearness)
     *pulls, of_origins = [a - b for a, b in zip(gradients(bundle), before, strict=True)]
     assert (of_origins == 0).all()  # the threshold is free
     each = len(pulls) // K
     for i, pull in enumerate(pulls):
-        strength = nearness if isinstance(bundle, LinearBundle) else nearness[i // each]
+        strength = nearness[:, None] if isinstance(bundle, LinearBundle) else nearness[i // each]
         torch.testing.assert_close(pull, strength * (bundle.parameters[i] - start[i]).detach())
 
 
@@ -118,7 +118,7 @@ def test_weights_load_into_a_module_that_scores_alike(case):
     for k in range(K):
         module = apart[0]
         module.load_state_dict(bundle.weights(k))
-        torch.testing.assert_close(scores_of(module, X), bundle.scores(X)[:, k])
+        torch.testing.assert_close(scores_of(module, X), bundle.scores(X)[k])
 
 
 def test_a_bias_is_left_to_the_threshold():
@@ -127,7 +127,7 @@ def test_a_bias_is_left_to_the_threshold():
     bundle = make_bundle(module, [module.state_dict()])
     assert bundle.weights(0)["bias"] == 0.0
     X = torch.randn(N, D, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(bundle.scores(X)[:, 0], scores_of(module, X) - 5.0)
+    torch.testing.assert_close(bundle.scores(X)[0], scores_of(module, X) - 5.0)
 
 
 def test_a_state_can_be_taken_up_again(case):
@@ -141,7 +141,7 @@ def test_a_state_can_be_taken_up_again(case):
     assert all(a is b for a, b in zip(parameters, other.parameters, strict=True))
     for b in (bundle, other):
         b.step = b.logits(b.prepare(X))
-        b.backward(torch.ones(N, K).to(b.origins))
+        b.backward(torch.ones(K, N).to(b.origins))
         b.hold_near(torch.ones(K).to(b.origins))
     torch.testing.assert_close(other.step, bundle.step, rtol=0, atol=0)
     for a, b in zip(gradients(other), gradients(bundle), strict=True):
@@ -166,4 +166,4 @@ def test_scores_are_asked_in_evaluation_mode_and_training_goes_on_after():
     scores = bundle.scores(X)
     assert (scores == bundle.scores(X)).all()
     assert (bundle.logits(X) != bundle.logits(X)).any()  # dropout is at work
-    torch.testing.assert_close(scores[:, 0], scores_of(module, X))
+    torch.testing.assert_close(scores[0], scores_of(module, X))

@@ -259,7 +259,7 @@ def test_a_diverged_model_ends_only_its_own_training():
     run = QUICK.prepare(problem, build("linear", 3).double())
     run.start()
     run.advance(1)
-    run._bundle.matrix[:, 2] = torch.nan
+    run._bundle.matrix[2] = torch.nan
     lost = run._names[2]
     for k in range(2, 9):
         run.advance(k)

@@ -12,7 +12,7 @@ def problem(n=200, share=0.3, k=3, seed=0):
     positive = torch.rand(n, dtype=torch.float64) < share
     positive[:2] = torch.tensor([True, False])
     weight = torch.randint(1, 5, (n,)).double()
-    return positive, weight, torch.randn(n, k, dtype=torch.float64)
+    return positive, weight, torch.randn(k, n, dtype=torch.float64)
 
 
 sizes = st.integers(8, 120)
@@ -66,7 +66,7 @@ def test_each_class_keeps_its_weight(given_problem, size):
 def test_near_rows_are_the_nearest_of_their_class_to_any_threshold(given_problem, size):
     positive, weight, logits = given_problem
     chosen = near(positive, weight, logits, size)
-    distance = logits.abs().min(dim=1).values
+    distance = logits.abs().min(dim=0).values
     kept = near_part(chosen)
     for own in (positive, ~positive):
         rows = own.nonzero().squeeze(1)
@@ -98,7 +98,7 @@ def test_near_rows_weigh_what_they_weigh_and_sampled_ones_do_not_count(given_pro
 def test_the_counts_of_near_rows_and_of_the_rest_are_those_of_all(given_problem, size):
     positive, weight, logits = given_problem
     chosen = near(positive, weight, logits, size)
-    alarm = (logits > 0).double()
+    alarm = (logits > 0).double().T
     here = alarm[chosen.rows]
     of_positives = chosen.sign > 0
     tp = chosen.rest_tp + (chosen.counted * of_positives) @ here
@@ -112,7 +112,7 @@ def test_three_rows_of_a_class_are_all_kept(rare):
     positive, weight, logits = problem(n=500)
     positive[:] = not rare
     positive[[7, 70, 400]] = rare
-    logits[[7, 70, 400]] = 100.0  # however far they are
+    logits[:, [7, 70, 400]] = 100.0  # however far they are
     chosen = near(positive, weight, logits, 60)
     kept = near_part(chosen)
     assert sorted(kept[positive[kept] == rare].tolist()) == [7, 70, 400]

@@ -1,6 +1,6 @@
 """Several models of one kind, trained at once on the same rows.
 
-A bundle gives the logits of all its models as the columns of one matrix and takes the derivatives
+A bundle gives the logits of all its models as the rows of one matrix and takes the derivatives
 of a loss in them back. Linear models are one matrix themselves, so that a step of ten costs little
 more than a step of one; other modules are copies that take turns.
 """
@@ -28,7 +28,7 @@ class Bundle(Protocol):
         ...
 
     def logits(self, X: Tensor) -> Tensor:
-        """Return logits above the origins, shape (n, k), of prepared rows, for ``backward``."""
+        """Return logits above the origins, shape (k, n), of prepared rows, for ``backward``."""
         ...
 
     def backward(self, slopes: Tensor) -> None:
@@ -40,7 +40,7 @@ class Bundle(Protocol):
         ...
 
     def scores(self, X: Tensor) -> Tensor:
-        """Return the logits before the origins are subtracted, shape (n, k)."""
+        """Return the logits before the origins are subtracted, shape (k, n)."""
         ...
 
     def weights(self, k: int) -> dict[str, Any]:
@@ -63,12 +63,12 @@ def make_bundle(module: nn.Module, starts: Sequence[dict[str, Any]]) -> Bundle:
 
 
 class LinearBundle:
-    """Linear models as the columns of a matrix. They train in float32 and score in their own."""
+    """Linear models as the rows of a matrix. They train in float32 and score in their own."""
 
     def __init__(self, module: nn.Module, starts: Sequence[dict[str, Any]]) -> None:
         self._like = {k: v.detach() for k, v in module.state_dict().items()}
         rows = torch.cat([s["weight"].detach().reshape(1, -1) for s in starts])
-        self.matrix = rows.T.float().contiguous()
+        self.matrix = rows.float()
         # The bias and the threshold are one number; it is kept on the side of the threshold.
         none = rows.new_zeros(1)
         self.origins = -torch.cat([s.get("bias", none).detach().reshape(1) for s in starts]).float()
@@ -83,26 +83,26 @@ class LinearBundle:
     def logits(self, X: Tensor) -> Tensor:
         """Return one product of matrices."""
         self._X = X
-        return torch.addmm(self.origins, X, self.matrix, beta=-1)
+        return torch.addmm(self.origins[:, None], self.matrix, X.T, beta=-1)
 
     def backward(self, slopes: Tensor) -> None:
-        """Transpose that product."""
-        self.matrix.grad = self._X.T @ slopes
-        self.origins.grad = -slopes.sum(0)
+        """Return through that product."""
+        self.matrix.grad = slopes @ self._X
+        self.origins.grad = -slopes.sum(1)
 
     def hold_near(self, nearness: Tensor) -> None:
         """Add to the gradient of the matrix."""
         assert self.matrix.grad is not None
-        self.matrix.grad.addcmul_(nearness, self.matrix - self._start)
+        self.matrix.grad.addcmul_(nearness[:, None], self.matrix - self._start)
 
     def scores(self, X: Tensor) -> Tensor:
         """Return the product in the rows' own precision."""
-        return X @ self.matrix.to(X.dtype)
+        return self.matrix.to(X.dtype) @ X.T
 
     def weights(self, k: int) -> dict[str, Any]:
-        """Return a column, with a bias of zero where there is one."""
+        """Return a row, with a bias of zero where there is one."""
         own = self._like
-        weights = {"weight": self.matrix[:, k].reshape(own["weight"].shape).to(own["weight"])}
+        weights = {"weight": self.matrix[k].reshape(own["weight"].shape).to(own["weight"])}
         if "bias" in own:
             weights["bias"] = torch.zeros_like(own["bias"])
         return weights
@@ -142,14 +142,14 @@ class ModuleBundle:
     def logits(self, X: Tensor) -> Tensor:
         """Ask each copy in turn."""
         self._logits = [logits_of(m, X) for m in self._modules]
-        return torch.stack([z.detach() for z in self._logits], dim=1) - self.origins
+        return torch.stack([z.detach() for z in self._logits]) - self.origins[:, None]
 
     def backward(self, slopes: Tensor) -> None:
         """Let autograd go back through each copy."""
         for p in self.parameters:
             p.grad = None
-        torch.autograd.backward(self._logits, list(slopes.T))
-        self.origins.grad = -slopes.sum(0)
+        torch.autograd.backward(self._logits, list(slopes))
+        self.origins.grad = -slopes.sum(1)
 
     def hold_near(self, nearness: Tensor) -> None:
         """Add to the gradient of each copy."""
@@ -160,7 +160,7 @@ class ModuleBundle:
 
     def scores(self, X: Tensor) -> Tensor:
         """Ask each copy in evaluation mode."""
-        return torch.stack([scores_of(m, X) for m in self._modules], dim=1)
+        return torch.stack([scores_of(m, X) for m in self._modules])
 
     def weights(self, k: int) -> dict[str, Any]:
         """Return the state dict of a copy."""

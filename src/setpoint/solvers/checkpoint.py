@@ -22,7 +22,7 @@ from setpoint.solvers.problem import Problem
 if TYPE_CHECKING:
     from setpoint.solvers.base import Solver
 
-_FORMAT = 2
+_FORMAT = 3
 _COUNTS = ("threshold", "tp", "fp", "fn", "tn")
 
 

@@ -208,7 +208,7 @@ class ProjectedRun:
     def advance(self, iteration: int) -> Progress:
         """Take ``inner_iterations`` steps with a growing lambda, then find the thresholds."""
         problem = self.problem
-        logits = self._scores - self._bundle.origins.to(self._scores)
+        logits = self._scores - self._bundle.origins.to(self._scores)[:, None]
         self._work_on(near(problem.positive, problem.sample_weight, logits, self.solver.rows))
         self._ordinary = []
         for _ in range(self._inner_iterations):
@@ -220,16 +220,15 @@ class ProjectedRun:
 
     def _work_on(self, chosen: WorkingSet) -> None:
         like = self._bundle.origins
-        self._set = chosen
         self._X = self._bundle.prepare(self.problem.X[chosen.rows])
-        self._sign = chosen.sign.to(like)[:, None]
-        self._is_positive = self._sign > 0
-        self._share = (chosen.weight / self._P).to(like)[:, None]
-        positive = chosen.sign > 0
-        self._counted_N = float(chosen.counted[~positive].sum())
-        self._counted = torch.stack([chosen.counted * positive, chosen.counted * ~positive]).to(
-            like
-        )
+        self._sign = chosen.sign.to(like)
+        self._signed_share = (chosen.sign * chosen.weight / self._P).to(like)
+        self._classes = torch.stack([chosen.sign > 0, chosen.sign < 0]).to(like)
+        self._counted = (self._classes * chosen.counted.to(like)).T.contiguous()
+        # TP = rest + right positives;  FP = rest + all negatives that count - right negatives
+        self._least_tp = chosen.rest_tp.double().cpu().numpy()
+        counted_N = float(chosen.counted[chosen.sign < 0].sum())
+        self._most_fp = chosen.rest_fp.double().cpu().numpy() + counted_N
 
     def _step(self) -> None:
         solver, bundle = self.solver, self._bundle
@@ -237,8 +236,8 @@ class ProjectedRun:
             group["lr"] = self._lr * (1 + math.cos(math.pi * self._elapsed)) / 2
         margins = bundle.logits(self._X).mul_(self._sign)
         self._count(margins)
-        slopes = capped_slope(margins, self._prices(self._is_positive), self._lam, solver.gamma)
-        bundle.backward(slopes.mul_(self._share).mul_(self._sign))
+        slopes = capped_slope(margins, self._prices() @ self._classes, self._lam, solver.gamma)
+        bundle.backward(slopes.mul_(self._signed_share))
         bundle.hold_near(self._nearness)
         self._optimizer.step()
         self._step_count += 1
@@ -256,10 +255,8 @@ class ProjectedRun:
 
     def _count(self, margins: Tensor) -> None:
         """Count what the models do now, and let the multipliers follow the violations."""
-        right = self._counted @ (margins > 0).to(margins.dtype)
-        right_positives, right_negatives = right.double().cpu().numpy()
-        self._tp = self._set.rest_tp.double().cpu().numpy() + right_positives
-        self._fp = self._set.rest_fp.double().cpu().numpy() + (self._counted_N - right_negatives)
+        right = (margins.sign().relu_() @ self._counted).double().cpu().numpy()
+        self._tp, self._fp = self._least_tp + right[:, 0], self._most_fp - right[:, 1]
         at = (self._tp, self._fp, self._P, self._N)
         for j, constraint in enumerate(self.problem.goal.constraints):
             with np.errstate(all="ignore"):
@@ -267,11 +264,11 @@ class ProjectedRun:
             self._multipliers[j] *= np.exp(self.solver.dual_rate * np.clip(5 * missed, -1, 1))
         np.clip(self._multipliers, 1e-3, 1e3, out=self._multipliers)
 
-    def _prices(self, is_positive: Tensor) -> Tensor:
+    def _prices(self) -> Tensor:
+        """Return the price of a positive and of a negative, shape (k, 2)."""
         at = (self._tp, self._fp, self._P, self._N)
         worth, cost = prices(self.problem.goal, *at, self._multipliers)
-        both = torch.from_numpy(np.stack([worth, cost])).to(self._bundle.origins)
-        return torch.where(is_positive, both[0], both[1])
+        return torch.from_numpy(np.stack([worth, cost], axis=1)).to(self._bundle.origins)
 
     def _search_lines(self) -> None:
         """Settle the best models by exact line searches, as far as the effort allows."""
@@ -285,7 +282,7 @@ class ProjectedRun:
         for k in sorted(alive, key=ranks.__getitem__, reverse=True)[:models]:
             polished = torch.from_numpy(
                 polish(
-                    self._bundle.matrix[:, k].double().cpu().numpy(),
+                    self._bundle.matrix[k].double().cpu().numpy(),
                     self._points[k].threshold,
                     X,
                     problem.positive.cpu().numpy(),
@@ -298,7 +295,7 @@ class ProjectedRun:
             ).to(self._bundle.matrix)
             rounded = problem.point_of(problem.X @ polished.to(problem.X))
             if standing(rounded) >= ranks[k]:
-                self._bundle.matrix[:, k] = polished
+                self._bundle.matrix[k] = polished
         self._find_origins()
 
     # --- looks ------------------------------------------------------------------------------
@@ -306,13 +303,11 @@ class ProjectedRun:
     def _find_origins(self) -> None:
         """Make each model's exact threshold on the training rows the origin of its logits."""
         self._scores = self._bundle.scores(self.problem.X)
-        self._alive = ~self._scores.isnan().any(dim=0)
+        self._alive = ~self._scores.isnan().any(dim=1)
         if not self._alive.any():
             raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
-        self._scores[:, ~self._alive] = (
-            0.0  # a model that diverged ends nobody's training but its own
-        )
-        self._points = [self.problem.point_of(column) for column in self._scores.T.contiguous()]
+        self._scores[~self._alive] = 0.0  # a diverged model ends nobody's training but its own
+        self._points = [self.problem.point_of(own) for own in self._scores]
         origins = torch.tensor([p.threshold for p in self._points], dtype=torch.float64)
         self._bundle.origins.copy_(origins)
 
@@ -321,12 +316,13 @@ class ProjectedRun:
         problem, gamma = self.problem, self.solver.gamma
         self._tp = np.array([p.tp for p in self._points])
         self._fp = np.array([p.fp for p in self._points])
-        is_positive = problem.positive[:, None]
-        logits = (self._scores - self._bundle.origins.to(self._scores)).to(self._bundle.origins)
-        margins = torch.where(is_positive, logits, -logits)
-        losses = capped_loss(margins, self._prices(is_positive), self._lam, gamma)
+        like = self._bundle.origins
+        classes = torch.stack([problem.positive, ~problem.positive]).to(like)
+        margins = (self._scores - like.to(self._scores)[:, None]).to(like)
+        margins.mul_(classes[0] - classes[1])
+        losses = capped_loss(margins, self._prices() @ classes, self._lam, gamma)
         share = (problem.sample_weight / self._P).to(losses)
-        return Progress(self._lam, float((share @ losses).min()))
+        return Progress(self._lam, float((losses @ share).min()))
 
     def contenders(self) -> list[Contender]:
         """Return the ordinary models at the start, and the goal-trained ones after it."""
@@ -335,7 +331,7 @@ class ProjectedRun:
         points, judge = dict(enumerate(self._points)), self.problem.judge
         alive = [k for k in points if self._alive[k]]
         if judge is not self.problem:
-            scores = self._bundle.scores(judge.X).T.contiguous()
+            scores = self._bundle.scores(judge.X)
             points = {k: judge.point_of(scores[k]) for k in alive}
         # The module may round otherwise than the bundle: the point of the leader must be its own.
         own: set[int] = set()

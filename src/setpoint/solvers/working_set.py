@@ -52,12 +52,12 @@ def whole(positive: Tensor, weight: Tensor, k: int) -> WorkingSet:
 def near(positive: Tensor, weight: Tensor, logits: Tensor, size: int) -> WorkingSet:
     """Return a set of ``size`` >= 2 rows, half of them for each class where there are enough.
 
-    ``logits`` are measured from the origins of k models, shape (n, k).
+    ``logits`` are measured from the origins of k models, shape (k, n).
     """
-    n, k = logits.shape
+    k, n = logits.shape
     if n <= size:
         return whole(positive, weight, k)
-    distance = logits.abs().amin(dim=1)
+    distance = logits.abs().amin(dim=0)
     P = int(positive.sum())
     room = {True: min(P, max(size // 2, size - (n - P)))}
     room[False] = size - room[True]
@@ -81,6 +81,6 @@ def near(positive: Tensor, weight: Tensor, logits: Tensor, size: int) -> Working
     sign = torch.where(positive[chosen], 1.0, -1.0).to(weight.dtype)
     outside = torch.ones(n, dtype=torch.bool, device=weight.device)
     outside[chosen[:near_count]] = False
-    alarm = (logits > 0) & outside[:, None]
-    rest_tp, rest_fp = ((weight * own).double() @ alarm.double() for own in (positive, ~positive))
+    alarm = (logits > 0) & outside
+    rest_tp, rest_fp = (alarm.double() @ (weight * own).double() for own in (positive, ~positive))
     return WorkingSet(chosen, weights, sign, counted, rest_tp, rest_fp)
