@@ -1,5 +1,6 @@
 """setpoint: classifiers for a rare, important class that must keep a promise."""
 
+from setpoint.certificates import Bound, Certificate, Verdict, certify
 from setpoint.errors import CheckpointError, GoalError, InfeasibleGoalWarning, SetpointError
 from setpoint.estimators import SetpointClassifier
 from setpoint.goals import FPOR, FROP, OFOS, Constraint, Goal
@@ -14,6 +15,8 @@ __all__ = [
     "FPOR",
     "FROP",
     "OFOS",
+    "Bound",
+    "Certificate",
     "CheckpointError",
     "Constraint",
     "ExactPenalty",
@@ -24,6 +27,8 @@ __all__ = [
     "OperatingPoint",
     "SetpointClassifier",
     "SetpointError",
+    "Verdict",
+    "certify",
     "choose_threshold",
     "define_metric",
     "evaluate_threshold",

@@ -31,7 +31,7 @@ class ClassScores:
     """The scores of one class in ascending order, with the weight at or above any of them."""
 
     def __init__(self, scores: Floats, weights: Floats | None, member: NDArray[np.bool_]) -> None:
-        own = scores[member]
+        own = np.compress(member, scores)  # three times as fast as a mask as the index
         if weights is None:
             own.sort()
             self.sorted = own
@@ -43,7 +43,7 @@ class ClassScores:
         self.sorted = own[order]
         del own
         weight_from = np.zeros(len(order) + 1)
-        np.take(weights[member], order, out=weight_from[:-1], mode="clip")
+        np.take(np.compress(member, weights), order, out=weight_from[:-1], mode="clip")
         del order
         # Summed from the top, so that the weight above the highest scores is exact.
         np.cumsum(weight_from[::-1], out=weight_from[::-1])
@@ -59,6 +59,10 @@ class ClassScores:
     def at_or_above(self, values: Floats) -> Floats:
         """Return the weight of the scores >= each value."""
         return self.from_index(np.searchsorted(self.sorted, values, side="left"))
+
+    def above(self, values: Floats) -> Floats:
+        """Return the weight of the scores > each value."""
+        return self.from_index(np.searchsorted(self.sorted, values, side="right"))
 
     def distinct(self) -> Iterator[NDArray[np.intp]]:
         """Yield, in blocks, the index at which each distinct score occurs first."""

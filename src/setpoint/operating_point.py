@@ -154,7 +154,9 @@ class OperatingPoint:
         """Return plain values, ready for JSON."""
         names = ("threshold", "tp", "fp", "fn", "tn", "precision", "recall", "f1", "objective",
                  "violation", "feasible", "empty", "on", "message")  # fmt: skip
-        return {"goal": str(self.goal), **{name: getattr(self, name) for name in names}}
+        values = {name: getattr(self, name) for name in names}
+        unknown = [k for k, v in values.items() if isinstance(v, float) and np.isnan(v)]
+        return {"goal": str(self.goal), **values, **dict.fromkeys(unknown)}
 
 
 def choose_threshold(
@@ -211,7 +213,7 @@ def choose_threshold(
     below = ClassScores(scores, weights, ~positive)
     cut = best_cut(above, below, goal)
     return OperatingPoint(
-        _threshold_below(cut.lowest_positive, above.sorted, below.sorted),
+        threshold_below(cut.lowest_positive, above.sorted, below.sorted),
         cut.tp,
         cut.fp,
         above.total - cut.tp,
@@ -329,7 +331,7 @@ def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     )
 
 
-def _threshold_below(lowest_positive: float | None, *classes: Floats) -> float:
+def threshold_below(lowest_positive: float | None, *classes: Floats) -> float:
     """Return a threshold between a score and the next lower one of all classes.
 
     Beyond the highest and the lowest score it keeps half the distance to the next one, so that

@@ -1,0 +1,340 @@
+"""What is promised of a classifier on new data, and with which confidence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from setpoint.certificates.estimate import bootstrap_bound
+from setpoint.certificates.monitor import Verdict, watch
+from setpoint.certificates.prevalence import bound_at_prevalence
+from setpoint.certificates.rates import rate_of
+from setpoint.errors import SetpointError
+from setpoint.goals import Constraint, Goal
+from setpoint.metrics import Metric, plain
+from setpoint.operating_point import OperatingPoint
+
+Kind = Literal["exact", "estimate"]
+Choice = Literal["beforehand", "planned", "any"]
+_WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on the prevalence
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What is known of one metric at the threshold.
+
+    Attributes
+    ----------
+    metric : Metric
+        The metric.
+    level : float or None
+        What the goal asks of it; None for the objective.
+    value : float
+        What it is on the certifying rows.
+    bound : float or None
+        What it is at least (or at most, for metrics of which less is better), by itself, with the
+        certificate's confidence. None where nothing can be said.
+    kind : {"exact", "estimate"}
+        An exact binomial bound, or a bootstrap's estimate, which is no guarantee.
+    successes, trials : int or None
+        The draws behind an exact bound.
+    p_value : float or None
+        How likely counts this good would be if the level were just missed.
+    """
+
+    metric: Metric
+    level: float | None
+    value: float
+    bound: float | None
+    kind: Kind
+    successes: int | None = None
+    trials: int | None = None
+    p_value: float | None = None
+
+    def __str__(self) -> str:
+        relation = ">=" if self.metric.direction == "max" else "<="
+        seen = "not observed" if np.isnan(self.value) else f"observed {self.value:.4f}"
+        draws = "" if self.trials is None else f", {self.successes} of {self.trials}"
+        if self.bound is None:
+            return f"{self.metric}: {seen}{draws}; no bound"
+        how = "exact" if self.kind == "exact" else "bootstrap estimate, no guarantee"
+        return f"{self.metric} {relation} {self.bound:.4f} ({seen}{draws}; {how})"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is promised at a threshold, and on which assumptions.
+
+    ``print`` it for all of it in words.
+
+    Attributes
+    ----------
+    goal : Goal
+        What was asked for.
+    threshold : float
+        ``score > threshold`` is positive.
+    confidence : float
+        A certificate of this kind is false at most once in 1 / (1 - confidence) times.
+    certified : bool
+        Whether every constraint of the goal is promised; for a goal without constraints, whether
+        the bound of its objective is a guarantee.
+    operating_point : OperatingPoint
+        Counts on the certifying rows.
+    bounds : tuple of Bound
+        One for each constraint, then one for the objective. Each holds by itself; where the
+        threshold was chosen on the certifying rows they allow for all thresholds that were planned.
+    choice : {"beforehand", "planned", "any"}
+        Whether the threshold was given beforehand, is the best that passed of those that other
+        rows had planned, or the best that passed of all there are.
+    tested : int or None
+        How many thresholds were to be tested; None for "any".
+    more_positives : int or None
+        About how many more labelled positives would be needed, where nothing could be certified;
+        None where no number of them would help at what was observed.
+    """
+
+    goal: Goal
+    threshold: float
+    confidence: float
+    certified: bool
+    operating_point: OperatingPoint
+    bounds: tuple[Bound, ...]
+    choice: Choice = "beforehand"
+    tested: int | None = 1
+    more_positives: int | None = None
+
+    @property
+    def promises(self) -> tuple[Constraint, ...]:
+        """What later data are held to: the goal's constraints, or the objective's bound."""
+        if not self.certified:
+            return ()
+        if self.goal.constraints:
+            return self.goal.constraints
+        bound = self.bounds[-1].bound
+        assert bound is not None
+        return (_rounded(Constraint(self.goal.objective, bound)),)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Without which nothing is promised."""
+        return (
+            "the certifying rows and new cases are independent draws from one population "
+            "(rows of one patient, customer or hour are not independent)",
+            "neither the model nor its features were trained or chosen on the certifying rows",
+            "the share of positives stays the same, as far as precision and the like are promised "
+            "(at_prevalence() answers for another share)",
+        )
+
+    @property
+    def message(self) -> str:
+        """What a person should know, in plain sentences."""
+        percent = f"{100 * self.confidence:g} %"
+        point, objective = self.operating_point, self.goal.objective
+        reached = f"On {point.on} {objective} is {point.objective:.3f}."
+        if np.isnan(point.objective):
+            missing = "positives" if point.tp + point.fn == 0 else "negatives"
+            reached = f"On {point.on} there are no {missing}."
+        if self.certified and self.goal.constraints:
+            held = " and ".join(map(str, self.goal.constraints))
+            empty = " Nothing is predicted positive there." if point.empty else ""
+            return f"Certified at {percent} confidence: {held}. {reached}{empty}"
+        bound = self.bounds[-1]
+        if self.certified:
+            return f"Certified at {percent} confidence: {self.promises[0]}. {reached}"
+        if not self.goal.constraints:
+            return (
+                f"Not certified: for {objective} there is no exact bound. A bootstrap estimates "
+                f"{bound.metric} {_relation(bound.metric)} {bound.bound:.3f} with {percent} "
+                f"confidence. {reached}"
+            )
+        return f"Not certified at {percent} confidence: {self._missing()} {reached}"
+
+    def _missing(self) -> str:
+        weakest = max(self.bounds[:-1], key=lambda b: 1.0 if b.p_value is None else b.p_value)
+        which, level = weakest.metric, weakest.level
+        assert level is not None
+        if weakest.p_value is None:
+            return f"for {which} there is no exact bound, and {weakest} is an estimate."
+        asked = f"{which} {_relation(which)} {plain(level)}"
+        seen = (
+            f"'{asked}' was observed at {weakest.value:.3f} "
+            f"({weakest.successes} of {weakest.trials})"
+        )
+        if self.more_positives is None:
+            return f"{seen}; more labels alone would not certify it."
+        return f"{seen}; about {self.more_positives:,} more labelled positives would be needed."
+
+    def __str__(self) -> str:
+        chosen = {
+            "beforehand": "given beforehand",
+            "planned": f"the best that passed of {self.tested} planned on other rows",
+            "any": "the best that passes of all",
+        }[self.choice]
+        if self.choice == "planned" and self.tested == 1:
+            chosen = "chosen on other rows"
+        lines = [self.message, f"threshold {self.threshold:.6g} ({chosen}); bounds one by one:"]
+        lines += [f"  {bound}" for bound in self.bounds]
+        lines += ["It assumes that", *(f"  - {a}" for a in self.assumptions)]
+        return "\n".join(lines)
+
+    def at_prevalence(self, prevalence: float) -> Certificate:
+        """Return what is promised where another share of the cases is positive.
+
+        The scores of positives are taken to stay what they were, and so are those of negatives:
+        recall and fpr do not change, and precision follows from them. Its bound comes from one on
+        recall and one on fpr, each with half the error.
+        """
+        if not 0 < prevalence < 1:
+            raise SetpointError(f"prevalence must lie between 0 and 1, not {prevalence}.")
+        tp, fp, P, N = self.operating_point.counts
+        bounds = []
+        for bound in self.bounds:
+            if bound.metric.name in _WITHIN_A_CLASS:
+                bounds.append(bound)
+                continue
+            value, worst = bound_at_prevalence(
+                bound.metric, prevalence, (tp, fp, P, N), self.confidence, self.tested
+            )
+            bounds.append(Bound(bound.metric, bound.level, value, worst, "exact"))
+        certified = all(
+            b.bound is not None and (b.level is None or b.metric.sign * (b.bound - b.level) >= 0)
+            for b in (bounds[:-1] or bounds)
+        )
+        return ShiftedCertificate(
+            self.goal, self.threshold, self.confidence, certified, self.operating_point,
+            tuple(bounds), self.choice, self.tested, None, prevalence,
+        )  # fmt: skip
+
+    def check(
+        self,
+        y: ArrayLike,
+        scores: ArrayLike,
+        *,
+        after: Verdict | None = None,
+        level: float = 0.05,
+        pos_label: Any = None,
+    ) -> Verdict:
+        """Ask whether later labelled data still agree with the promise.
+
+        The answer may be looked at as often as one likes, after every batch or every row: if the
+        promise holds, the chance that any look ever says "broken" is at most ``level``.
+
+        Parameters
+        ----------
+        y, scores : array-like of shape (n,)
+            Labels and scores of cases since the certificate; with ``after`` only those since then.
+        after : Verdict, optional
+            The last answer, from which this one goes on.
+        level : float
+            The chance of a false alarm, over all looks together.
+        pos_label : optional
+            The label of the positive class.
+        """
+        if not self.certified:
+            raise SetpointError("nothing was certified, so later data cannot break it.")
+        for promise in self.promises:
+            if rate_of(promise.metric) is None:
+                raise SetpointError(f"'{promise}' is no share of draws and cannot be watched.")
+        return watch(self.promises, self.threshold, y, scores, after, level, pos_label)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        bounds = [
+            {
+                "metric": b.metric.name, "level": b.level, "value": _number(b.value),
+                "bound": b.bound, "kind": b.kind, "successes": b.successes, "trials": b.trials,
+                "p_value": b.p_value,
+            }
+            for b in self.bounds
+        ]  # fmt: skip
+        return {
+            "goal": str(self.goal), "threshold": self.threshold, "confidence": self.confidence,
+            "certified": self.certified, "bounds": bounds, "choice": self.choice,
+            "tested": self.tested, "more_positives": self.more_positives, "message": self.message,
+            "assumptions": list(self.assumptions),
+            "operating_point": self.operating_point.to_dict(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ShiftedCertificate(Certificate):
+    """A certificate for a stated share of positives."""
+
+    prevalence: float = 0.5
+
+    @property
+    def message(self) -> str:
+        """What a person should know, in plain sentences."""
+        where = f"where {100 * self.prevalence:g} % of the cases are positive"
+        percent = f"{100 * self.confidence:g} %"
+        shown = self.bounds[:-1] or self.bounds
+        known = [str(b).split(" (")[0] for b in shown]
+        if self.certified and self.goal.constraints:
+            held = " and ".join(map(str, self.goal.constraints))
+            return f"Certified at {percent} confidence {where}: {held} ({', '.join(known)})."
+        if self.certified:
+            return f"Certified at {percent} confidence {where}: {', '.join(known)}."
+        return (
+            f"Not certified at {percent} confidence {where}; known is only {' and '.join(known)}."
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Without which nothing is promised."""
+        return (
+            *super().assumptions[:2],
+            f"{100 * self.prevalence:g} % of the cases are positive, and the scores of positives "
+            "and of negatives are distributed as before",
+        )
+
+
+def bounds_of(
+    point: OperatingPoint, confidence: float, tested: int | None, certified: bool
+) -> tuple[Bound, ...]:
+    """Return what is known of each constrained metric, and of the objective, at a point.
+
+    A bound allows for all the thresholds that were to be tested: each gets its share of the error.
+    That a certified constraint holds is known without this allowance; where all thresholds were
+    tested (None), nothing else is.
+    """
+    goal, at = point.goal, point.counts
+    each = None if tested is None else 1 - (1 - confidence) / tested
+    asked = [(c.metric, c.level) for c in goal.constraints]
+    bounds = []
+    for which, level in [*asked, (goal.objective, None)]:
+        rate, value = rate_of(which), point.value(which.name)
+        if rate is None:
+            estimate = bootstrap_bound(which, confidence, *map(float, at))
+            bounds.append(Bound(which, level, value, estimate, "estimate"))
+            continue
+        successes, trials = (int(x) for x in rate.draws(*at))
+        p = None if level is None else float(rate.p_value(level, *at))
+        exact = None if each is None else rate.bound(each, *at)
+        if certified and level is not None and (exact is None or which.sign * (level - exact) > 0):
+            exact = level
+        bounds.append(Bound(which, level, value, exact, "exact", successes, trials, p))
+    return tuple(bounds)
+
+
+def _relation(which: Metric) -> str:
+    return ">=" if which.direction == "max" else "<="
+
+
+def is_known(which: Metric, point: OperatingPoint) -> bool:
+    """Whether the rows behind a point say anything exact of a metric."""
+    rate = rate_of(which)
+    return rate is not None and bool(rate.draws(*point.counts)[1] > 0)
+
+
+def _rounded(promise: Constraint) -> Constraint:
+    """Return the promise with four digits, rounded to its weaker side."""
+    weaker = math.floor if promise.metric.direction == "max" else math.ceil
+    return Constraint(promise.metric, weaker(promise.level * 10_000) / 10_000)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,0 +1,134 @@
+"""Whether later data still agree with a promise, however often one looks.
+
+For a promise "share >= p" every draw multiplies the evidence against it by the likelihood ratio of
+some q < p to p, averaged over all such q (a Beta(1/2, 1/2) prior cut off at p). If the promise
+holds, the evidence is a supermartingale that starts at 1, and the chance that it ever reaches
+1 / level is at most level (Ville, 1939). After k successes in n draws it is
+
+    E = B(p; k + 1/2, n - k + 1/2) / B(p; 1/2, 1/2) / (p^k (1 - p)^(n - k)),
+
+B being the incomplete beta function; it does not depend on the order of the draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaln, xlog1py, xlogy
+from scipy.stats import beta
+
+from setpoint.certificates.rates import rate_of
+from setpoint.errors import SetpointError
+from setpoint.goals import Constraint, Goal
+from setpoint.operating_point import OperatingPoint, evaluate_threshold
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of one look.
+
+    Attributes
+    ----------
+    broken : bool
+        Whether this look or one before it says that a promise does not hold.
+    promises : tuple of Constraint
+        What was promised.
+    evidence : tuple of float
+        Against each promise, the largest so far; odds of this size or more come up with a chance of
+        at most 1 / evidence if the promise holds.
+    operating_point : OperatingPoint
+        Counts of all cases since the certificate.
+    level : float
+        The chance of a false alarm, over all looks together.
+    looks : int
+        How many looks there were.
+    """
+
+    broken: bool
+    promises: tuple[Constraint, ...]
+    evidence: tuple[float, ...]
+    operating_point: OperatingPoint
+    level: float
+    looks: int = 1
+
+    @property
+    def message(self) -> str:
+        """The verdict in plain words."""
+        point = self.operating_point
+        parts = []
+        for promise, evidence in zip(self.promises, self.evidence, strict=True):
+            rate = rate_of(promise.metric)
+            assert rate is not None
+            successes, trials = (int(x) for x in rate.draws(*point.counts))
+            value = point.value(promise.metric.name)
+            seen = f"{value:.3f}" if trials else "not seen yet"
+            parts.append(
+                f"'{promise}' is {seen} ({successes} of {trials}; evidence against it "
+                f"{evidence:.3g}, alarm at {len(self.promises) / self.level:.3g})"
+            )
+        what = "; ".join(parts)
+        if self.broken:
+            return f"BROKEN: {what}. Certify anew on recent data before relying on it."
+        return f"Agrees with the promise so far: {what}."
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def watch(
+    promises: tuple[Constraint, ...],
+    threshold: float,
+    y: ArrayLike,
+    scores: ArrayLike,
+    after: Verdict | None,
+    level: float,
+    pos_label: Any,
+) -> Verdict:
+    """Return the verdict on promises after these rows; see :meth:`Certificate.check`.
+
+    Several promises share the level equally.
+    """
+    if not 0 < level < 1:
+        raise SetpointError(f"level must lie between 0 and 1, not {level}.")
+    goal = Goal(promises[0].metric, promises)
+    point = evaluate_threshold(y, scores, threshold, goal, pos_label=pos_label, on="later data")
+    before = (0.0,) * len(promises)
+    if after is not None:
+        if after.promises != promises or after.operating_point.threshold != threshold:
+            raise SetpointError("the verdict to go on from belongs to another certificate.")
+        if after.level != level:
+            raise SetpointError(f"the looks so far had the level {after.level}, not {level}.")
+        point = _together(after.operating_point, point)
+        before = after.evidence
+    evidence = []
+    for promise, largest in zip(promises, before, strict=True):
+        rate = rate_of(promise.metric)
+        assert rate is not None  # nothing else is ever promised
+        k, n = (float(x) for x in rate.draws(*point.counts))
+        p = rate.to_share(promise.level)
+        found = (k, n, p) if promise.metric.direction == "max" else (n - k, n, 1 - p)
+        evidence.append(max(largest, evidence_against(*found)))
+    broken = any(e >= len(promises) / level for e in evidence)
+    looks = 1 if after is None else after.looks + 1
+    return Verdict(broken, promises, tuple(evidence), point, level, looks)
+
+
+def evidence_against(successes: float, trials: float, p: float) -> float:
+    """Return the evidence against "share >= p" after so many successes."""
+    failures = trials - successes
+    if p <= 0 or trials == 0:
+        return 1.0
+    if p >= 1:
+        return float(np.inf) if failures else 1.0
+    cut = beta.logcdf(p, successes + 0.5, failures + 0.5) - beta.logcdf(p, 0.5, 0.5)
+    whole = betaln(successes + 0.5, failures + 0.5) - betaln(0.5, 0.5)
+    with np.errstate(over="ignore"):
+        return float(np.exp(cut + whole - xlogy(successes, p) - xlog1py(failures, -p)))
+
+
+def _together(one: OperatingPoint, other: OperatingPoint) -> OperatingPoint:
+    tp, fp, fn, tn = (getattr(one, c) + getattr(other, c) for c in ("tp", "fp", "fn", "tn"))
+    return OperatingPoint(one.threshold, tp, fp, fn, tn, other.goal, other.on)

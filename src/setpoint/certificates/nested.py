@@ -1,0 +1,66 @@
+"""Goals for which every threshold can be certified at once, without a price.
+
+Recall only falls as the threshold rises, and so does the number of true positives. Let t* be where
+the true recall comes down to its floor. A threshold above t* that passes its binomial test has at
+most the true positives of t* itself, which then would pass as well; and that is one fixed
+threshold, whose test passes with a chance of at most 1 - confidence. So the highest threshold that
+passes may be taken, and any below it, on all rows, with no plan. The same holds, mirrored, for
+ceilings on fpr and on the alarm rate, but not for precision, which is not monotone in the
+threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint.certificates.sequence import Rows, worst_p_value
+from setpoint.goals import Goal
+from setpoint.operating_point import threshold_below
+
+Floats = NDArray[np.floating]
+
+_SAFE_BELOW = frozenset({"recall", "fnr"})
+_SAFE_ABOVE = frozenset({"fpr", "specificity", "alarm_rate"})
+
+
+def is_nested(goal: Goal) -> bool:
+    """Whether a threshold is safe for all constraints wherever one on its risky side is."""
+    names = {c.metric.name for c in goal.constraints}
+    return bool(names) and (names <= _SAFE_BELOW or names <= _SAFE_ABOVE)
+
+
+def best_nested_threshold(rows: Rows, goal: Goal, alpha: float) -> tuple[float, bool]:
+    """Return the threshold with the best objective among those that pass, and whether one does.
+
+    Where none passes, it is the safest one that still finds a positive.
+    """
+    P, N = rows.totals
+    if P == 0 or N == 0:
+        return np.inf, False
+    positive, negative = rows
+    cuts = np.unique(positive.sorted)
+    cuts = cuts[cuts > -np.inf]
+    if len(cuts) == 0:  # all positives score -inf
+        return np.inf, False
+    if goal.constraints[0].metric.name in _SAFE_ABOVE:
+        cuts = cuts[::-1]  # the safest first
+    tp, fp = positive.at_or_above(cuts), negative.at_or_above(cuts)
+    passed = _first_failure(lambda i: worst_p_value(goal, tp[i], fp[i], P, N), len(cuts), alpha)
+    best = 0
+    if passed:
+        with np.errstate(all="ignore"):
+            gain = np.nan_to_num(goal.gain(tp[:passed], fp[:passed], P, N), nan=-np.inf)
+        best = int(np.argmax(gain))
+    return threshold_below(cuts[best], positive.sorted, negative.sorted), passed > 0
+
+
+def _first_failure(p_value: Callable[[int], Floats], length: int, alpha: float) -> int:
+    """Return the first index whose p-value, which never falls, is beyond alpha."""
+    low, high = 0, length
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if p_value(middle) <= alpha else (low, middle)
+    return low

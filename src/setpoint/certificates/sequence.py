@@ -1,0 +1,140 @@
+"""A threshold that is chosen and certified on the same data: fixed-sequence testing.
+
+Some rows, apart from the others, *plan*: they say at which thresholds the goal might be certified,
+and in which order to ask. The other rows *test*: the thresholds are tried in that order, each with
+the whole error 1 - confidence, until the first one fails. All that passed are certified at once:
+a false certificate needs the first threshold of the sequence that breaks the goal to pass, and
+that is one fixed threshold, whose test passes with a chance of at most 1 - confidence. This is
+"Learn then Test" (Angelopoulos et al., 2021) with an order that the testing rows know nothing of.
+
+At one threshold the claim is "all constraints hold". It passes if each constraint passes with the
+whole error (an intersection-union test): the claim is false only if some constraint is broken, and
+that one passes with a chance of at most 1 - confidence.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._sweep import ClassScores, best_cut
+from setpoint.certificates.rates import p_value, rate_of
+from setpoint.goals import Goal
+from setpoint.operating_point import threshold_below
+
+Floats = NDArray[np.floating]
+
+STEPS = 200
+_CUTS = 2000  # looked at when planning
+_CUTS_BELOW = 50
+_HOPELESS = 0.9  # a sequence ends where a p-value beyond this is expected
+_PROMISING = 0.2  # what a single threshold should be expected to pass with
+
+
+class Rows(NamedTuple):
+    """The scores of both classes, sorted."""
+
+    positive: ClassScores
+    negative: ClassScores
+
+    @classmethod
+    def of(
+        cls,
+        positive: NDArray[np.bool_],
+        scores: NDArray[np.floating],
+        part: NDArray[np.bool_] | None = None,
+    ) -> Rows:
+        """Sort the scores of each class, or those of them that belong to a part."""
+        classes = [positive, ~positive]
+        if part is not None:
+            classes = [own & part for own in classes]
+        return cls(*(ClassScores(scores, None, own) for own in classes))
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """P and N."""
+        return self.positive.total, self.negative.total
+
+    def counts(self, thresholds: Floats) -> tuple[Floats, Floats]:
+        """Return TP and FP at each threshold."""
+        return self.positive.above(thresholds), self.negative.above(thresholds)
+
+
+def worst_p_value(goal: Goal, tp: Any, fp: Any, P: Any, N: Any) -> Floats:
+    """Return the p-value of "some constraint is broken" at each threshold."""
+    values = [p_value(c, tp, fp, P, N) for c in goal.constraints]
+    return np.asarray(np.max(np.broadcast_arrays(*values, np.zeros(np.shape(tp))), axis=0))
+
+
+def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = STEPS) -> Floats:
+    """Return thresholds in the order in which to test them on ``test_rows`` other rows.
+
+    The first is the one most certain to pass, by what the planning rows say; the next ones lead
+    from there to where the objective is better, for as long as there is any hope. One step alone
+    is taken to the best objective that is expected to pass with some room.
+    """
+    positive, negative = rows
+    P, N = rows.totals
+    if P == 0 or N == 0:  # these rows cannot say anything
+        return np.array([np.inf])
+    if not all(rate_of(c.metric) for c in goal.constraints) or not goal.constraints:
+        cut = best_cut(positive, negative, goal)
+        return np.array([threshold_below(cut.lowest_positive, positive.sorted, negative.sorted)])
+    cuts = np.concatenate([_some_cuts(positive), _cuts_below(positive, negative)])
+    tp, fp = positive.at_or_above(cuts), negative.at_or_above(cuts)
+    more = test_rows / (P + N)
+    with np.errstate(all="ignore"):
+        expected = worst_p_value(goal, more * tp, more * fp, more * P, more * N)
+        gain = np.nan_to_num(goal.gain(tp, fp, P, N), nan=-np.inf)
+    if steps == 1:
+        hopeful = expected <= _PROMISING * alpha
+        best = np.argmax(np.where(hopeful, gain, -np.inf)) if hopeful.any() else expected.argmin()
+        order = np.array([best])
+    else:
+        order = _walk(expected, gain, steps)
+    return np.array([threshold_below(cut, positive.sorted, negative.sorted) for cut in cuts[order]])
+
+
+def try_in_order(rows: Rows, goal: Goal, thresholds: Floats, alpha: float) -> tuple[Floats, int]:
+    """Return the p-value at each threshold, and how many of the first ones pass."""
+    tp, fp = rows.counts(thresholds)
+    values = worst_p_value(goal, tp, fp, *rows.totals)
+    failed = np.flatnonzero(~(values <= alpha))
+    return values, int(failed[0]) if len(failed) else len(values)
+
+
+def _some_cuts(positive: ClassScores) -> Floats:
+    """Return scores of positives, from the highest, at which to cut; evenly spaced if many."""
+    distinct = np.unique(positive.sorted)[::-1] if len(positive.sorted) < 10 * _CUTS else None
+    if distinct is None:
+        at = np.linspace(0, len(positive.sorted) - 1, 10 * _CUTS).astype(int)
+        distinct = np.unique(positive.sorted[at])[::-1]
+    if len(distinct) > _CUTS:
+        distinct = distinct[np.linspace(0, len(distinct) - 1, _CUTS).astype(int)]
+    return np.asarray(distinct[distinct > -np.inf])  # no threshold lies below -inf
+
+
+def _cuts_below(positive: ClassScores, negative: ClassScores) -> Floats:
+    """Return some cuts below the lowest positive: the test rows may have positives there."""
+    room = int(np.searchsorted(negative.sorted, positive.sorted[0], side="left"))
+    if room == 0:
+        return np.empty(0)
+    at = np.unique(np.linspace(room - 1, 0, min(room, _CUTS_BELOW)).astype(int))
+    cuts = np.unique(negative.sorted[at])[::-1]
+    return cuts[cuts > -np.inf]
+
+
+def _walk(expected: Floats, gain: Floats, steps: int) -> NDArray[np.intp]:
+    """Return indices from the most certain cut towards better objectives."""
+    start = int(np.lexsort((-gain, expected))[0])
+    likely = np.flatnonzero(expected <= 0.5)
+    end = int(likely[np.argmax(gain[likely])]) if len(likely) else start
+    if end == start:
+        return np.array([start])
+    way = np.arange(start, len(gain)) if end > start else np.arange(start, -1, -1)
+    lost = np.flatnonzero((expected[way] > _HOPELESS) & (np.abs(way - start) > abs(end - start)))
+    if len(lost):
+        way = way[: lost[0]]
+    return np.asarray(way[np.unique(np.linspace(0, len(way) - 1, steps).astype(int))])
