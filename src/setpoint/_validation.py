@@ -16,7 +16,10 @@ Rows = NDArray[np.intp]
 _SHARE = 0.25
 _FEWEST = 10  # of either class in either part; with fewer, chance would choose
 _TRIES = 50  # of splits by group
-_UNKNOWN = "validation {!r} is not 'auto', a share, None or a splitter."
+_UNKNOWN = {
+    "validation": "validation {!r} is not 'auto', a share, None or a splitter.",
+    "certification": "certification {!r} is not a share or a splitter.",
+}
 
 
 def split(
@@ -41,24 +44,12 @@ def split(
     seed : int
         Of a random split.
     """
-    if groups is not None:
-        groups = np.asarray(groups)
-        if groups.shape != positive.shape:
-            raise SetpointError(
-                f"groups must hold one entry per row, shape {positive.shape}; it has "
-                f"{groups.shape}."
-            )
-        missing = [g is None or g != g for g in groups.tolist()]
-        if any(missing):
-            raise SetpointError(
-                f"groups has {sum(missing)} missing entries, the first at row "
-                f"{missing.index(True)}; give such rows groups of their own, or drop them."
-            )
+    groups = check_groups(groups, positive.shape)
     if validation is None or validation is False:
         return None
     if isinstance(validation, str):
         if validation != "auto":
-            raise SetpointError(_UNKNOWN.format(validation))
+            raise SetpointError(_UNKNOWN["validation"].format(validation))
         return _automatic(positive, kept, groups, seed)
     if isinstance(validation, Real) and not isinstance(validation, Integral):
         share = float(validation)
@@ -66,16 +57,32 @@ def split(
             raise SetpointError(f"validation must be a share between 0 and 1, not {share}.")
         found = _random_split(share, positive, kept, groups, seed)
     else:
-        train, judge = _first_split(validation, positive, groups)
+        train, judge = given_split(validation, positive, groups, "validation")
         found = train[kept[train]], judge[kept[judge]]
-        if groups is not None and len(np.intersect1d(groups[found[0]], groups[found[1]])):
-            raise SetpointError("the validation split given parts rows of one group.")
     for rows, part in zip(found, ("training", "validation"), strict=True):
         if not positive[rows].any() or positive[rows].all():
             raise SetpointError(
                 f"the {part} part of the validation split lacks one of the classes; with so few "
                 "positives or negatives, or groups so large, use validation=None."
             )
+    return found
+
+
+def check_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
+    """Return one group per row, or None where there are none."""
+    if groups is None:
+        return None
+    found = np.asarray(groups)
+    if found.shape != shape:
+        raise SetpointError(
+            f"groups must hold one entry per row, shape {shape}; it has {found.shape}."
+        )
+    missing = [g is None or g != g for g in found.tolist()]
+    if any(missing):
+        raise SetpointError(
+            f"groups has {sum(missing)} missing entries, the first at row "
+            f"{missing.index(True)}; give such rows groups of their own, or drop them."
+        )
     return found
 
 
@@ -126,39 +133,48 @@ def _imbalance(labels: NDArray[np.bool_], judge: Rows, share: float) -> float:
     return float(sum(abs(np.log(max(f, 1e-9) / share)) for f in found))
 
 
-def _first_split(validation: Any, positive: NDArray[np.bool_], groups: Any) -> tuple[Rows, Rows]:
-    if isinstance(validation, type):
-        raise SetpointError(f"validation is the class {validation.__name__}; give an instance.")
-    if hasattr(validation, "split"):
+def given_split(
+    splitter: Any, positive: NDArray[np.bool_], groups: Any, name: str
+) -> tuple[Rows, Rows]:
+    """Return the one pair of rows that a splitter or an iterable yields.
+
+    ``name`` is that of the parameter, for messages.
+    """
+    if isinstance(splitter, type):
+        raise SetpointError(f"{name} is the class {splitter.__name__}; give an instance.")
+    if hasattr(splitter, "split"):
         try:
-            splits = validation.split(np.zeros((len(positive), 1)), positive, groups)
-            validation = list(splits)
+            splits = splitter.split(np.zeros((len(positive), 1)), positive, groups)
+            splitter = list(splits)
         except ValueError as error:
-            raise SetpointError(f"the rows cannot be split for validation: {error}") from error
-    if not isinstance(validation, Iterable):
-        raise SetpointError(_UNKNOWN.format(validation))
+            raise SetpointError(f"the rows cannot be split for {name}: {error}") from error
+    if isinstance(splitter, str) or not isinstance(splitter, Iterable):
+        raise SetpointError(_UNKNOWN[name].format(splitter))
     try:
-        splits = [(np.asarray(train), np.asarray(judge)) for train, judge in validation]
-        (train, judge), *others = splits
+        splits = [(np.asarray(first), np.asarray(second)) for first, second in splitter]
+        (first, second), *others = splits
     except (TypeError, ValueError) as error:
         raise SetpointError(
-            "validation must yield one pair, e.g. [(training_rows, validation_rows)], as "
+            f"{name} must yield one pair, e.g. [(training_rows, {name}_rows)], as "
             "sklearn.model_selection.PredefinedSplit does."
         ) from error
     if others:
         raise SetpointError(
-            f"validation yields {len(splits)} splits; one is used to choose among candidates. Give "
-            "a single split, e.g. StratifiedShuffleSplit(1) or PredefinedSplit."
+            f"{name} yields {len(splits)} splits, and one is used. Give a single split, e.g. "
+            "StratifiedShuffleSplit(1) or PredefinedSplit."
         )
-    train, judge = (np.flatnonzero(part) if part.dtype == bool else part for part in (train, judge))
-    for part in (train, judge):
+    parts = [np.flatnonzero(p) if p.dtype == bool else p for p in (first, second)]
+    for part in parts:
         if len(part) and part.dtype.kind not in "iu":
-            raise SetpointError("validation must yield indices of rows or masks.")
+            raise SetpointError(f"{name} must yield indices of rows or masks.")
         if len(part) and not 0 <= part.min() <= part.max() < len(positive):
             raise SetpointError(
-                f"validation names rows {part.min()} to {part.max()}, but there are "
+                f"{name} names rows {part.min()} to {part.max()}, but there are "
                 f"{len(positive)}; was the split made for other data?"
             )
-    if len(np.intersect1d(train, judge)):
-        raise SetpointError("the training and the validation part share rows.")
-    return train.astype(np.intp), judge.astype(np.intp)
+    first, second = (part.astype(np.intp) for part in parts)
+    if len(np.intersect1d(first, second)):
+        raise SetpointError(f"the training and the {name} part share rows.")
+    if groups is not None and len(np.intersect1d(groups[first], groups[second])):
+        raise SetpointError(f"the {name} split given parts rows of one group.")
+    return first, second

@@ -19,3 +19,7 @@ class DivergedError(SetpointError):
 
 class InfeasibleGoalWarning(UserWarning):
     """The goal is not met in training, or only by predicting no positives."""
+
+
+class UncertifiedWarning(UserWarning):
+    """A certificate was asked for, and nothing can be promised."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor
 
+from setpoint._certification import certifying_split, tell
 from setpoint._labels import Labels
 from setpoint._standardize import Standardizer
-from setpoint._validation import split
+from setpoint._validation import check_groups, split
+from setpoint.certificates import Certificate, certify_best
+from setpoint.certificates.certify import check_confidence
+from setpoint.certificates.sequence import Rows
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
 from setpoint.goals import Goal
 from setpoint.models import Model, build, scores_of
@@ -58,6 +62,14 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether the winner is trained again, in the same way, on all rows, which then set the
         threshold too. More rows to learn from, but a threshold that is only as good as on rows
         the model has seen.
+    confidence : float, optional
+        E.g. 0.9: how surely the constraints must hold on new data. Some rows are then kept apart
+        from training and validation; they certify, and the threshold is the best one whose
+        constraints are promised. Where nothing can be promised, ``fit`` warns with an
+        ``UncertifiedWarning``.
+    certification : float, splitter or iterable
+        Which rows certify: a share, drawn by chance and by whole groups, or one pair of other and
+        certifying rows.
     pos_label : optional
         The label of the positive class; by default the larger of the two.
     standardize : bool
@@ -75,16 +87,16 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     operating_point_ : OperatingPoint
-        Threshold, counts and metrics on the rows that set the threshold: the validation part, or
-        all rows; ``operating_point_.on`` says which. Its threshold applies to
+        Threshold, counts and metrics on the rows that set the threshold: the certifying rows, the
+        validation part, or all rows; ``operating_point_.on`` says which. Its threshold applies to
         ``positive_scores``, which are measured from it, and so is 0.
     candidates_ : Candidates
         What was compared, and what each came to on the rows that chose; ``print`` it for a table.
     history_ : History
         Objective and violation of the best model of every outer iteration, on the rows that judge,
         and lambda.
-    certificate_ : None
-        What is promised on new data: nothing yet.
+    certificate_ : Certificate or None
+        What is promised on new data, of ``positive_scores``.
     module_, standardizer_, logit_threshold_
         The parts of a decision, for those who serve them elsewhere: the trained torch module,
         what brings features to its scale (or None), and the logit above which it decides for the
@@ -112,6 +124,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver: str | Solver = "projected",
         validation: Any = "auto",
         refit: bool = False,
+        confidence: float | None = None,
+        certification: Any = 0.3,
         pos_label: Any = None,
         standardize: bool = True,
         random_state: Any = None,
@@ -123,6 +137,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.solver = solver
         self.validation = validation
         self.refit = refit
+        self.confidence = confidence
+        self.certification = certification
         self.pos_label = pos_label
         self.standardize = standardize
         self.random_state = random_state
@@ -143,9 +159,11 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n,), optional
             Weights >= 0 of the counts; a weight of 2 is the same as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of one group, e.g. of one patient, are not parted by the validation split.
+            Rows of one group, e.g. of one patient, are not parted by a split.
         """
         goal = Goal.parse(self.goal)
+        if self.confidence is not None:
+            check_confidence(self.confidence)
         solver = get_solver(self.solver)
         if self.callback is not None and not callable(self.callback):
             raise SetpointError(f"callback {self.callback!r} cannot be called.")
@@ -162,15 +180,24 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         # A checkpoint is of use only if the next fit holds out the same rows.
         unseeded = self.random_state is None and self.checkpoint is not None
-        parts = split(self.validation, positive, kept, groups, 0 if unseeded else seed)
+        split_seed = 0 if unseeded else seed
+        certifying = None
+        if self.confidence is not None:
+            groups = check_groups(groups, positive.shape)
+            seen, certifying = certifying_split(
+                self.certification, positive, weight, groups, split_seed
+            )
+            kept = np.isin(np.arange(len(y)), seen)
+            labels.check_counts(positive[kept])
+        parts = split(self.validation, positive, kept, groups, split_seed)
         everything = np.flatnonzero(kept)
         training, judging = (everything, None) if parts is None else parts
 
-        rows = _Rows(X, positive, weight, goal, self.standardize)
-        standardizer = rows.standardizer(training)
+        data = _Data(X, positive, weight, goal, self.standardize)
+        standardizer = data.standardizer(training)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            problem = rows.problem(training, standardizer, judging)
+            problem = data.problem(training, standardizer, judging)
             module = build(self.model, X.shape[1]).to(problem.X.dtype)
             check_model(module, problem.X)
             initial = copy.deepcopy(module.state_dict())
@@ -184,9 +211,9 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.candidates_ = solution.candidates
             if self.refit and judging is not None and not solution.history.interrupted:
                 training, judging = everything, None
-                standardizer = rows.standardizer(training)
+                standardizer = data.standardizer(training)
                 module.load_state_dict(initial)
-                problem = rows.problem(training, standardizer, None)
+                problem = data.problem(training, standardizer, None)
                 if self.checkpoint is not None:  # the finished selection stays where it is
                     arguments["checkpoint"] = Path(f"{self.checkpoint}.refit")
                 solution = solve(
@@ -197,13 +224,19 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.goal_ = goal
         self.module_ = solution.module
         self.history_ = solution.history
-        self.certificate_ = None
+        self.certificate_: Certificate | None = None
         self._labels = labels
         self.standardizer_ = standardizer
         self._dtype = X.dtype
         # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
         self.logit_threshold_ = solution.operating_point.threshold
         judges = training if judging is None else judging
+        if certifying is not None:
+            plans, tests = (
+                Rows.of(positive[rows], self._logits(X[rows])) for rows in (judges, certifying)
+            )
+            self._certify(plans, tests, goal)
+            return self
         self.operating_point_ = evaluate_threshold(
             positive[judges], self._scores(X[judges]), 0.0, goal,
             sample_weight=weight[judges], on=problem.judge.on,
@@ -211,6 +244,15 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not self.operating_point_.feasible or self.operating_point_.empty:
             warnings.warn(self.operating_point_.message, InfeasibleGoalWarning, stacklevel=2)
         return self
+
+    def _certify(self, planning: Rows, testing: Rows, goal: Goal) -> None:
+        """Move the threshold to the best one that can be promised."""
+        assert self.confidence is not None
+        found = certify_best(planning, testing, goal, self.confidence, on="the certifying rows")
+        self.logit_threshold_ = found.threshold
+        self.operating_point_ = replace(found.operating_point, threshold=0.0)
+        self.certificate_ = replace(found, threshold=0.0, operating_point=self.operating_point_)
+        tell(self.certificate_)
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return the logit of the positive class above the operating threshold.
@@ -265,14 +307,17 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _scores(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _logits(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         features = _features(X, self.standardizer_, self._dtype)
-        logits = scores_of(self.module_, features).numpy()
+        return np.asarray(scores_of(self.module_, features).numpy())
+
+    def _scores(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        logits = self._logits(X)
         return np.asarray(logits - logits.dtype.type(self.logit_threshold_))
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _Data:
     """The data of a fit, from which problems are made."""
 
     X: NDArray[np.floating]
