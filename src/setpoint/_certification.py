@@ -25,7 +25,8 @@ def certifying_split(
     """Return the rows that a model may see, and those that it must not.
 
     A share is drawn by chance alone, not by class, so that the certifying rows are independent
-    draws. Rows of no weight are in neither part.
+    draws. Rows of no weight are in neither part. Rows of one group are no independent draws: of
+    each group one row certifies.
 
     Parameters
     ----------
@@ -58,7 +59,15 @@ def certifying_split(
             splitter = GroupShuffleSplit(1, test_size=share, random_state=seed)
             seen, unseen = next(splitter.split(rows, groups=groups[rows]))
             found = rows[np.sort(seen)], rows[np.sort(unseen)]
-    return found
+    return found[0], one_of_each(found[1], groups, seed)
+
+
+def one_of_each(rows: Rows, groups: NDArray[Any] | None, seed: int) -> Rows:
+    """Return one row of each group, drawn by chance; all rows where there are no groups."""
+    if groups is None:
+        return rows
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    return np.sort(shuffled[np.unique(groups[shuffled], return_index=True)[1]])
 
 
 def tell(certificate: Certificate) -> None:

@@ -69,7 +69,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``UncertifiedWarning``.
     certification : float, splitter or iterable
         Which rows certify: a share, drawn by chance and by whole groups, or one pair of other and
-        certifying rows.
+        certifying rows. Where there are groups, one row of each certifies, for the others are no
+        independent draws.
     pos_label : optional
         The label of the positive class; by default the larger of the two.
     standardize : bool

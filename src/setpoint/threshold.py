@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from setpoint._certification import certifying_split, tell
+from setpoint._certification import certifying_split, one_of_each, tell
 from setpoint._cross_fit import Fold, Table, cross_fit, positive_scores, splits_of
 from setpoint.certificates import Certificate, certify, certify_best
 from setpoint.certificates.certify import check_confidence
@@ -63,7 +63,8 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         E.g. 0.9: how surely the constraints must hold on new data.
     certification : float, splitter or iterable
         Which rows certify: a share, drawn by chance and by whole groups, or one pair of other and
-        certifying rows. With ``"prefit"`` all rows do, and a few of them plan what to test.
+        certifying rows. With ``"prefit"`` all rows do, and a few of them plan what to test. Where
+        there are groups, one row of each certifies, for the others are no independent draws.
     response_method : {"auto", "decision_function", "predict_proba"}
         Which scores to use. ``"auto"``: the decision function where there is one, for probabilities
         run together near 0 and 1.
@@ -155,7 +156,10 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         if isinstance(self.cv, str) and self.cv == "prefit":
             check_is_fitted(self.estimator)
             estimator, on = self.estimator, "the rows given"
-            folds = [table.score(estimator, table.rows, self.response_method)]
+            rows = table.rows
+            if self.confidence is not None:
+                rows = one_of_each(rows, table.groups, seed)
+            folds = [table.score(estimator, rows, self.response_method)]
         else:
             seen = table.rows
             if self.confidence is not None:

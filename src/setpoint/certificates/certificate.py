@@ -160,6 +160,8 @@ class Certificate:
         if weakest.p_value is None:
             return f"for {which} there is no exact bound, and {weakest} is an estimate."
         asked = f"{which} {_relation(which)} {plain(level)}"
+        if not weakest.trials:
+            return f"no row says anything about '{asked}' at the threshold."
         seen = (
             f"'{asked}' was observed at {weakest.value:.3f} "
             f"({weakest.successes} of {weakest.trials})"
