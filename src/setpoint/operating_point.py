@@ -151,12 +151,15 @@ class OperatingPoint:
         return f"{self.message}\nthreshold={self.threshold:.6g}  {counts}  {values}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Return plain values, ready for JSON: what is no finite number is None."""
         names = ("threshold", "tp", "fp", "fn", "tn", "precision", "recall", "f1", "objective",
                  "violation", "feasible", "empty", "on", "message")  # fmt: skip
-        values = {name: getattr(self, name) for name in names}
-        unknown = [k for k, v in values.items() if isinstance(v, float) and np.isnan(v)]
-        return {"goal": str(self.goal), **values, **dict.fromkeys(unknown)}
+        return {"goal": str(self.goal), **{name: jsonable(getattr(self, name)) for name in names}}
+
+
+def jsonable(value: Any) -> Any:
+    """Return the value, or None for a float that JSON does not know."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def choose_threshold(

@@ -16,7 +16,7 @@ from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals import Constraint, Goal
 from setpoint.metrics import Metric, plain
-from setpoint.operating_point import OperatingPoint
+from setpoint.operating_point import OperatingPoint, jsonable
 
 Kind = Literal["exact", "estimate"]
 Choice = Literal["beforehand", "planned", "any"]
@@ -57,7 +57,9 @@ class Bound:
 
     def __str__(self) -> str:
         relation = ">=" if self.metric.direction == "max" else "<="
-        seen = "not observed" if np.isnan(self.value) else f"observed {self.value:.4f}"
+        seen = f"observed {self.value:.4f}"
+        if self.trials == 0 or np.isnan(self.value):
+            seen = "not observed"
         draws = "" if self.trials is None else f", {self.successes} of {self.trials}"
         if self.bound is None:
             return f"{self.metric}: {seen}{draws}; no bound"
@@ -145,6 +147,8 @@ class Certificate:
         bound = self.bounds[-1]
         if self.certified:
             return f"Certified at {percent} confidence: {self.promises[0]}. {reached}"
+        if not self.goal.constraints and bound.kind == "exact":
+            return f"Not certified: no row says anything about {objective} at the threshold."
         if not self.goal.constraints:
             return (
                 f"Not certified: for {objective} there is no exact bound. A bootstrap estimates "
@@ -168,7 +172,10 @@ class Certificate:
         )
         if self.more_positives is None:
             return f"{seen}; more labels alone would not certify it."
-        return f"{seen}; about {self.more_positives:,} more labelled positives would be needed."
+        return (
+            f"{seen}; about {self.more_positives:,} more labelled positives, with other rows in "
+            "proportion, would be needed."
+        )
 
     def __str__(self) -> str:
         chosen = {
@@ -244,19 +251,20 @@ class Certificate:
         return watch(self.promises, self.threshold, y, scores, after, level, pos_label)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Return plain values, ready for JSON: what is no finite number is None."""
         bounds = [
             {
-                "metric": b.metric.name, "level": b.level, "value": _number(b.value),
-                "bound": b.bound, "kind": b.kind, "successes": b.successes, "trials": b.trials,
-                "p_value": b.p_value,
+                "metric": b.metric.name, "level": b.level, "value": jsonable(b.value),
+                "bound": jsonable(b.bound), "kind": b.kind, "successes": b.successes,
+                "trials": b.trials, "p_value": b.p_value,
             }
             for b in self.bounds
         ]  # fmt: skip
         return {
-            "goal": str(self.goal), "threshold": self.threshold, "confidence": self.confidence,
-            "certified": self.certified, "bounds": bounds, "choice": self.choice,
-            "tested": self.tested, "more_positives": self.more_positives, "message": self.message,
+            "goal": str(self.goal), "threshold": jsonable(self.threshold),
+            "confidence": self.confidence, "certified": self.certified, "bounds": bounds,
+            "choice": self.choice, "tested": self.tested,
+            "more_positives": self.more_positives, "message": self.message,
             "assumptions": list(self.assumptions),
             "operating_point": self.operating_point.to_dict(),
         }  # fmt: skip
@@ -336,7 +344,3 @@ def _rounded(promise: Constraint) -> Constraint:
     """Return the promise with four digits, rounded to its weaker side."""
     weaker = math.floor if promise.metric.direction == "max" else math.ceil
     return Constraint(promise.metric, weaker(promise.level * 10_000) / 10_000)
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else value

@@ -34,4 +34,5 @@ def bootstrap_bound(
         )
     values[np.isnan(values)] = worst
     share = 1 - confidence if which.direction == "max" else confidence
-    return float(np.quantile(values, share))
+    side = "lower" if which.direction == "max" else "higher"
+    return float(np.quantile(values, share, method=side))

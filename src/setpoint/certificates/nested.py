@@ -22,6 +22,7 @@ from setpoint.operating_point import threshold_below
 
 Floats = NDArray[np.floating]
 
+_CUTS = 20_000  # compared by their objective; beyond that evenly spaced ones, and the boldest
 _SAFE_BELOW = frozenset({"recall", "fnr"})
 _SAFE_ABOVE = frozenset({"fpr", "specificity", "alarm_rate"})
 
@@ -41,20 +42,25 @@ def best_nested_threshold(rows: Rows, goal: Goal, alpha: float) -> tuple[float, 
     if P == 0 or N == 0:
         return np.inf, False
     positive, negative = rows
-    cuts = np.unique(positive.sorted)
-    cuts = cuts[cuts > -np.inf]
-    if len(cuts) == 0:  # all positives score -inf
+    cuts = positive.sorted[positive.sorted > -np.inf]  # no threshold lies below -inf
+    if len(cuts) == 0:
         return np.inf, False
     if goal.constraints[0].metric.name in _SAFE_ABOVE:
         cuts = cuts[::-1]  # the safest first
-    tp, fp = positive.at_or_above(cuts), negative.at_or_above(cuts)
-    passed = _first_failure(lambda i: worst_p_value(goal, tp[i], fp[i], P, N), len(cuts), alpha)
-    best = 0
-    if passed:
-        with np.errstate(all="ignore"):
-            gain = np.nan_to_num(goal.gain(tp[:passed], fp[:passed], P, N), nan=-np.inf)
-        best = int(np.argmax(gain))
-    return threshold_below(cuts[best], positive.sorted, negative.sorted), passed > 0
+
+    def p_value(i: int) -> Floats:
+        at = cuts[i : i + 1]
+        return worst_p_value(goal, positive.at_or_above(at), negative.at_or_above(at), P, N)
+
+    passed = _first_failure(p_value, len(cuts), alpha)
+    if passed == 0:
+        return threshold_below(cuts[0], positive.sorted, negative.sorted), False
+    safe = cuts[np.unique(np.linspace(0, passed - 1, min(passed, _CUTS)).astype(int))]
+    tp, fp = positive.at_or_above(safe), negative.at_or_above(safe)
+    with np.errstate(all="ignore"):
+        gain = np.nan_to_num(goal.gain(tp, fp, P, N), nan=-np.inf)
+    best = safe[int(np.argmax(gain))]
+    return threshold_below(best, positive.sorted, negative.sorted), True
 
 
 def _first_failure(p_value: Callable[[int], Floats], length: int, alpha: float) -> int:

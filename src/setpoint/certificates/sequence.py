@@ -83,6 +83,8 @@ def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = ST
         cut = best_cut(positive, negative, goal)
         return np.array([threshold_below(cut.lowest_positive, positive.sorted, negative.sorted)])
     cuts = np.concatenate([_some_cuts(positive), _cuts_below(positive, negative)])
+    if len(cuts) == 0:  # all score -inf
+        return np.array([np.inf])
     tp, fp = positive.at_or_above(cuts), negative.at_or_above(cuts)
     more = test_rows / (P + N)
     with np.errstate(all="ignore"):
@@ -94,7 +96,7 @@ def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = ST
         order = np.array([best])
     else:
         order = _walk(expected, gain, steps)
-    return np.array([threshold_below(cut, positive.sorted, negative.sorted) for cut in cuts[order]])
+    return _thresholds(cuts[order], positive.sorted, negative.sorted)
 
 
 def try_in_order(rows: Rows, goal: Goal, thresholds: Floats, alpha: float) -> tuple[Floats, int]:
@@ -105,14 +107,26 @@ def try_in_order(rows: Rows, goal: Goal, thresholds: Floats, alpha: float) -> tu
     return values, int(failed[0]) if len(failed) else len(values)
 
 
+def _thresholds(cuts: Floats, *classes: Floats) -> Floats:
+    """Return thresholds halfway between each cut and the next lower score of all classes."""
+    lower = np.full(len(cuts), -np.inf, dtype=cuts.dtype)
+    for own in classes:
+        at = np.searchsorted(own, cuts, side="left")
+        np.maximum(lower, np.where(at > 0, own[np.maximum(at - 1, 0)], -np.inf), out=lower)
+    with np.errstate(invalid="ignore"):
+        middle = lower / 2 + cuts / 2
+    middle = np.where((lower <= middle) & (middle < cuts), middle, lower).astype(float)
+    for i in np.flatnonzero(~np.isfinite(middle)):  # at the ends
+        middle[i] = threshold_below(cuts[i], *classes)
+    return middle
+
+
 def _some_cuts(positive: ClassScores) -> Floats:
     """Return scores of positives, from the highest, at which to cut; evenly spaced if many."""
-    distinct = np.unique(positive.sorted)[::-1] if len(positive.sorted) < 10 * _CUTS else None
-    if distinct is None:
-        at = np.linspace(0, len(positive.sorted) - 1, 10 * _CUTS).astype(int)
-        distinct = np.unique(positive.sorted[at])[::-1]
-    if len(distinct) > _CUTS:
-        distinct = distinct[np.linspace(0, len(distinct) - 1, _CUTS).astype(int)]
+    own = positive.sorted
+    if len(own) > _CUTS:
+        own = own[np.linspace(0, len(own) - 1, _CUTS).astype(int)]
+    distinct = np.unique(own)[::-1]
     return np.asarray(distinct[distinct > -np.inf])  # no threshold lies below -inf
 
 
