@@ -9,7 +9,7 @@ SETPOINT_DATA ?= data
 export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench-train bench-heldout bench-referee bench-speed bench-bundled \
+.PHONY: help demo test validity lint format bench-train bench-heldout bench-referee bench-speed bench-bundled \
         bench-threshold clean
 
 help: ## list the targets
@@ -34,6 +34,9 @@ demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest --numprocesses auto
+
+validity: $(VENV)/.dev ## simulate how often certificates and verdicts are false (minutes)
+	$(BIN)/python -m pytest --numprocesses auto validity
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(BIN)/ruff check .

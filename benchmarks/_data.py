@@ -43,6 +43,8 @@ def load_grouped(name: str) -> Data:
     if name == "creditcard":
         table = np.loadtxt(path("creditcard.csv"), delimiter=",", skiprows=1, converters=_unquoted)
         return Data(table[:, :-1], table[:, -1] == 1)
+    if name == "bank_marketing_full":
+        return Data(*_bank_marketing())
     if name == "ade_v2":
         import pandas as pd
 
@@ -57,6 +59,15 @@ def load_grouped(name: str) -> Data:
             patients = np.unique(file["patient"], return_inverse=True)[1]
             return Data(_dequantised(file), file["level"] >= 1, patients)
     return Data(*load(name))
+
+
+def _bank_marketing() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    import pandas as pd
+
+    # The duration of a call is known only with its outcome.
+    table = pd.read_parquet(path("bank_marketing_full.parquet")).drop(columns="duration")
+    label = table.pop("label").to_numpy() == 1
+    return pd.get_dummies(table).to_numpy(dtype=np.float64), label
 
 
 def _dequantised(file: np.lib.npyio.NpzFile) -> NDArray[np.float64]:

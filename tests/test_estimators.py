@@ -24,9 +24,11 @@ from setpoint import (
     InfeasibleGoalWarning,
     SetpointClassifier,
     SetpointError,
+    UncertifiedWarning,
     choose_threshold,
     define_metric,
 )
+from setpoint._certification import certifying_split
 from setpoint.solvers import CrossEntropy, Lifted, Projected
 
 QUICK = Lifted(outer_iterations=4, inner_iterations=5)
@@ -481,3 +483,190 @@ def test_probabilities_decide_as_predictions_do_however_small_the_scores(overlap
         clf.fit(X * 1e-12, y)
         decided = clf.classes_[clf.predict_proba(X * 1e-12).argmax(1)]
         assert (decided == clf.predict(X * 1e-12)).all()
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Rows enough to promise something."""
+    rng = np.random.default_rng(0)
+    y = rng.random(900) < 0.3
+    return rng.normal(size=(900, 3)) + 1.3 * y[:, None], y.astype(int)
+
+
+class TestConfidence:
+    """What a certificate changes; what both estimators share is in test_certification.py."""
+
+    GOAL = "max recall s.t. precision >= 0.6"
+
+    def parts(self, y, clf, *, groups=None, unseeded=False):
+        """The rows that training saw, and those that certify."""
+        seed = np.random.RandomState(clf.random_state).randint(2**31 - 1)
+        seed = 0 if unseeded else int(seed)
+        return certifying_split(clf.certification, y == clf.pos_label_, None, groups, seed)
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {},
+            {"validation": None},
+            {"refit": True},
+            {"validation": 0.4, "standardize": False},
+            {"validation": PredefinedSplit(np.where(np.arange(900) % 3 == 0, 0, -1))},
+            {"model": "mlp"},
+            {"solver": "cross_entropy"},
+        ],
+        ids=str,
+    )
+    def test_training_does_not_see_the_certifying_rows(self, many, params):
+        """With other features and labels there, the same model comes out."""
+        X, y = many
+        params = {"solver": QUICK, "confidence": 0.9, "random_state": 0, **params}
+        clf = SetpointClassifier(self.GOAL, **params).fit(X, y)
+        seen, rows = self.parts(y, clf)
+        assert len(rows) == 270
+        assert sum(clf.operating_point_.counts[2:]) == 270
+        X, y = X.copy(), y.copy()
+        X[rows] = 1e3 * np.random.default_rng(1).normal(size=(270, 3))
+        y[rows] = 1 - y[rows]
+        other = SetpointClassifier(self.GOAL, **params)
+        with pytest.warns(UncertifiedWarning):
+            other.fit(X, y)
+        mine, its = clf.module_.state_dict(), other.module_.state_dict()
+        assert all(torch.equal(mine[name], its[name]) for name in mine)
+        assert clf.candidates_ == other.candidates_
+        assert clf.history_.to_dict() == other.history_.to_dict()
+        if clf.standardizer_ is not None:
+            scaled = clf.standardizer_.transform(X[seen])
+            assert (scaled == other.standardizer_.transform(X[seen])).all()
+
+    def test_rows_chosen_for_validation_do_not_certify(self, many):
+        X, y = many
+        fold = np.where(np.arange(900) % 3 == 0, 0, -1)
+        held = np.where(np.arange(900) % 3 == 1, 0, -1)
+        clf = SetpointClassifier(
+            self.GOAL, solver=QUICK, confidence=0.9, random_state=0,
+            validation=PredefinedSplit(fold), certification=PredefinedSplit(held),
+        ).fit(X, y)  # fmt: skip
+        assert sum(clf.candidates_.winner.point.counts[2:]) == 300
+        assert sum(clf.operating_point_.counts[2:]) == 300
+        assert clf.evaluate(X[held == 0], y[held == 0]).counts == clf.operating_point_.counts
+        # what is left trains
+        kept = (fold == -1) & (held == -1)
+        np.testing.assert_allclose(
+            clf.standardizer_.transform(X[kept]).mean(axis=0), 0.0, atol=1e-12
+        )
+
+    def test_a_refit_takes_all_rows_that_do_not_certify(self, many):
+        X, y = many
+        params = {"solver": QUICK, "confidence": 0.9, "random_state": 0}
+        clf = SetpointClassifier(self.GOAL, refit=True, **params).fit(X, y)
+        seen, rows = self.parts(y, clf)
+        np.testing.assert_allclose(
+            clf.standardizer_.transform(X[seen]).mean(axis=0), 0.0, atol=1e-12
+        )
+        assert clf.operating_point_.on == "the certifying rows"
+        assert clf.evaluate(X[rows], y[rows]).counts == clf.operating_point_.counts
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("pos_label", [0, 1])
+    @pytest.mark.parametrize("goal", [GOAL, "max precision s.t. recall >= 0.6", "max f1"])
+    def test_decisions_are_the_counts_to_the_last_row(self, many, dtype, pos_label, goal):
+        """All ways to a decision agree, in the precision of the features."""
+        X, y = many
+        X = X.round(1).astype(dtype)  # so that many scores are equal or nearly so
+        clf = SetpointClassifier(
+            goal, solver=QUICK, confidence=0.9, random_state=0, pos_label=pos_label
+        ).fit(X, y)
+        assert clf.certificate_.certified
+        assert clf.certificate_.threshold == clf.operating_point_.threshold == 0.0
+        _, rows = self.parts(y, clf)
+        X, y = X[rows], y[rows]
+        assert clf.positive_scores(X).dtype == dtype
+        Z = torch.from_numpy(clf.standardizer_.transform(X).astype(dtype))
+        with torch.no_grad():
+            logits = clf.module_(Z).squeeze(1).numpy().astype(np.float64)
+        positive, point = y == pos_label, clf.operating_point_
+        for alarm in (
+            clf.predict(X) == pos_label,
+            clf.positive_scores(X) > clf.certificate_.threshold,
+            clf.classes_[(clf.decision_function(X) > 0).astype(int)] == pos_label,
+            clf.classes_[clf.predict_proba(X).argmax(1)] == pos_label,
+            logits > clf.logit_threshold_,
+        ):
+            assert (alarm & positive).sum() == point.tp
+            assert (alarm & ~positive).sum() == point.fp
+
+    def test_groups_do_not_train_where_they_certify(self, many):
+        X, y = many
+        groups = np.random.default_rng(0).integers(0, 300, len(y))
+        clf = SetpointClassifier(
+            "max precision s.t. recall >= 0.4", solver=QUICK, confidence=0.9, random_state=0
+        ).fit(X, y, groups=groups)
+        seen, rows = self.parts(y, clf, groups=groups)
+        assert len(set(groups[rows])) == len(rows)
+        assert not set(groups[rows]) & set(groups[seen])
+        assert sum(clf.operating_point_.counts[2:]) == len(rows)
+        assert clf.evaluate(X[rows], y[rows]).counts == clf.operating_point_.counts
+
+    @pytest.mark.parametrize("random_state", [0, None])
+    @pytest.mark.parametrize("refit", [False, True])
+    def test_an_interrupted_fit_goes_on_to_the_same_promise(
+        self, many, tmp_path, random_state, refit
+    ):
+        X, y = many
+        params = {
+            "goal": self.GOAL, "solver": QUICK, "confidence": 0.9, "refit": refit,
+            "random_state": random_state,
+        }  # fmt: skip
+        file = tmp_path / "fit.ckpt"
+        stopped = SetpointClassifier(callback=stop_at_2, checkpoint=file, **params).fit(X, y)
+        assert stopped.history_.interrupted
+        assert stopped.certificate_ is not None
+        seen = []
+        resumed = SetpointClassifier(
+            callback=lambda r, n: seen.append(r.iteration), checkpoint=file, **params
+        ).fit(X, y)
+        assert seen[:2] == [3, 4]
+        _, rows = self.parts(y, resumed, unseeded=random_state is None)
+        assert resumed.evaluate(X[rows], y[rows]).counts == resumed.operating_point_.counts
+        straight = SetpointClassifier(
+            **params, checkpoint=None if random_state == 0 else tmp_path / "other.ckpt"
+        ).fit(X, y)
+        assert resumed.certificate_ == straight.certificate_
+        assert (resumed.positive_scores(X) == straight.positive_scores(X)).all()
+
+    def test_it_survives_clone_and_pickle(self, many):
+        X, y = many
+        clf = SetpointClassifier(self.GOAL, solver=QUICK, confidence=0.9, random_state=0)
+        assert clone(clf).get_params()["confidence"] == 0.9
+        copy = pickle.loads(pickle.dumps(clf.fit(X, y)))
+        assert copy.certificate_ == clf.certificate_
+        assert (copy.predict(X) == clf.predict(X)).all()
+
+    def test_a_failed_fit_leaves_the_old_promise(self, many):
+        X, y = many
+        clf = SetpointClassifier(self.GOAL, solver=QUICK, confidence=0.9, random_state=0)
+        before = clf.fit(X, y).certificate_
+        decided = clf.predict(X)
+        for params, given in (
+            ({"confidence": 2.0}, {}),
+            ({"certification": 7}, {}),
+            ({"model": torch.nn.Linear(3, 2)}, {}),
+            ({}, {"sample_weight": 1.0 + y}),
+        ):
+            with pytest.raises(SetpointError):
+                clone(clf).set_params(**params).fit(X, y, **given)
+            original = clf.get_params()
+            with pytest.raises(SetpointError):
+                clf.set_params(**params).fit(X, y, **given)
+            clf.set_params(**original)
+            assert clf.certificate_ is before
+            assert (clf.predict(X) == decided).all()
+
+    def test_a_failed_fit_on_other_features_leaves_the_old_model_usable(self, many):
+        X, y = many
+        clf = SetpointClassifier(self.GOAL, solver=QUICK, confidence=0.9, random_state=0)
+        decided = clf.fit(X, y).predict(X)
+        with pytest.raises(SetpointError, match="different weights"):
+            clf.fit(X[:, :2], y, sample_weight=1.0 + y)
+        assert (clf.predict(X) == decided).all()

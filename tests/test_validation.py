@@ -8,7 +8,7 @@ from sklearn.model_selection import (
 )
 
 from setpoint import SetpointError
-from setpoint._validation import split
+from setpoint._validation import check_groups, given_split, split
 
 
 def labels(n=400, share=0.2, seed=0):
@@ -133,3 +133,49 @@ def test_a_share_that_leaves_a_class_out_is_refused():
     y[:1] = True
     with pytest.raises(SetpointError, match="cannot be split|lacks one of the classes"):
         halves(0.25, y)
+
+
+@pytest.mark.parametrize("name", ["validation", "certification"])
+@pytest.mark.parametrize(
+    ("splitter", "message"),
+    [
+        (3, "{name} 3 is not "),
+        (KFold, "{name} is the class KFold"),
+        (KFold(3), "{name} yields 3 splits"),
+        ([], r"\[\(training_rows, {name}_rows\)\]"),
+        ([([0, 1], [1, 2])], "training and the {name} part share rows"),
+        ([([0, 1], [400])], "{name} names rows 400 to 400"),
+        ([([0, 1], [-1])], "{name} names rows -1 to -1"),
+        ([([0.5], [1.5])], "{name} must yield indices"),
+        (GroupShuffleSplit(1), "cannot be split for {name}"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_split_that_cannot_be_used_is_called_by_its_parameter(name, splitter, message):
+    with pytest.raises(SetpointError, match=message.format(name=name)):
+        given_split(splitter, labels(), None, name)
+
+
+def test_a_word_is_no_certification():
+    with pytest.raises(SetpointError, match="certification 'auto' is not a share or a splitter"):
+        given_split("auto", labels(), None, "certification")
+
+
+def test_given_splits_may_leave_rows_out_and_keep_their_order():
+    first, second = given_split([([5, 3, 1], np.array([8, 2]))], labels(), None, "validation")
+    assert first.tolist() == [5, 3, 1]
+    assert second.tolist() == [8, 2]
+    mask = np.arange(400) < 7
+    first, second = given_split([(mask, ~mask)], labels(), np.arange(400), "certification")
+    assert first.tolist() == list(range(7))
+    assert len(second) == 393
+
+
+def test_groups_of_any_kind_are_checked():
+    assert check_groups(None, (3,)) is None
+    for groups in (["a", "b", "a"], (1, 2, 1), np.array([0.5, 1.5, 0.5])):
+        assert check_groups(groups, (3,)).tolist() == list(groups)
+    with pytest.raises(SetpointError, match=r"shape \(3,\); it has \(3, 1\)"):
+        check_groups([[1], [2], [3]], (3,))
+    with pytest.raises(SetpointError, match="2 missing entries, the first at row 1"):
+        check_groups(["a", None, None], (3,))

@@ -33,6 +33,6 @@ def bootstrap_bound(
             ]
         )
     values[np.isnan(values)] = worst
-    share = 1 - confidence if which.direction == "max" else confidence
-    side = "lower" if which.direction == "max" else "higher"
-    return float(np.quantile(values, share, method=side))
+    if which.direction == "max":
+        return float(np.quantile(values, 1 - confidence, method="lower"))
+    return float(np.quantile(values, confidence, method="higher"))
