@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupShuffleSplit
 
 from setpoint._validation import Rows, given_split
 from setpoint.certificates import Certificate
+from setpoint.certificates.groups import one_of_each
 from setpoint.errors import SetpointError, UncertifiedWarning
 
 
@@ -57,20 +58,20 @@ def certifying_split(
             raise SetpointError("all rows are of one group; none can be kept apart to certify.")
         else:
             splitter = GroupShuffleSplit(1, test_size=share, random_state=seed)
-            seen, unseen = next(splitter.split(rows, groups=groups[rows]))
+            try:
+                seen, unseen = next(splitter.split(rows, groups=groups[rows]))
+            except ValueError as error:
+                raise SetpointError(
+                    f"too few groups for a certification of {share:g}: {error}"
+                ) from error
             found = rows[np.sort(seen)], rows[np.sort(unseen)]
-    return found[0], one_of_each(found[1], groups, seed)
-
-
-def one_of_each(rows: Rows, groups: NDArray[Any] | None, seed: int) -> Rows:
-    """Return one row of each group, drawn by chance; all rows where there are no groups."""
-    if groups is None:
-        return rows
-    shuffled = np.random.default_rng(seed).permutation(rows)
-    return np.sort(shuffled[np.unique(groups[shuffled], return_index=True)[1]])
+    if len(found[1]) == 0:
+        raise SetpointError("certification leaves no rows to certify with.")
+    unseen = found[1]
+    return found[0], unseen if groups is None else unseen[one_of_each(groups[unseen], seed)]
 
 
 def tell(certificate: Certificate) -> None:
-    """Warn where nothing is promised."""
+    """Warn where nothing is promised; to be called by ``fit`` itself."""
     if not certificate.certified:
         warnings.warn(certificate.message, UncertifiedWarning, stacklevel=3)

@@ -21,7 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _check_sample_weight, column_or_1d
 
 from setpoint._labels import Labels
-from setpoint._validation import check_groups
+from setpoint._validation import check_groups, check_pair
 from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 from setpoint.operating_point import OperatingPoint, choose_threshold
@@ -78,7 +78,7 @@ class Table:
         if y is None:
             raise SetpointError("requires y to be passed, but the target y is None.")
         y = column_or_1d(y, warn=True)
-        labels = Labels.of(y, pos_label)
+        labels = Labels.of(y, pos_label, stacklevel=4)
         if weight is not None:
             weight = _check_sample_weight(weight, X, ensure_non_negative=True)
         groups = check_groups(groups, y.shape)
@@ -157,7 +157,7 @@ def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Flo
         )
     known = np.asarray(getattr(classifier, "classes_", labels.classes))
     index = np.flatnonzero(known == labels.positive)
-    if len(known) != 2 or len(index) != 1:
+    if set(known.tolist()) != set(labels.classes.tolist()):
         raise SetpointError(
             f"the classifier knows the classes {known.tolist()}, the labels are "
             f"{labels.classes.tolist()}; both must be the same two."
@@ -200,6 +200,10 @@ def splits_of(
             cv = StratifiedShuffleSplit(1, test_size=float(cv), random_state=seed)
         else:
             cv = GroupShuffleSplit(1, test_size=float(cv), random_state=seed)
+    if isinstance(cv, type):
+        raise SetpointError(f"cv is the class {cv.__name__}; give an instance.")
+    if isinstance(cv, str):
+        raise SetpointError(f"cv {cv!r} is not a number, a splitter, pairs of rows or 'prefit'.")
     if hasattr(cv, "split"):
         given = {} if groups is None else {"groups": groups[rows]}
         given |= _check_method_params(table.X, split_params, indices=rows)
@@ -209,10 +213,21 @@ def splits_of(
             )
         except ValueError as error:
             raise SetpointError(f"the rows cannot be split by cv: {error}") from error
-        return [(rows[np.asarray(a)], rows[np.asarray(b)]) for a, b in found]
-    if isinstance(cv, str) or not isinstance(cv, Iterable):
+        inner = None if groups is None else groups[rows]
+        found = [check_pair(a, b, len(rows), inner, "cv") for a, b in found]
+        return [(rows[a], rows[b]) for a, b in found]
+    if not isinstance(cv, Iterable):
         raise SetpointError(f"cv {cv!r} is not a number, a splitter, pairs of rows or 'prefit'.")
     allowed = np.zeros(len(table.positive), dtype=bool)
     allowed[rows] = True
-    found = [(np.asarray(a), np.asarray(b)) for a, b in cv]
-    return [(a[allowed[a]], b[allowed[b]]) for a, b in found]
+    try:
+        pairs = [(a, b) for a, b in cv]
+    except (TypeError, ValueError) as error:
+        raise SetpointError(
+            "cv must yield pairs, e.g. [(training_rows, other_rows)], of rows."
+        ) from error
+    found = [check_pair(a, b, len(allowed), groups, "cv") for a, b in pairs]
+    found = [(a[allowed[a]], b[allowed[b]]) for a, b in found]
+    if not found or not all(len(a) and len(b) for a, b in found):
+        raise SetpointError("cv yields no pair of rows, or one without rows to train or to score.")
+    return found

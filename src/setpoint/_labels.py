@@ -22,7 +22,7 @@ class Labels:
     positive_index: int
 
     @classmethod
-    def of(cls, y: NDArray[Any], pos_label: Any = None) -> Labels:
+    def of(cls, y: NDArray[Any], pos_label: Any = None, stacklevel: int = 3) -> Labels:
         """Learn the labels; the positive one is ``pos_label``, or else the larger."""
         try:
             classes = np.unique(y)
@@ -31,6 +31,8 @@ class Labels:
                 "y mixes labels of different types, or misses some; use one type and drop rows "
                 "without a label."
             ) from None
+        if y.dtype.kind == "f" and np.isnan(y).any():
+            raise SetpointError("y contains NaN; drop the rows without a label.")
         check_classification_targets(y)
         if len(classes) > 2:
             # The first two sentences are what scikit-learn's checks expect.
@@ -49,7 +51,7 @@ class Labels:
                 warnings.warn(
                     f"pos_label is not given, so {_listed(classes[1:])} is the positive class, "
                     f"though it makes up {share:.0%} of the rows; pass pos_label to be sure.",
-                    stacklevel=3,
+                    stacklevel=stacklevel,
                 )
             return cls(classes, 1)
         match = np.flatnonzero(classes == pos_label)

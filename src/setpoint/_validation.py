@@ -140,6 +140,8 @@ def given_split(
 
     ``name`` is that of the parameter, for messages.
     """
+    if isinstance(splitter, str):
+        raise SetpointError(_UNKNOWN[name].format(splitter))
     if isinstance(splitter, type):
         raise SetpointError(f"{name} is the class {splitter.__name__}; give an instance.")
     if hasattr(splitter, "split"):
@@ -148,7 +150,7 @@ def given_split(
             splitter = list(splits)
         except ValueError as error:
             raise SetpointError(f"the rows cannot be split for {name}: {error}") from error
-    if isinstance(splitter, str) or not isinstance(splitter, Iterable):
+    if not isinstance(splitter, Iterable):
         raise SetpointError(_UNKNOWN[name].format(splitter))
     try:
         splits = [(np.asarray(first), np.asarray(second)) for first, second in splitter]
@@ -163,15 +165,23 @@ def given_split(
             f"{name} yields {len(splits)} splits, and one is used. Give a single split, e.g. "
             "StratifiedShuffleSplit(1) or PredefinedSplit."
         )
-    parts = [np.flatnonzero(p) if p.dtype == bool else p for p in (first, second)]
+    return check_pair(first, second, len(positive), groups, name)
+
+
+def check_pair(first: Any, second: Any, n: int, groups: Any, name: str) -> tuple[Rows, Rows]:
+    """Return two sets of rows that may be given as masks, have none in common and part no group."""
+    parts = [np.asarray(p) for p in (first, second)]
+    parts = [np.flatnonzero(p) if p.dtype == bool else p for p in parts]
     for part in parts:
         if len(part) and part.dtype.kind not in "iu":
             raise SetpointError(f"{name} must yield indices of rows or masks.")
-        if len(part) and not 0 <= part.min() <= part.max() < len(positive):
+        if len(part) and not 0 <= part.min() <= part.max() < n:
             raise SetpointError(
                 f"{name} names rows {part.min()} to {part.max()}, but there are "
-                f"{len(positive)}; was the split made for other data?"
+                f"{n}; was the split made for other data?"
             )
+        if len(np.unique(part)) < len(part):
+            raise SetpointError(f"{name} names rows twice.")
     first, second = (part.astype(np.intp) for part in parts)
     if len(np.intersect1d(first, second)):
         raise SetpointError(f"the training and the {name} part share rows.")

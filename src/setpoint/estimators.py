@@ -236,7 +236,7 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             plans, tests = (
                 Rows.of(positive[rows], self._logits(X[rows])) for rows in (judges, certifying)
             )
-            self._certify(plans, tests, goal)
+            tell(self._certify(plans, tests, goal, grouped=groups is not None))
             return self
         self.operating_point_ = evaluate_threshold(
             positive[judges], self._scores(X[judges]), 0.0, goal,
@@ -246,14 +246,19 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(self.operating_point_.message, InfeasibleGoalWarning, stacklevel=2)
         return self
 
-    def _certify(self, planning: Rows, testing: Rows, goal: Goal) -> None:
+    def _certify(self, planning: Rows, testing: Rows, goal: Goal, grouped: bool) -> Certificate:
         """Move the threshold to the best one that can be promised."""
         assert self.confidence is not None
         found = certify_best(planning, testing, goal, self.confidence, on="the certifying rows")
         self.logit_threshold_ = found.threshold
         self.operating_point_ = replace(found.operating_point, threshold=0.0)
-        self.certificate_ = replace(found, threshold=0.0, operating_point=self.operating_point_)
-        tell(self.certificate_)
+        self.certificate_ = replace(
+            found,
+            threshold=0.0,
+            operating_point=self.operating_point_,
+            one_per_group=grouped,
+        )
+        return self.certificate_
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return the logit of the positive class above the operating threshold.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from setpoint._certification import certifying_split, one_of_each, tell
+from setpoint._certification import certifying_split, tell
 from setpoint._cross_fit import Fold, Table, cross_fit, positive_scores, splits_of
 from setpoint.certificates import Certificate, certify, certify_best
 from setpoint.certificates.certify import check_confidence
+from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.sequence import Rows
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
 from setpoint.goals import Goal
@@ -40,6 +42,9 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
 
     The threshold is found on scores of rows that the classifier has not seen: cross-fitted,
     held-out, or all rows for a classifier that is fitted already. Every distinct cut is tried.
+
+    ``predict_proba`` and ``decision_function`` are the classifier's own; the threshold moves only
+    ``predict``.
 
     With ``confidence`` some rows are kept apart from all training. They certify: the threshold is
     then the best one whose constraints are promised on new data. Where nothing can be promised,
@@ -139,7 +144,8 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         y : array-like of shape (n,)
             Two different labels.
         sample_weight : array-like of shape (n,), optional
-            Weights >= 0 of the counts; also given to the classifier if its ``fit`` takes them.
+            Weights >= 0 of the counts; also given to the classifier if its ``fit`` takes them (that
+            of a pipeline does not: give ``step__sample_weight`` as well, or enable routing).
         groups : array-like of shape (n,), optional
             Rows of one group, e.g. of one patient, are never parted.
         **fit_params
@@ -157,8 +163,8 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             check_is_fitted(self.estimator)
             estimator, on = self.estimator, "the rows given"
             rows = table.rows
-            if self.confidence is not None:
-                rows = one_of_each(rows, table.groups, seed)
+            if self.confidence is not None and table.groups is not None:
+                rows = rows[one_of_each(table.groups[rows], seed)]
             folds = [table.score(estimator, rows, self.response_method)]
         else:
             seen = table.rows
@@ -184,7 +190,10 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         if self.confidence is None:
             certificate, point = None, table.point(unseen, goal, on)
         else:
-            certificate = self._certify(table, unseen, goal, certifying, seed)
+            certificate = replace(
+                self._certify(table, unseen, goal, certifying, seed),
+                one_per_group=table.groups is not None,
+            )
             point = certificate.operating_point
 
         self.estimator_ = estimator
@@ -199,6 +208,8 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
+            elif hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
         if certificate is not None:
             tell(certificate)
         elif not point.feasible or point.empty:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from setpoint import Goal, choose_threshold
-from setpoint.solvers.line_search import best_steps, polish
+from setpoint.solvers.line_search import best_steps, explore, polish
 
 GOALS = [
     Goal.parse(goal)
@@ -164,3 +164,30 @@ def test_a_plateau_is_walked_in_more_than_one_direction():
     w, start, end = polished(np.array([1.0, 1.0]), X, y, F1, rounds=10)
     assert start.f1 == end.f1 == 1
     assert (w != [1.0, 1.0]).all()
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+def test_exploring_never_makes_worse_and_finds_what_polishing_misses(goal):
+    rng = np.random.default_rng(3)
+    gains = 0
+    for seed in range(4):
+        draw = np.random.default_rng(seed)
+        y = np.arange(40) < 12
+        X = draw.normal(size=(40, 3)) + 1.2 * y[:, None] * np.array([1.0, 0.5, 0.0])
+        weight = np.ones(40)
+        start = draw.normal(size=3)
+        point = choose_threshold(y, X @ start, goal)
+        polished = polish(start, point.threshold, X, y, weight, goal, rng, 10, 4)
+        before = choose_threshold(y, X @ polished, goal)
+        explored = explore(polished, X, y, weight, goal, rng, 200, 4)
+        after = choose_threshold(y, X @ explored, goal)
+        assert after.rank >= before.rank
+        assert np.linalg.norm(explored) == pytest.approx(np.linalg.norm(polished))
+        gains += after.rank > before.rank
+    if goal in (F1, GOALS[2]):
+        assert gains
+
+
+def test_without_rounds_nothing_is_explored():
+    w, X, y = np.array([1.0, 2.0]), np.random.default_rng(0).normal(size=(10, 2)), np.arange(10) < 4
+    assert explore(w, X, y, np.ones(10), F1, np.random.default_rng(0), 9, 4) is w

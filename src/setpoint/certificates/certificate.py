@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint.certificates.estimate import bootstrap_bound
+from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.monitor import Verdict, watch
 from setpoint.certificates.prevalence import bound_at_prevalence
 from setpoint.certificates.rates import rate_of
@@ -64,7 +65,8 @@ class Bound:
         if self.bound is None:
             return f"{self.metric}: {seen}{draws}; no bound"
         how = "exact" if self.kind == "exact" else "bootstrap estimate, no guarantee"
-        return f"{self.metric} {relation} {self.bound:.4f} ({seen}{draws}; {how})"
+        known = _weaker(self.metric, self.bound)
+        return f"{self.metric} {relation} {known:.4f} ({seen}{draws}; {how})"
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,9 @@ class Certificate:
     more_positives : int or None
         About how many more labelled positives would be needed, where nothing could be certified;
         None where no number of them would help at what was observed.
+    one_per_group : bool
+        Whether rows came in groups, of each of which one certified: then the promise is for one
+        case of each new group, not for all rows of large groups together.
     """
 
     goal: Goal
@@ -108,6 +113,7 @@ class Certificate:
     choice: Choice = "beforehand"
     tested: int | None = 1
     more_positives: int | None = None
+    one_per_group: bool = False
 
     @property
     def promises(self) -> tuple[Constraint, ...]:
@@ -118,14 +124,22 @@ class Certificate:
             return self.goal.constraints
         bound = self.bounds[-1].bound
         assert bound is not None
-        return (_rounded(Constraint(self.goal.objective, bound)),)
+        return (Constraint(self.goal.objective, _weaker(self.goal.objective, bound)),)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Without which nothing is promised."""
-        return (
+        draws = (
             "the certifying rows and new cases are independent draws from one population "
-            "(rows of one patient, customer or hour are not independent)",
+            "(rows of one patient, customer or hour are not independent)"
+        )
+        if self.one_per_group:
+            draws = (
+                "groups are independent draws from one population, and a new case is one row of "
+                "a new group, drawn by chance: nothing is said of all rows of large groups"
+            )
+        return (
+            draws,
             "neither the model nor its features were trained or chosen on the certifying rows",
             "the share of positives stays the same, as far as precision and the like are promised "
             "(at_prevalence() answers for another share)",
@@ -170,10 +184,12 @@ class Certificate:
             f"'{asked}' was observed at {weakest.value:.3f} "
             f"({weakest.successes} of {weakest.trials})"
         )
+        if weakest.p_value <= 1 - self.confidence:
+            return f"{seen}, but a safer threshold, which had to pass before it, failed."
         if self.more_positives is None:
             return f"{seen}; more labels alone would not certify it."
         return (
-            f"{seen}; about {self.more_positives:,} more labelled positives, with other rows in "
+            f"{seen}; {self.more_positives:,} or so more labelled positives, with other rows in "
             "proportion, would be needed."
         )
 
@@ -215,7 +231,7 @@ class Certificate:
         )
         return ShiftedCertificate(
             self.goal, self.threshold, self.confidence, certified, self.operating_point,
-            tuple(bounds), self.choice, self.tested, None, prevalence,
+            tuple(bounds), self.choice, self.tested, None, self.one_per_group, prevalence,
         )  # fmt: skip
 
     def check(
@@ -226,6 +242,7 @@ class Certificate:
         after: Verdict | None = None,
         level: float = 0.05,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
     ) -> Verdict:
         """Ask whether later labelled data still agree with the promise.
 
@@ -242,7 +259,13 @@ class Certificate:
             The chance of a false alarm, over all looks together.
         pos_label : optional
             The label of the positive class.
+        groups : array-like of shape (n,), optional
+            Rows that belong together; one of each group is looked at. Groups must not come back in
+            a later look.
         """
+        if groups is not None:
+            chosen = one_of_each(np.asarray(groups))
+            y, scores = np.asarray(y)[chosen], np.asarray(scores)[chosen]
         if not self.certified:
             raise SetpointError("nothing was certified, so later data cannot break it.")
         for promise in self.promises:
@@ -264,7 +287,8 @@ class Certificate:
             "goal": str(self.goal), "threshold": jsonable(self.threshold),
             "confidence": self.confidence, "certified": self.certified, "bounds": bounds,
             "choice": self.choice, "tested": self.tested,
-            "more_positives": self.more_positives, "message": self.message,
+            "more_positives": self.more_positives, "one_per_group": self.one_per_group,
+            "message": self.message,
             "assumptions": list(self.assumptions),
             "operating_point": self.operating_point.to_dict(),
         }  # fmt: skip
@@ -292,6 +316,10 @@ class ShiftedCertificate(Certificate):
             f"Not certified at {percent} confidence {where}; known is only {' and '.join(known)}."
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON: what is no finite number is None."""
+        return {**super().to_dict(), "prevalence": self.prevalence}
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Without which nothing is promised."""
@@ -308,8 +336,9 @@ def bounds_of(
     """Return what is known of each constrained metric, and of the objective, at a point.
 
     A bound allows for all the thresholds that were to be tested: each gets its share of the error.
-    That a certified constraint holds is known without this allowance; where all thresholds were
-    tested (None), nothing else is.
+    Of a certified constraint it is known without this allowance that its level holds, and that is
+    then its bound: to take the better of two bounds would add up their errors. Where all thresholds
+    were tested (None), nothing else is known.
     """
     goal, at = point.goal, point.counts
     each = None if tested is None else 1 - (1 - confidence) / tested
@@ -324,7 +353,7 @@ def bounds_of(
         successes, trials = (int(x) for x in rate.draws(*at))
         p = None if level is None else float(rate.p_value(level, *at))
         exact = None if each is None else rate.bound(each, *at)
-        if certified and level is not None and (exact is None or which.sign * (level - exact) > 0):
+        if certified and level is not None and tested != 1:
             exact = level
         bounds.append(Bound(which, level, value, exact, "exact", successes, trials, p))
     return tuple(bounds)
@@ -340,7 +369,10 @@ def is_known(which: Metric, point: OperatingPoint) -> bool:
     return rate is not None and bool(rate.draws(*point.counts)[1] > 0)
 
 
-def _rounded(promise: Constraint) -> Constraint:
-    """Return the promise with four digits, rounded to its weaker side."""
-    weaker = math.floor if promise.metric.direction == "max" else math.ceil
-    return Constraint(promise.metric, weaker(promise.level * 10_000) / 10_000)
+def _weaker(which: Metric, bound: float) -> float:
+    """Return a bound with four digits, rounded to its weaker side."""
+    if not np.isfinite(bound):
+        return bound
+    digits = round(bound, 9)  # 0.9 is not 0.8999 for its last bit
+    towards = math.floor if which.direction == "max" else math.ceil
+    return towards(round(digits * 10_000, 5)) / 10_000

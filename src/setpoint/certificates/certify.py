@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -99,7 +100,8 @@ def certify_threshold(
     """Return the certificate of a threshold that was fixed beforehand."""
     if np.isnan(threshold):
         raise SetpointError("the threshold is NaN.")
-    return _issue(rows, goal, np.array([float(threshold)]), confidence, "beforehand", on)
+    only, positives = np.array([float(threshold)]), rows.positive.total
+    return _issue(rows, goal, only, confidence, "beforehand", on, positives)
 
 
 def certify_best(
@@ -112,9 +114,11 @@ def certify_best(
     alpha = 1 - confidence
     if is_nested(goal):
         threshold, _ = best_nested_threshold(testing, goal, alpha)
-        return _issue(testing, goal, np.array([threshold]), confidence, "any", on)
+        only, positives = np.array([threshold]), testing.positive.total
+        return _issue(testing, goal, only, confidence, "any", on, positives)
     thresholds = plan(planning, goal, sum(testing.totals), alpha, steps)
-    return _issue(testing, goal, thresholds, confidence, "planned", on)
+    positives = planning.positive.total + testing.positive.total
+    return _issue(testing, goal, thresholds, confidence, "planned", on, positives)
 
 
 def _issue(
@@ -124,8 +128,12 @@ def _issue(
     confidence: float,
     choice: Choice,
     on: str,
+    positives: float,
 ) -> Certificate:
-    """Test the thresholds in their order and return the best that passed, or the nearest to it."""
+    """Test the thresholds in their order and return the best that passed, or the nearest to it.
+
+    ``positives`` is the number of all that were labelled for it, those that plan included.
+    """
     P, N = rows.totals
     tp, fp = rows.counts(thresholds)
     best, more = 0, None
@@ -138,7 +146,11 @@ def _issue(
             best = int(np.argmax(gain))
         else:
             best = int(np.argmin(values))
-            more = _more_positives(goal, tp, fp, P, N, 1 - confidence)
+            times = min(
+                _factor(goal, a, b, P, N, 1 - confidence) for a, b in zip(tp, fp, strict=True)
+            )
+            if np.isfinite(times) and P > 0:
+                more = max(1, int(np.ceil((times - 1) * positives)))
     point = OperatingPoint(
         float(thresholds[best]), float(tp[best]), float(fp[best]), P - float(tp[best]),
         N - float(fp[best]), goal, on,
@@ -161,16 +173,6 @@ def _drawn(n: int, share: float, seed: int) -> NDArray[np.bool_]:
     # A stream of its own: someone may have drawn the data themselves with the same seed.
     drawn = np.random.default_rng([seed, 20_211]).random(-(-n // run)) < share
     return np.repeat(drawn, run)[:n]
-
-
-def _more_positives(
-    goal: Goal, tp: Floats, fp: Floats, P: float, N: float, alpha: float
-) -> int | None:
-    """Return how many more positives would do at the best of the thresholds, if any would."""
-    if P == 0:
-        return None
-    times = min(_factor(goal, a, b, P, N, alpha) for a, b in zip(tp, fp, strict=True))
-    return max(1, int(np.ceil((times - 1) * P))) if np.isfinite(times) else None
 
 
 def _factor(goal: Goal, tp: float, fp: float, P: float, N: float, alpha: float) -> float:
@@ -200,7 +202,7 @@ def _rows(
     return positive, own
 
 
-def check_confidence(confidence: float) -> None:
+def check_confidence(confidence: Any) -> None:
     """Refuse what is no confidence."""
-    if not 0 < confidence < 1:
-        raise SetpointError(f"confidence must lie between 0 and 1, not {confidence}.")
+    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+        raise SetpointError(f"confidence must lie between 0 and 1, not {confidence!r}.")

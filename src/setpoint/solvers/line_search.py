@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint.goals import Goal
+from setpoint.operating_point import OperatingPoint, choose_threshold
 
 Floats = NDArray[np.float64]
+_ROUNDS_OF_A_TRY = 10
+_DISTURBANCES = (0.1, 2.0)  # relative to the weights
 
 
 def best_steps(
@@ -137,4 +140,38 @@ def polish(
         # Changes that coincide can be parted by rounding: only what is really reached counts.
         if (rank := reached(new_w, new_threshold)) >= best:
             w, threshold, best = new_w, new_threshold, rank
+    return w
+
+
+def explore(
+    w: Floats,
+    X: Floats,
+    positive: NDArray[np.bool_],
+    weight: Floats,
+    goal: Goal,
+    rng: np.random.Generator,
+    rounds: int,
+    directions: int,
+) -> Floats:
+    """Return weights that are at least as good, by leaving the best ones and polishing anew.
+
+    Line searches end where no single direction leads on. A disturbance, small or large, leads to
+    another such end; the best one is kept, and left again, until the rounds are used up.
+    """
+
+    def best_threshold(w: Floats) -> OperatingPoint:
+        return choose_threshold(positive, X @ w, goal, sample_weight=weight)
+
+    def standing(point: OperatingPoint) -> tuple[float, ...]:
+        return (*point.rank, point.tp, -point.fp)
+
+    best, length = standing(best_threshold(w)), float(np.linalg.norm(w))
+    for _ in range(rounds // _ROUNDS_OF_A_TRY):
+        size = np.exp(rng.uniform(*np.log(_DISTURBANCES))) * length / len(w) ** 0.5
+        new = w + size * rng.normal(size=len(w))
+        threshold = best_threshold(new).threshold
+        new = polish(new, threshold, X, positive, weight, goal, rng, _ROUNDS_OF_A_TRY, directions)
+        new *= length / max(float(np.linalg.norm(new)), 1e-300)  # only its direction counts
+        if (rank := standing(best_threshold(new))) >= best:
+            w, best = new, rank
     return w

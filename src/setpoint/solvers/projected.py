@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from setpoint.capped_loss import capped_loss, capped_slope, prices
@@ -17,7 +18,7 @@ from setpoint.models import is_linear
 from setpoint.solvers.base import Progress
 from setpoint.solvers.bundle import Bundle, LinearBundle, make_bundle
 from setpoint.solvers.candidates import Contender, standing
-from setpoint.solvers.line_search import polish
+from setpoint.solvers.line_search import explore, polish
 from setpoint.solvers.ordinary import best_of, ordinary_models
 from setpoint.solvers.problem import Problem
 from setpoint.solvers.working_set import WorkingSet, near
@@ -276,27 +277,40 @@ class ProjectedRun:
             return
         problem, ranks = self.problem, [standing(p) for p in self._points]
         X = problem.X.double().cpu().numpy()
+        labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()
         pairs = len(X) * (X.shape[1] + _RANDOM_DIRECTIONS + 1)  # considered in one round
-        models = min(len(ranks), self.solver.line_search // (_FEWEST_ROUNDS * pairs))
+        rounds = self.solver.line_search // pairs
+        models = min(len(ranks), rounds // _FEWEST_ROUNDS)
+        if models == 0:
+            return
+        each = min(rounds // models, _MOST_ROUNDS)
+        rng = np.random.default_rng(int(torch.randint(2**31, (1,))))
         alive = [k for k in range(len(ranks)) if self._alive[k]]
         for k in sorted(alive, key=ranks.__getitem__, reverse=True)[:models]:
-            polished = torch.from_numpy(
-                polish(
-                    self._bundle.matrix[k].double().cpu().numpy(),
-                    self._points[k].threshold,
-                    X,
-                    problem.positive.cpu().numpy(),
-                    problem.sample_weight.double().cpu().numpy(),
-                    problem.goal,
-                    np.random.default_rng(int(torch.randint(2**31, (1,)))),
-                    rounds=min(self.solver.line_search // (models * pairs), _MOST_ROUNDS),
-                    directions=_RANDOM_DIRECTIONS,
-                )
-            ).to(self._bundle.matrix)
-            rounded = problem.point_of(problem.X @ polished.to(problem.X))
-            if standing(rounded) >= ranks[k]:
-                self._bundle.matrix[k] = polished
+            w, threshold = self._weights_in_double(k), self._points[k].threshold
+            ranks[k] = self._take_over(
+                k, polish(w, threshold, X, *labels, problem.goal, rng, each, _RANDOM_DIRECTIONS)
+            )
+        best = max(alive, key=ranks.__getitem__)
+        w, left = self._weights_in_double(best), rounds - models * each
+        self._take_over(best, explore(w, X, *labels, problem.goal, rng, left, _RANDOM_DIRECTIONS))
         self._find_origins()
+
+    def _weights_in_double(self, k: int) -> NDArray[np.float64]:
+        assert isinstance(self._bundle, LinearBundle)
+        return np.asarray(self._bundle.matrix[k].double().cpu().numpy())
+
+    def _take_over(self, k: int, found: NDArray[np.float64]) -> tuple[float, ...]:
+        """Give model k these weights if they are as good when rounded; return how good it is."""
+        assert isinstance(self._bundle, LinearBundle)
+        problem, matrix = self.problem, self._bundle.matrix
+        rounded = torch.from_numpy(found).to(matrix)
+        old, new = (
+            standing(problem.point_of(problem.X @ w.to(problem.X))) for w in (matrix[k], rounded)
+        )
+        if new >= old:
+            matrix[k] = rounded
+        return max(old, new)
 
     # --- looks ------------------------------------------------------------------------------
 

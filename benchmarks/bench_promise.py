@@ -1,0 +1,458 @@
+"""Whether promised floors hold on rows that nobody has seen, and what the promise costs.
+
+Every data set is split by chance alone into 50 % training, 25 % calibration and 25 % test rows. A
+model is fitted on the training rows. Each method then gets the fitted model and the calibration
+rows, and chooses a threshold for a goal:
+
+- ``setpoint``: ``SetpointThreshold`` with confidence 0.9; issued where it is certified;
+- ``tuned``: the exact threshold on the calibration rows; issued where the floor is met there;
+- ``scikit-learn``: ``TunedThresholdClassifierCV`` with a scorer that is the objective where the
+  floor is met and minus the shortfall elsewhere, over all thresholds; issued where it is met;
+- ``MAPIE``: ``BinaryClassificationController`` with the same confidence, in three ways: as it
+  comes, with five sequences on a fine grid, and with one sequence; issued where it finds one.
+
+The test rows *contradict* a floor if an exact binomial test rejects it at 5 %. They are a sample
+as well: even a floor that holds is missed by their own value now and then.
+
+Finished splits are kept in a file; a run that was stopped goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from mapie.risk_control import BinaryClassificationController, FWERFixedSequenceTesting
+from numpy.typing import NDArray
+from scipy.stats import binom
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import TunedThresholdClassifierCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from _data import load_grouped
+from _machine import machine
+from bench_heldout import digest
+from setpoint import SetpointThreshold, choose_threshold
+
+# Floors of precision, fixed before any test row was looked at: in cross-validation on training
+# rows both models reach them with a recall of at least 0.2 (`--floors` prints it).
+PRECISION = {
+    "mammography": 0.8, "campaign": 0.6, "celeba": 0.5, "magic_gamma": 0.9,
+    "bank_marketing_full": 0.6, "creditcard": 0.9,
+}  # fmt: skip
+RECALL = 0.9
+CONFIDENCE = 0.9
+LEVEL = 0.05  # of the test that contradicts
+MOST_CONTRADICTED, MOST_BELOW = 0.1, 0.2  # the targets
+
+DATA = tuple(PRECISION)
+GOALS = ("precision", "recall")  # by what has the floor
+METHODS = (
+    "setpoint", "tuned", "scikit-learn", "MAPIE, default", "MAPIE, five starts", "MAPIE, sequence",
+)  # fmt: skip
+LEARNING = 0.3  # share of the calibration rows that learn MAPIE's sequence, as in setpoint
+MOST_THRESHOLDS = {"precision": 200, "recall": 1000}  # in MAPIE's sequences
+
+Decisions = NDArray[np.bool_]
+
+
+class Part(NamedTuple):
+    """Some rows and their labels."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.bool_]
+
+
+class Floor(NamedTuple):
+    """What has a floor; the other of precision and recall is the objective."""
+
+    metric: str
+    level: float
+
+    @classmethod
+    def of(cls, data: str, metric: str) -> Floor:
+        """Return the floor of a data set."""
+        return cls(metric, PRECISION[data] if metric == "precision" else RECALL)
+
+    @property
+    def goal(self) -> str:
+        """The goal in words."""
+        objective = "recall" if self.metric == "precision" else "precision"
+        return f"max {objective} s.t. {self.metric} >= {self.level}"
+
+    def values(self, tp: float, fp: float, positives: float) -> tuple[float, float]:
+        """Return the metric with the floor, and the objective."""
+        precision, recall = tp / (tp + fp) if tp + fp else 1.0, tp / positives
+        return (precision, recall) if self.metric == "precision" else (recall, precision)
+
+
+# --- models and rows ------------------------------------------------------------------------------
+
+data_of = cache(load_grouped)
+
+
+def new_model(name: str, seed: int) -> Any:
+    if name == "trees":
+        # Smaller steps and trees than by default: at the floor of creditcard, cross-validation on
+        # training rows gives them a recall of 0.75, and the defaults one of 0.08.
+        return HistGradientBoostingClassifier(
+            learning_rate=0.05, max_leaf_nodes=15, l2_regularization=1.0, random_state=seed
+        )
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+MODELS = ("trees", "logistic")
+
+
+def parts_of(name: str, seed: int) -> tuple[Part, Part, Part]:
+    """Return training, calibration and test rows, drawn by chance alone."""
+    X, y, _ = data_of(name)
+    order = np.random.default_rng(seed).permutation(len(y))
+    ends = [len(y) // 2, len(y) * 3 // 4]
+    train, calibration, test = (Part(X[rows], y[rows]) for rows in np.split(order, ends))
+    return train, calibration, test
+
+
+# --- methods: decisions on test rows, or None where nothing is issued -----------------------------
+
+
+def certified(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
+    clf = SetpointThreshold(
+        model, floor.goal, cv="prefit", confidence=CONFIDENCE, random_state=seed
+    ).fit(*rows)
+    return clf.predict(X) if clf.certificate_.certified else None
+
+
+def tuned(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
+    point = choose_threshold(rows.y, model.decision_function(rows.X), floor.goal)
+    return model.decision_function(X) > point.threshold if point.feasible else None
+
+
+def penalised(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
+    def score(y: Decisions, alarms: Decisions) -> float:
+        tp, alarmed = np.count_nonzero(y & alarms), np.count_nonzero(alarms)
+        floored, objective = floor.values(tp, alarmed - tp, np.count_nonzero(y))
+        return objective if floored >= floor.level else floored - floor.level
+
+    clf = TunedThresholdClassifierCV(
+        model, scoring=make_scorer(score), thresholds=positive_scores(model, rows), cv="prefit",
+        refit=False,
+    ).fit(*rows)  # fmt: skip
+    return clf.predict(X) if clf.best_score_ >= 0 else None
+
+
+def mapie(model: Any, rows: Part, floor: Floor, X: Any, **params: Any) -> Decisions | None:
+    controller = mapie_controller(model, floor, **params).calibrate(*rows)
+    return mapie_decisions(controller, X)
+
+
+def mapie_default(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
+    return mapie(model, rows, floor, X)
+
+
+def mapie_starts(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
+    """Return decisions with a grid of 1000 thresholds, in five sequences.
+
+    Thresholds that no row reaches are left out: they have no p-value, and a sequence that starts
+    with one ends there.
+    """
+    grid = np.linspace(0, 0.999, 1000)
+    grid = grid[grid <= model.predict_proba(rows.X)[:, 1].max()]
+    starts = FWERFixedSequenceTesting(n_starts=5)
+    return mapie(model, rows, floor, X, list_predict_params=grid, fwer_method=starts)
+
+
+def mapie_sequence(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
+    """Return decisions of the method that MAPIE recommends for each of the two metrics.
+
+    Recall is monotone, so all rows test thresholds from the lowest on. Precision is not: some rows
+    learn the order of thresholds, and the others test. Left out are those with so few alarms that
+    not even a precision of 1 would pass.
+    """
+    most = MOST_THRESHOLDS[floor.metric]
+    if floor.metric == "recall":
+        grid = thinned(positive_scores(model, rows), most)
+        return mapie(model, rows, floor, X, list_predict_params=grid, fwer_method="fixed_sequence")
+    learns = np.random.default_rng(seed).random(len(rows.y)) < LEARNING
+    learning, testing = (Part(rows.X[of], rows.y[of]) for of in (learns, ~learns))
+    scores = model.predict_proba(learning.X)[:, 1]
+    grid = positive_scores(model, learning)
+    alarms = len(scores) - np.searchsorted(np.sort(scores), grid)
+    fewest = np.log(1 - CONFIDENCE) / np.log(floor.level) * LEARNING / (1 - LEARNING)
+    grid = thinned(grid[alarms >= fewest], most)
+    if len(grid) == 0:
+        return None
+    controller = mapie_controller(
+        model, floor, list_predict_params=grid, fwer_method="split_fixed_sequence"
+    )
+    controller.learn_fixed_sequence_order(*learning, binary=True)
+    return mapie_decisions(controller.calibrate(*testing), X)
+
+
+def mapie_controller(model: Any, floor: Floor, **params: Any) -> BinaryClassificationController:
+    return BinaryClassificationController(
+        model.predict_proba, floor.metric, floor.level, CONFIDENCE, **params
+    )
+
+
+def mapie_decisions(controller: BinaryClassificationController, X: Any) -> Decisions | None:
+    return None if controller.best_predict_param is None else controller.predict(X) == 1
+
+
+def positive_scores(model: Any, rows: Part) -> NDArray[np.float64]:
+    """Return the probabilities of positives: at these cuts lie the best of all thresholds."""
+    return np.unique(model.predict_proba(rows.X)[rows.y, 1])
+
+
+def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    return values[np.unique(np.linspace(0, len(values) - 1, min(most, len(values))).astype(int))]
+
+
+CHOOSERS: dict[str, Callable[..., Decisions | None]] = dict(
+    zip(
+        METHODS,
+        (certified, tuned, penalised, mapie_default, mapie_starts, mapie_sequence),
+        strict=True,
+    )
+)
+
+
+# --- one split ------------------------------------------------------------------------------------
+
+
+@threadpool_limits.wrap(limits=1)  # processes share the cores
+def run(name: str, kind: str, seed: int) -> list[dict[str, Any]]:
+    """Return counts on the test rows of one split, for every goal and method."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    train, calibration, test = parts_of(name, seed)
+    model = new_model(kind, seed).fit(*train)
+    results = []
+    for metric in GOALS:
+        floor = Floor.of(name, metric)
+        found = {}
+        for method, choose in CHOOSERS.items():
+            alarms = choose(model, calibration, floor, test.X, seed)
+            found[method] = None if alarms is None else counts(test.y, alarms)
+        results.append(
+            {"data": name, "model": kind, "seed": seed, "goal": floor.goal, "found": found}
+        )
+    return results
+
+
+def counts(y: NDArray[np.bool_], alarms: Decisions) -> dict[str, int]:
+    return {
+        "tp": int(np.count_nonzero(y & alarms)), "fp": int(np.count_nonzero(~y & alarms)),
+        "positives": int(np.count_nonzero(y)),
+    }  # fmt: skip
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+class Tally(NamedTuple):
+    """What a method did over some splits."""
+
+    splits: int
+    issued: int
+    contradicted: int
+    below: int
+    objective: float  # sum over the splits where it was issued
+
+    @classmethod
+    def of(cls, outcomes: Iterable[tuple[Floor, dict[str, int] | None]]) -> Tally:
+        """Count what happened; None is a split where nothing was issued."""
+        splits = issued = contradicted = below = 0
+        total = 0.0
+        for floor, at in outcomes:
+            splits += 1
+            if at is not None:
+                floored, objective = floor.values(**at)
+                issued += 1
+                contradicted += is_contradicted(floor, **at)
+                below += floored < floor.level
+                total += objective
+        return cls(splits, issued, contradicted, below, total)
+
+    def share(self, count: int) -> float:
+        """Return the share of the issued."""
+        return count / self.issued if self.issued else 0.0
+
+    def __str__(self) -> str:
+        if not self.issued:
+            return f"0 of {self.splits} | | | | 0.000"
+        return (
+            f"{self.issued} of {self.splits} | {self.share(self.contradicted):.1%} "
+            f"| {self.share(self.below):.1%} | {self.objective / self.issued:.3f} "
+            f"| {self.objective / self.splits:.3f}"
+        )
+
+
+def is_contradicted(floor: Floor, tp: int, fp: int, positives: int) -> bool:
+    """Whether so few successes are rarer than LEVEL where the floor is just met."""
+    trials = tp + fp if floor.metric == "precision" else positives
+    return bool(binom.cdf(tp, trials, floor.level) <= LEVEL)
+
+
+Cell = tuple[str, str, Floor]
+
+
+def cells_of(results: list[dict[str, Any]]) -> dict[Cell, list[dict[str, Any]]]:
+    """Return what was found in the splits of each data set, model and goal."""
+    cells = {}
+    for name in DATA:
+        for kind in MODELS:
+            for floor in (Floor.of(name, metric) for metric in GOALS):
+                key = (name, kind, floor.goal)
+                rows = [r for r in results if (r["data"], r["model"], r["goal"]) == key]
+                if rows:
+                    cells[name, kind, floor] = [r["found"] for r in rows]
+    return cells
+
+
+def tally(cell: Cell, found: list[dict[str, Any]], method: str) -> Tally:
+    return Tally.of((cell[2], one[method]) for one in found)
+
+
+HEAD = "issued | contradicted | below the floor | objective | objective, 0 where not issued |"
+
+
+def table(cells: dict[Cell, list[dict[str, Any]]]) -> None:
+    print(f"| data | model | goal | method | {HEAD}")
+    print("|---" * 9 + "|")
+    for cell, found in cells.items():
+        name, kind, floor = cell
+        for method in METHODS:
+            print(f"| {name} | {kind} | {floor.goal} | {method} | {tally(cell, found, method)} |")
+    print(
+        "\ncontradicted: an exact binomial test of the test rows rejects the floor at 5 %; below "
+        "the floor: their own value is. Both are shares of the issued. Objectives are means on "
+        "the test rows.\n"
+    )
+
+
+def summary(cells: dict[Cell, list[dict[str, Any]]]) -> None:
+    for metric in (None, *GOALS):
+        some = {c: found for c, found in cells.items() if metric in (None, c[2].metric)}
+        which = "all cells" if metric is None else f"floor on {metric}"
+        print(f"| {which} ({len(some)}) | {HEAD} where setpoint is too, minus setpoint |")
+        print("|---" * 7 + "|")
+        for method in METHODS:
+            pooled = Tally.of((c[2], one[method]) for c, found in some.items() for one in found)
+            print(f"| {method} | {pooled} | {difference(some, method)} |")
+        print()
+
+
+def difference(cells: dict[Cell, list[dict[str, Any]]], method: str) -> str:
+    """Return the mean difference to setpoint's objective where both are issued."""
+    both = [
+        cell[2].values(**one[method])[1] - cell[2].values(**one["setpoint"])[1]
+        for cell, found in cells.items()
+        for one in found
+        if one[method] is not None and one["setpoint"] is not None
+    ]
+    return f"{np.mean(both):+.4f} ({len(both)})" if both else ""
+
+
+def targets(cells: dict[Cell, list[dict[str, Any]]], method: str) -> None:
+    """Print whether a method keeps the two targets, pooled and in every cell; name the worst.
+
+    Shares are of the issued and, as what a confidence speaks of, of all splits: where hardly
+    anything can be certified, the few certificates are the lucky ones.
+    """
+    tallies = {cell: tally(cell, found, method) for cell, found in cells.items()}
+    tallies = {cell: t for cell, t in tallies.items() if t.issued}
+    for what, most in (("contradicted", MOST_CONTRADICTED), ("below", MOST_BELOW)):
+        for base in ("issued", "splits") if tallies else ():
+            counted = {cell: (getattr(t, what), getattr(t, base)) for cell, t in tallies.items()}
+            pooled = sum(k for k, _ in counted.values()) / sum(n for _, n in counted.values())
+            worst = sorted(counted, key=lambda cell: -counted[cell][0] / counted[cell][1])
+            above = [cell for cell in worst if counted[cell][0] / counted[cell][1] > most]
+            print(
+                f"{method}, {what} in at most {most:.0%} of the {base}: pooled "
+                f"{verdict(pooled <= most)} ({pooled:.1%}); every cell {verdict(not above)} "
+                f"({len(above)} of {len(counted)} above); worst:"
+            )
+            for cell in worst[: len(above) if above and method == "setpoint" else 1]:
+                name, kind, floor = cell
+                print(f"  {name}, {kind}, {floor.goal}: {counted[cell][0]} of {counted[cell][1]}")
+
+
+def verdict(holds: bool) -> str:
+    return "holds" if holds else "does NOT hold"
+
+
+def floors(names: list[str]) -> None:
+    """Print the recall that models reach at the floor of precision, on training rows alone."""
+    warnings.simplefilter("ignore")
+    print("| data | model | floor of precision | recall | precision at recall 0.9 |")
+    print("|---" * 5 + "|")
+    for name in names:
+        train = parts_of(name, seed=0)[0]
+        for kind in MODELS:
+            scores = cross_val_predict(new_model(kind, 0), *train, cv=5, method="decision_function")
+            by_precision, by_recall = (
+                choose_threshold(train.y, scores, Floor.of(name, metric).goal) for metric in GOALS
+            )
+            print(
+                f"| {name} | {kind} | {PRECISION[name]} | {by_precision.objective:.3f} "
+                f"| {by_recall.objective:.3f} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="*", default=DATA, choices=DATA, metavar="NAME")
+    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path, default=Path("build/promise.jsonl"))
+    parser.add_argument("--floors", action="store_true", help="only print what is attainable")
+    given = parser.parse_args()
+    if given.floors:
+        floors(given.data)
+        return
+    results = all_results(given)
+    print(machine(), f"; {given.splits} splits, confidence {CONFIDENCE}\n")
+    cells = cells_of([r for r in results if r["seed"] < given.splits and r["data"] in given.data])
+    table(cells)
+    summary(cells)
+    for method in METHODS:
+        targets(cells, method)
+
+
+def all_results(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return results that are kept, and run what is missing."""
+    given.keep.parent.mkdir(parents=True, exist_ok=True)
+    lines = given.keep.read_text().splitlines() if given.keep.exists() else []
+    code = digest()
+    results = [row for row in map(json.loads, lines) if row["code"] == code]
+    if len(results) < len(lines):
+        print(f"{len(lines) - len(results)} results of other code in {given.keep} are left out.")
+    done = {(r["data"], r["model"], r["seed"]) for r in results}
+    # One data set after the other: a process reads each of them once.
+    jobs = [(d, m, s) for d in given.data for s in range(given.splits) for m in MODELS]
+    with ProcessPoolExecutor(given.jobs) as pool, given.keep.open("a") as file:
+        waiting = [pool.submit(run, *job) for job in jobs if job not in done]
+        for finished in as_completed(waiting):
+            rows = [{**row, "code": code} for row in finished.result()]
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+            file.flush()
+            results += rows
+    return results
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,399 @@
+import json
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from setpoint import Bound, Certificate, Goal, SetpointError, certify
+from setpoint.certificates.certificate import bounds_of
+from setpoint.certificates.certify import certify_best
+from setpoint.certificates.sequence import Rows, plan, worst_p_value
+from setpoint.metrics import metric
+from setpoint.operating_point import OperatingPoint
+
+
+def rows(tp, fp, fn, tn):
+    """Labels and scores with these counts at the threshold 0.5."""
+    y = np.repeat([True, False, True, False], [tp, fp, fn, tn])
+    return y, np.repeat([1.0, 1.0, 0.0, 0.0], [tp, fp, fn, tn])
+
+
+def given_beforehand(counts, goal, confidence=0.9):
+    """The certificate of the threshold 0.5 at these counts."""
+    return certify(*rows(*counts), goal, 0.5, confidence)
+
+
+def clopper_pearson(k, n, confidence):
+    """The exact lower bound of a share."""
+    return binomtest(k, n, alternative="greater").proportion_ci(confidence).low
+
+
+def normal(seed=0, n=1500, share=0.3, gap=2.0):
+    """Labels and scores, two normal distributions."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < share
+    return y, rng.normal(size=n) + gap * y
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+def test_bounds_allow_for_all_thresholds_that_were_planned():
+    found = certify(*normal(), "max recall s.t. precision >= 0.7")
+    precision, recall = found.bounds
+    assert found.certified
+    assert found.tested > 10
+    each = 1 - 0.1 / found.tested
+    expected = clopper_pearson(recall.successes, recall.trials, each)
+    assert recall.bound == pytest.approx(expected, abs=1e-9)
+    assert precision.bound >= 0.7
+
+
+def test_a_threshold_chosen_among_all_promises_its_constraints_and_nothing_else():
+    found = certify(*normal(), "max precision s.t. recall >= 0.7")
+    recall, precision = found.bounds
+    assert found.certified
+    assert recall.bound == 0.7
+    assert precision.bound is None
+    assert "precision: observed 0." in str(found)
+    assert "; no bound" in str(found)
+
+
+def test_what_is_not_certified_and_was_chosen_among_all_has_no_bound():
+    found = certify(*normal(), "max precision s.t. recall >= 0.99999")
+    assert not found.certified
+    assert [b.bound for b in found.bounds] == [None, None]
+
+
+@settings(max_examples=50)
+@given(st.tuples(*[st.integers(0, 30)] * 4), st.integers(1, 200))
+def test_more_thresholds_never_tighten_a_bound(counts, tested):
+    assume(sum(counts) > 0)
+    goal = Goal.parse("max recall s.t. precision >= 0.7, fpr <= 0.2")
+    point = OperatingPoint(0.5, *map(float, counts), goal)
+    one, many = (bounds_of(point, 0.9, t, False) for t in (1, tested))
+    for a, b in zip(one, many, strict=True):
+        assert a.metric.sign * (a.bound - b.bound) >= -1e-12
+
+
+def test_a_bound_says_what_it_is():
+    exact, estimate = (
+        given_beforehand((90, 5, 10, 95), g).bounds[0] for g in ("max f1", "max mcc")
+    )
+    assert str(exact).startswith("f1 >= 0.8")
+    assert str(exact).endswith("(observed 0.9231, 90 of 105; exact)")
+    assert str(estimate).endswith("; bootstrap estimate, no guarantee)")
+    ceiling = given_beforehand((90, 5, 10, 95), "min fpr").bounds[0]
+    assert str(ceiling).startswith("fpr <= 0.0")
+    unknown = Bound(metric("recall"), 0.9, float("nan"), None, "exact", 0, 0, 1.0)
+    assert str(unknown) == "recall: not observed, 0 of 0; no bound"
+
+
+# --- promises ------------------------------------------------------------------------------------
+
+
+def test_the_promises_are_the_constraints_that_were_certified():
+    found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8, fpr <= 0.2")
+    assert found.certified
+    assert found.promises == found.goal.constraints
+    missed = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.99")
+    assert not missed.certified
+    assert missed.promises == ()
+
+
+@given(st.tuples(*[st.integers(1, 80)] * 4), st.sampled_from(["max f1", "max accuracy", "min fpr"]))
+def test_without_constraints_the_bound_of_the_objective_is_promised_rounded_to_the_safe_side(
+    counts, goal
+):
+    found = given_beforehand(counts, goal)
+    (promise,) = found.promises
+    room = found.goal.objective.sign * (found.bounds[-1].bound - promise.level)
+    assert -1e-12 <= room < 1.0001e-4
+    assert len(str(promise.level)) <= 6
+    assert str(promise) in found.message
+
+
+# --- what more labels would do -------------------------------------------------------------------
+
+FALLING_SHORT = [
+    ((9, 0, 3, 30), "max recall s.t. precision >= 0.9"),
+    ((12, 1, 3, 30), "max recall s.t. precision >= 0.9"),
+    ((19, 3, 2, 200), "max precision s.t. recall >= 0.88"),
+    ((19, 3, 1, 200), "max recall s.t. fpr <= 0.018"),
+    ((45, 3, 10, 20), "max f1 s.t. precision >= 0.9, recall >= 0.8"),
+    ((45, 3, 10, 20), "max recall s.t. alarm_rate <= 0.63, recall >= 0.5"),
+    ((45, 3, 10, 200), "max recall s.t. f1 >= 0.86"),
+]
+
+
+@pytest.mark.parametrize(("counts", "goal"), FALLING_SHORT)
+def test_so_many_more_positives_at_the_same_rates_are_enough_and_much_fewer_are_not(counts, goal):
+    found = given_beforehand(counts, goal)
+    assert not found.certified
+    P = counts[0] + counts[2]
+    times = (P + found.more_positives) / P
+
+    def issued(times):
+        return given_beforehand([times * c for c in counts], goal).certified
+
+    assert issued(int(np.ceil(times)))
+    assert not issued(int(0.9 * times))
+    assert f"{found.more_positives:,} or so more labelled positives" in found.message
+
+
+@given(
+    st.tuples(*[st.integers(0, 40)] * 4),
+    st.sampled_from([0.5, 0.8, 0.9]),
+    st.sampled_from(["max recall s.t. precision >= {}", "max precision s.t. recall >= {}"]),
+)
+def test_more_positives_are_asked_for_only_where_they_would_help(counts, level, goal):
+    tp, fp, fn, _ = counts
+    assume(tp + fn > 0)
+    found = given_beforehand(counts, goal.format(level))
+    k, n = (tp, tp + fp) if "precision >=" in goal else (tp, tp + fn)
+    if found.certified:
+        assert found.more_positives is None
+    elif n == 0 or k / n <= level:
+        assert found.more_positives is None
+        assert "more labelled positives" not in found.message
+    else:
+        assert found.more_positives >= 1
+        times = int(np.ceil((tp + fn + found.more_positives) / (tp + fn)))
+        assert given_beforehand([times * c for c in counts], goal.format(level)).certified
+
+
+def test_a_planned_threshold_says_how_many_more_positives_would_have_to_test_it():
+    y, scores = normal(n=120, gap=3.0)
+    planning = Rows.of(*normal(1, n=60, gap=3.0))
+    goal = Goal.parse("max recall s.t. precision >= 0.95")
+    found = certify_best(planning, Rows.of(y, scores), goal, 0.9, on="May")
+    assert not found.certified
+    times = int(np.ceil((y.sum() + found.more_positives) / y.sum()))
+    testing = Rows.of(np.tile(y, times), np.tile(scores, times))
+    tp, fp = testing.counts(plan(planning, goal, len(y), 0.1))
+    assert worst_p_value(goal, tp, fp, *testing.totals).min() <= 0.1
+
+
+def test_without_positives_no_number_of_positives_is_named():
+    """A ceiling on fpr lacks negatives here: no factor of no positives is any positives."""
+    found = certify(np.zeros(10), np.arange(10.0), "max recall s.t. fpr <= 0.05")
+    assert not found.certified
+    assert found.more_positives is None
+    assert "labelled positives" not in found.message
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def test_a_certificate_that_was_issued_says_so():
+    found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8, fpr <= 0.2")
+    assert found.message == (
+        "Certified at 90 % confidence: precision >= 0.8 and fpr <= 0.2. "
+        "On the certifying data recall is 0.900."
+    )
+    assert str(found).startswith(found.message + "\nthreshold 0.5 (given beforehand);")
+    for assumption in found.assumptions:
+        assert assumption in str(found)
+
+
+def test_a_certificate_without_constraints_says_what_its_bound_is():
+    found = given_beforehand((90, 5, 10, 95), "max f1")
+    J = clopper_pearson(90, 105, 0.9)
+    bound = np.floor(1e4 * 2 * J / (1 + J)) / 1e4
+    assert found.message == (
+        f"Certified at 90 % confidence: f1 >= {bound}. On the certifying data f1 is 0.923."
+    )
+
+
+def test_what_is_missing_is_said_with_its_counts():
+    found = given_beforehand((17, 3, 10, 95), "max recall s.t. precision >= 0.9")
+    assert found.message == (
+        "Not certified at 90 % confidence: 'precision >= 0.9' was observed at 0.850 (17 of 20); "
+        "more labels alone would not certify it. On the certifying data recall is 0.630."
+    )
+
+
+def test_of_several_constraints_the_least_certain_is_named():
+    found = given_beforehand((40, 1, 30, 200), "max f1 s.t. precision >= 0.8, recall >= 0.7")
+    assert "'recall >= 0.7' was observed at 0.571 (40 of 70)" in found.message
+
+
+def test_the_rows_have_the_name_that_they_were_given():
+    found = certify(*normal(), "max recall s.t. precision >= 0.7", on="the data of May")
+    assert "On the data of May recall is 0." in found.message
+
+
+@pytest.mark.parametrize(
+    ("goal", "way", "words"),
+    [
+        ("max recall s.t. precision >= 0.7", {}, "planned on other rows"),
+        ("max recall s.t. precision >= 0.7", {"method": "split"}, "chosen on other rows"),
+        ("max precision s.t. recall >= 0.7", {}, "the best that passes of all"),
+        ("max recall s.t. precision >= 0.7", {"threshold": 1.5}, "given beforehand"),
+    ],
+)
+def test_it_says_how_the_threshold_was_chosen(goal, way, words):
+    assert words in str(certify(*normal(), goal, **way))
+
+
+@pytest.mark.parametrize(
+    "goal", ["max precision s.t. recall >= 0.9", "max f1 s.t. precision >= 0.9, recall >= 0.5"]
+)
+def test_what_was_not_observed_is_not_said_to_be_nan(goal):
+    found = certify(np.zeros(20), np.linspace(0, 1, 20), goal, threshold=2.0)
+    assert not found.certified
+    assert "nan" not in str(found)
+
+
+def test_no_alarms_are_not_said_to_be_precise():
+    """Precision is 1 by convention where nothing is predicted positive: nothing was observed."""
+    found = given_beforehand((0, 0, 20, 80), "max recall s.t. precision >= 0.9")
+    assert not found.certified
+    assert "observed at 1.000" not in found.message
+    assert "observed 1.0000" not in str(found)
+
+
+def test_an_objective_without_draws_is_not_said_to_be_estimated():
+    """Precision has an exact bound; only there was not a single alarm."""
+    found = given_beforehand((0, 0, 20, 80), "max precision")
+    assert not found.certified
+    assert "there is no exact bound" not in found.message
+    assert "bootstrap" not in found.message
+
+
+# --- plain values --------------------------------------------------------------------------------
+
+
+def test_a_certificate_can_be_written_as_json():
+    found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8")
+    values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert values["goal"] == "max recall s.t. precision >= 0.8"
+    assert values["certified"] is True
+    assert (values["threshold"], values["confidence"], values["tested"]) == (0.5, 0.9, 1)
+    assert values["choice"] == "beforehand"
+    assert values["more_positives"] is None
+    assert values["message"] == found.message
+    assert values["operating_point"]["tp"] == 90
+    precision, recall = values["bounds"]
+    assert precision["bound"] == pytest.approx(clopper_pearson(90, 95, 0.9))
+    assert (precision["metric"], precision["level"]) == ("precision", 0.8)
+    assert (precision["successes"], precision["trials"]) == (90, 95)
+    assert recall["level"] is None
+
+
+def test_what_was_not_observed_is_null():
+    found = certify(np.zeros(20), np.linspace(0, 1, 20), "max precision s.t. recall >= 0.9", 2.0)
+    assert found.to_dict()["bounds"][0]["value"] is None
+
+
+def test_a_certificate_cannot_be_changed():
+    found = given_beforehand((90, 5, 10, 95), "max f1")
+    with pytest.raises(FrozenInstanceError):
+        found.certified = False
+    assert isinstance(replace(found, confidence=0.5), Certificate)
+
+
+# --- another share of positives ------------------------------------------------------------------
+
+
+def test_precision_at_another_prevalence_follows_from_recall_and_fpr():
+    found = given_beforehand((180, 10, 20, 790), "max recall s.t. precision >= 0.5")
+    there = found.at_prevalence(0.02)
+    recall = clopper_pearson(180, 200, 0.95)
+    fpr = 1 - clopper_pearson(790, 800, 0.95)
+    expected = 0.02 * recall / (0.02 * recall + 0.98 * fpr)
+    assert there.bounds[0].bound == pytest.approx(expected, abs=1e-9)
+    assert there.certified == (expected >= 0.5)
+    assert there.bounds[0].value == pytest.approx(0.018 / (0.018 + 0.98 / 80))
+    assert there.bounds[1] == found.bounds[1]  # recall is what it was
+
+
+@pytest.mark.parametrize("goal", ["max recall s.t. fpr <= 0.1", "min fpr s.t. recall >= 0.8"])
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_what_does_not_depend_on_the_prevalence_is_promised_at_any(goal, threshold):
+    found = certify(*rows(180, 10, 20, 790), goal, threshold)
+    there = found.at_prevalence(0.001)
+    assert found.certified
+    assert there.certified
+    assert there.bounds == found.bounds
+
+
+def test_a_threshold_chosen_among_all_promises_no_alarm_rate_elsewhere():
+    found = certify(*normal(), "max recall s.t. alarm_rate <= 0.3")
+    assert found.certified
+    there = found.at_prevalence(0.1)
+    assert not there.certified
+    assert there.bounds[0].bound is None
+
+
+def test_more_positives_make_a_precision_easier_to_keep():
+    found = given_beforehand((180, 10, 20, 790), "max recall s.t. precision >= 0.5")
+    shares = (0.001, 0.01, 0.1, 0.5, 0.9)
+    bounds = [found.at_prevalence(share).bounds[0].bound for share in shares]
+    assert bounds == sorted(bounds)
+    assert not found.at_prevalence(0.001).certified
+    assert found.at_prevalence(0.5).certified
+
+
+def test_a_certificate_for_another_prevalence_says_which_one():
+    found = given_beforehand((180, 10, 20, 790), "max recall s.t. precision >= 0.5")
+    for share, words in ((0.5, "Certified at 90 %"), (0.001, "Not certified at 90 %")):
+        there = found.at_prevalence(share)
+        assert there.message.startswith(words)
+        assert f"where {100 * share:g} % of the cases are positive" in there.message
+        assert f"{100 * share:g} % of the cases are positive" in there.assumptions[-1]
+        assert "the share of positives stays the same" not in str(there)
+        json.dumps(there.to_dict(), allow_nan=False)
+
+
+def test_at_another_prevalence_even_an_estimated_metric_has_a_bound():
+    found = given_beforehand((180, 10, 20, 790), "max mcc")
+    there = found.at_prevalence(0.1)
+    assert not found.certified
+    assert there.certified
+    assert "mcc >= 0." in there.message
+
+
+@pytest.mark.parametrize("prevalence", [0, 1, -0.5, 2, float("nan")])
+def test_a_prevalence_must_lie_between_0_and_1(prevalence):
+    found = given_beforehand((180, 10, 20, 790), "max f1")
+    with pytest.raises(SetpointError, match="prevalence must lie between 0 and 1"):
+        found.at_prevalence(prevalence)
+
+
+def test_later_data_can_be_held_to_a_certificate_for_another_prevalence():
+    found = given_beforehand((180, 10, 20, 790), "max recall s.t. precision >= 0.3")
+    there = found.at_prevalence(0.05)
+    assert there.certified
+    assert not there.check(*rows(50, 10, 5, 900)).broken
+    assert there.check(*rows(10, 190, 5, 900)).broken
+
+
+# --- groups --------------------------------------------------------------------------------------
+
+
+def test_a_certificate_of_groups_says_for_whom_it_holds():
+    found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8")
+    grouped = replace(found, one_per_group=True)
+    assert "one row of a new group" in str(grouped)
+    assert "one row of a new group" not in str(found)
+    assert "one row of a new group" in str(grouped.at_prevalence(0.3))
+    assert grouped.to_dict()["one_per_group"]
+
+
+def test_a_look_takes_one_row_of_each_group():
+    """Ten copies of a row are one case."""
+    found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8")
+    y, scores = np.array([1, 1, 0, 0, 0]), found.threshold + np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    whole = found.check(np.repeat(y, 10), np.repeat(scores, 10), groups=np.repeat(np.arange(5), 10))
+    assert whole == found.check(y, scores)
+
+
+def test_a_threshold_that_would_pass_after_one_that_failed_is_said_to_be_so():
+    """In a sequence the first failure ends it, whatever comes after."""
+    passing = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8")
+    unlucky = replace(passing, certified=False, choice="planned", tested=5)
+    assert "a safer threshold, which had to pass before it, failed" in unlucky.message

@@ -1,0 +1,271 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import binom
+
+from setpoint import Constraint, SetpointError, certify
+from setpoint.certificates.monitor import evidence_against, watch
+from setpoint.metrics import metric
+
+RNG = np.random.default_rng(0)
+Y = RNG.random(3000) < 0.3
+SCORES = RNG.normal(size=3000) + 2.5 * Y
+
+
+def certificate(goal="max recall s.t. precision >= 0.8", threshold=1.5):
+    """A certificate that was issued."""
+    found = certify(Y, SCORES, goal, threshold=threshold)
+    assert found.certified
+    return found
+
+
+def rows(tp, fp, fn, tn, threshold=1.5):
+    """Labels and scores with these counts."""
+    y = np.repeat([True, False, True, False], [tp, fp, fn, tn])
+    alarm = np.repeat([True, True, False, False], [tp, fp, fn, tn])
+    return y, np.where(alarm, threshold + 1, threshold - 1)
+
+
+# --- the evidence --------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.02, 0.98))
+def test_the_evidence_is_the_mean_likelihood_ratio_of_all_smaller_shares(k, failures, p):
+    """With q = sin(x)^2 the prior Beta(1/2, 1/2) is uniform in x."""
+    end = np.arcsin(np.sqrt(p))
+
+    def ratio(x):
+        q = np.sin(x) ** 2
+        return np.exp(k * np.log(max(q, 1e-300) / p) + failures * np.log((1 - q) / (1 - p)))
+
+    peak = np.arcsin(np.sqrt(min(p, k / max(k + failures, 1))))
+    points = [peak] if 0 < peak < end else None
+    expected = quad(ratio, 0, end, points=points, limit=200)[0] / end
+    assert evidence_against(k, k + failures, p) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.8, 0.99])
+def test_a_promise_that_is_kept_expects_no_evidence_against_it(p):
+    """All outcomes of up to 30 draws: exactly 1 at the promised share, less above it."""
+    for n in (1, 2, 3, 5, 8, 13, 20, 30):
+        evidence = np.array([evidence_against(k, n, p) for k in range(n + 1)])
+        for true in (p, (1 + 2 * p) / 3, (1 + p) / 2, 1.0):
+            expected = float(binom.pmf(np.arange(n + 1), n, true) @ evidence)
+            assert expected <= 1 + 1e-9
+            if true == p:
+                assert expected == pytest.approx(1)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.9])
+def test_a_look_after_every_draw_seldom_breaks_a_promise_that_is_just_kept(p):
+    """The exact chance that the evidence ever reaches 1 / level in 50 draws."""
+    level = 0.1
+    alive, broken = np.array([1.0]), 0.0  # the chance of each number of successes, not yet broken
+    for n in range(1, 51):
+        alive = np.append(alive * (1 - p), 0) + np.append(0, alive * p)
+        beyond = np.array([evidence_against(k, n, p) for k in range(n + 1)]) >= 1 / level
+        broken += alive[beyond].sum()
+        alive[beyond] = 0
+    assert broken + alive.sum() == pytest.approx(1)
+    assert 0.01 < broken <= level
+
+
+@given(st.integers(1, 300), st.data(), st.floats(0.02, 0.98))
+def test_a_success_less_is_never_less_evidence(n, data, p):
+    k = data.draw(st.integers(1, n))
+    assert evidence_against(k - 1, n, p) >= evidence_against(k, n, p) * (1 - 1e-9)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7), st.floats(0, 1))
+def test_the_evidence_is_never_nan_nor_negative(k, failures, p):
+    assert evidence_against(k, k + failures, p) >= 0
+
+
+def test_shares_that_nothing_or_everything_breaks():
+    assert evidence_against(0, 0, 0.5) == 1
+    assert evidence_against(0, 100, 0.0) == 1
+    assert evidence_against(100, 100, 1.0) == 1
+    assert evidence_against(99, 100, 1.0) == np.inf
+
+
+# --- looks ---------------------------------------------------------------------------------------
+
+GOALS = {
+    "max recall s.t. precision >= 0.8": 1.5,
+    "max precision s.t. recall >= 0.8": 1.0,
+    "max recall s.t. fpr <= 0.1": 1.8,
+    "max recall s.t. precision >= 0.6, fpr <= 0.2": 1.5,
+    "max f1": 1.3,
+}
+
+
+@given(st.sampled_from(sorted(GOALS)), st.integers(0, 10_000), st.integers(1, 59))
+def test_two_looks_have_the_counts_of_one_and_the_larger_evidence(goal, seed, at):
+    promised = certificate(goal, GOALS[goal])
+    rng = np.random.default_rng(seed)
+    y, scores = rng.random(60) < 0.5, rng.normal(1, 1, size=60)
+    first = promised.check(y[:at], scores[:at])
+    second = promised.check(y[at:], scores[at:], after=first)
+    whole = promised.check(y, scores)
+    assert second.operating_point == whole.operating_point
+    larger = tuple(map(max, first.evidence, whole.evidence))
+    assert second.evidence == pytest.approx(larger)
+    assert second.broken == any(e >= len(larger) / 0.05 for e in larger)
+    assert (first.looks, second.looks, whole.looks) == (1, 2, 1)
+
+
+@given(st.sampled_from(sorted(GOALS)), st.integers(0, 10_000))
+def test_the_order_of_the_rows_does_not_matter(goal, seed):
+    promised = certificate(goal, GOALS[goal])
+    rng = np.random.default_rng(seed)
+    y, scores = rng.random(60) < 0.5, rng.normal(1, 1, size=60)
+    order = rng.permutation(60)
+    assert promised.check(y, scores) == promised.check(y[order], scores[order])
+
+
+def test_each_promise_has_its_own_evidence_and_its_share_of_the_level():
+    promised = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
+    found = promised.check(*rows(tp=30, fp=10, fn=5, tn=60), level=0.1)
+    expected = evidence_against(30, 40, 0.6), evidence_against(60, 70, 0.8)
+    assert found.evidence == pytest.approx(expected)
+    assert found.promises == promised.promises == promised.goal.constraints
+    assert "alarm at 20" in found.message
+
+
+def test_an_alarm_needs_the_evidence_of_one_over_level():
+    promise = (Constraint(metric("recall"), 0.9),)
+    evidence = evidence_against(14, 20, 0.9)
+    for level, broken in ((1.001 / evidence, True), (0.999 / evidence, False)):
+        assert watch(promise, 1.5, *rows(14, 0, 6, 9), None, level, None).broken == broken
+
+
+def test_of_two_promises_each_needs_twice_the_evidence():
+    promises = (Constraint(metric("recall"), 0.9), Constraint(metric("fpr"), 0.5))
+    evidence = evidence_against(14, 20, 0.9)
+    for level, broken in ((2.001 / evidence, True), (1.999 / evidence, False)):
+        assert watch(promises, 1.5, *rows(14, 0, 6, 9), None, level, None).broken == broken
+
+
+@pytest.mark.parametrize(
+    ("goal", "batch"),
+    [
+        ("max recall s.t. precision >= 0.8", {"tp": 12, "fp": 8, "fn": 2, "tn": 60}),
+        ("max precision s.t. recall >= 0.8", {"tp": 12, "fp": 0, "fn": 8, "tn": 60}),
+        ("max recall s.t. fpr <= 0.1", {"tp": 12, "fp": 20, "fn": 2, "tn": 60}),
+        ("max recall s.t. precision >= 0.6, fpr <= 0.2", {"tp": 10, "fp": 10, "fn": 2, "tn": 60}),
+        ("max f1", {"tp": 5, "fp": 10, "fn": 5, "tn": 60}),
+    ],
+)
+def test_a_promise_that_is_clearly_broken_is_found_and_stays_broken(goal, batch):
+    promised = certificate(goal, GOALS[goal])
+    verdict = None
+    for _ in range(20):
+        verdict = promised.check(*rows(**batch, threshold=GOALS[goal]), after=verdict)
+    assert verdict.broken
+    assert verdict.looks == 20
+    assert verdict.message.startswith("BROKEN: ")
+    assert "Certify anew" in str(verdict)
+    good = rows(tp=3000, fp=0, fn=0, tn=3000, threshold=GOALS[goal])
+    assert promised.check(*good, after=verdict).broken
+
+
+def test_a_promise_that_is_kept_is_not_broken():
+    promised = certificate()
+    verdict = None
+    for _ in range(30):
+        verdict = promised.check(*rows(tp=9, fp=1, fn=2, tn=20), after=verdict)
+        assert not verdict.broken
+    assert "Agrees with the promise so far: 'precision >= 0.8' is 0.900 (270 of 300;" in str(
+        verdict
+    )
+
+
+def test_before_the_first_draw_there_is_nothing_to_see():
+    verdict = certificate().check(*rows(tp=0, fp=0, fn=3, tn=20))
+    assert verdict.evidence == (1.0,)
+    assert not verdict.broken
+    assert "is not seen yet (0 of 0;" in str(verdict)
+    assert "nan" not in str(verdict)
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_a_batch_of_one_class_is_counted(label):
+    promised = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
+    verdict = promised.check([label] * 4, [3.0, 3.0, 0.0, 0.0])
+    point = verdict.operating_point
+    assert (point.tp, point.fp) == ((2, 0) if label else (0, 2))
+    assert "nan" not in str(verdict)
+
+
+def test_a_goal_without_constraints_is_watched_at_the_bound_of_its_objective():
+    promised = certificate("max f1", 1.3)
+    (promise,) = promised.promises
+    assert promise.metric.name == "f1"
+    assert promise.level <= promised.bounds[-1].bound < promise.level + 1e-4
+    share = promise.level / (2 - promise.level)
+    found = promised.check(*rows(20, 10, 10, 50, threshold=1.3))
+    assert found.evidence == pytest.approx((evidence_against(20, 40, share),))
+
+
+def test_labels_of_any_kind_can_be_watched():
+    promised = certificate()
+    y, scores = rows(20, 5, 3, 40)
+    words = np.where(y, "fraud", "fine")
+    assert promised.check(words, scores, pos_label="fraud") == promised.check(y, scores)
+
+
+# --- what cannot be checked ----------------------------------------------------------------------
+
+
+def test_nothing_certified_cannot_be_broken():
+    found = certify(Y, SCORES, "max recall s.t. precision >= 0.999", threshold=0.0)
+    with pytest.raises(SetpointError, match="nothing was certified"):
+        found.check(Y, SCORES)
+
+
+def test_an_estimate_is_no_promise_to_watch():
+    found = certify(Y, SCORES, "max mcc", threshold=1.5)
+    assert found.promises == ()
+    with pytest.raises(SetpointError, match="nothing was certified"):
+        found.check(Y, SCORES)
+
+
+def test_another_level_than_before_is_refused():
+    promised = certificate()
+    verdict = promised.check(*rows(9, 1, 2, 20), level=0.01)
+    with pytest.raises(SetpointError, match=r"had the level 0.01, not 0.05"):
+        promised.check(*rows(9, 1, 2, 20), after=verdict)
+
+
+@pytest.mark.parametrize(
+    ("goal", "threshold"),
+    [("max recall s.t. precision >= 0.8", 1.6), ("max recall s.t. precision >= 0.7", 1.5)],
+)
+def test_the_verdict_of_another_certificate_is_refused(goal, threshold):
+    verdict = certificate(goal, threshold).check(*rows(9, 1, 2, 20))
+    with pytest.raises(SetpointError, match="belongs to another certificate"):
+        certificate().check(*rows(9, 1, 2, 20), after=verdict)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 1.5, float("nan")])
+def test_a_level_must_lie_between_0_and_1(level):
+    with pytest.raises(SetpointError, match="level must lie between 0 and 1"):
+        certificate().check(Y, SCORES, level=level)
+
+
+@pytest.mark.parametrize(
+    ("y", "scores"),
+    [
+        ([], []),
+        ([1, 0], [0.5, np.nan]),
+        ([1, np.nan], [0.5, 0.2]),
+        ([1, 0], [0.5]),
+        ([1, 2], [0, 1]),
+    ],
+    ids=["no rows", "NaN score", "NaN label", "lengths", "labels"],
+)
+def test_rows_that_make_no_sense_are_refused(y, scores):
+    with pytest.raises(SetpointError):
+        certificate().check(y, scores)
