@@ -10,7 +10,7 @@ export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test validity lint format bench-train bench-heldout bench-referee bench-speed \
-        bench-bundled bench-threshold bench-promise clean
+        bench-bundled bench-threshold bench-promise bench-certify clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -67,6 +67,10 @@ bench-threshold: $(VENV)/.dev ## the exact threshold of 10 million scores agains
 
 bench-promise: $(VENV)/.bench ## promised floors on rows not seen, against scikit-learn and MAPIE (needs SETPOINT_DATA; half an hour)
 	$(BIN)/python benchmarks/bench_promise.py
+
+bench-certify: $(VENV)/.dev ## time of a certificate against numpy.sort; what each way of choosing keeps
+	$(BIN)/python benchmarks/bench_certify.py
+	$(BIN)/python benchmarks/bench_planning.py
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
