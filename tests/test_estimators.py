@@ -661,11 +661,3 @@ class TestConfidence:
             clf.set_params(**original)
             assert clf.certificate_ is before
             assert (clf.predict(X) == decided).all()
-
-    def test_a_failed_fit_on_other_features_leaves_the_old_model_usable(self, many):
-        X, y = many
-        clf = SetpointClassifier(self.GOAL, solver=QUICK, confidence=0.9, random_state=0)
-        decided = clf.fit(X, y).predict(X)
-        with pytest.raises(SetpointError, match="different weights"):
-            clf.fit(X[:, :2], y, sample_weight=1.0 + y)
-        assert (clf.predict(X) == decided).all()

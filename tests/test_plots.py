@@ -37,7 +37,7 @@ def test_the_chosen_point_its_floor_and_its_bounds_are_drawn(rows):
     ax = plot_certificate(certificate, y, scores)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert "goal: precision >= 0.9" in labels
-    assert "precision >= 0.900" in labels
+    assert "precision >= 0.9000" in labels
     shown = {line.get_label(): line.get_data() for line in ax.get_lines()}
     point = certificate.operating_point
     (x,), (height,) = shown[f"on {point.on}"]

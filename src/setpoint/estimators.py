@@ -18,11 +18,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import Tensor
 
 from setpoint._certification import certifying_split, tell
+from setpoint._checks import check_share
 from setpoint._labels import Labels
 from setpoint._standardize import Standardizer
 from setpoint._validation import check_groups, split
 from setpoint.certificates import Certificate, certify_best
-from setpoint.certificates.certify import check_confidence
 from setpoint.certificates.sequence import Rows
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
 from setpoint.goals import Goal
@@ -69,8 +69,8 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``UncertifiedWarning``.
     certification : float, splitter or iterable
         Which rows certify: a share, drawn by chance and by whole groups, or one pair of other and
-        certifying rows. Where there are groups, one row of each certifies, for the others are no
-        independent draws.
+        certifying rows, which must not be stratified. Where there are groups, one row of each
+        certifies, for the others are no independent draws.
     pos_label : optional
         The label of the positive class; by default the larger of the two.
     standardize : bool
@@ -164,7 +164,7 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         goal = Goal.parse(self.goal)
         if self.confidence is not None:
-            check_confidence(self.confidence)
+            check_share(self.confidence, "confidence")
         solver = get_solver(self.solver)
         if self.callback is not None and not callable(self.callback):
             raise SetpointError(f"callback {self.callback!r} cannot be called.")
@@ -257,6 +257,7 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=0.0,
             operating_point=self.operating_point_,
             one_per_group=grouped,
+            pos_label=self.pos_label_,
         )
         return self.certificate_
 

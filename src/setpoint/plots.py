@@ -34,7 +34,7 @@ def plot_certificate(
     y, scores : array-like of shape (n,)
         Labels and scores of rows that the model has not seen.
     pos_label : optional
-        The label of the positive class.
+        The label of the positive class; by default that of the certificate.
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
 
@@ -46,7 +46,8 @@ def plot_certificate(
         import matplotlib.pyplot as plt
 
         ax = plt.subplots(figsize=(6, 4.5), layout="constrained")[1]
-    positive, own, _ = check_scores(y, scores, None, pos_label)
+    label = certificate.pos_label if pos_label is None else pos_label
+    positive, own, _ = check_scores(y, scores, None, label)
     ax.plot(*_curve(positive, own), color=_CURVE, label="every threshold, on the rows given")
     here = evaluate_threshold(positive, own, certificate.threshold, certificate.goal)
     ax.plot(here.recall, here.precision, "o", color=_CURVE, label="the threshold there")
@@ -73,13 +74,14 @@ def _curve(positive: Any, scores: Any) -> tuple[Any, Any]:
     """Return recall and precision at every distinct cut, from the highest."""
     order = np.argsort(-scores.astype(float), kind="stable")
     tp, n = np.cumsum(positive[order]), np.arange(1, len(scores) + 1)
-    last = np.append(np.diff(scores[order]) != 0, True)  # equal scores are never parted
+    ordered = scores[order]
+    last = np.append(ordered[1:] != ordered[:-1], True)  # equal scores are never parted
     return tp[last] / max(positive.sum(), 1), (tp / n)[last]
 
 
 def _whisker(ax: Any, start: Any, end: Any, bound: Any) -> None:
     style = {"color": _POINT, "linewidth": 2.0, "solid_capstyle": "butt"}
-    ax.plot(*zip(start, end, strict=True), **style, label=f"{bound.metric} >= {bound.bound:.3f}")
+    ax.plot(*zip(start, end, strict=True), **style, label=str(bound).split(" (")[0])
 
 
 def _wrapped(text: str, width: int = 70) -> list[str]:

@@ -17,9 +17,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from setpoint._certification import certifying_split, tell
+from setpoint._checks import check_share
 from setpoint._cross_fit import Fold, Table, cross_fit, positive_scores, splits_of
 from setpoint.certificates import Certificate, certify, certify_best
-from setpoint.certificates.certify import check_confidence
 from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.sequence import Rows
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
@@ -41,7 +41,8 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     """Any classifier, with the exact threshold for a goal, and with a certificate if wanted.
 
     The threshold is found on scores of rows that the classifier has not seen: cross-fitted,
-    held-out, or all rows for a classifier that is fitted already. Every distinct cut is tried.
+    held-out, or all rows for a classifier that is fitted already. Without ``confidence`` every
+    distinct cut is tried.
 
     ``predict_proba`` and ``decision_function`` are the classifier's own; the threshold moves only
     ``predict``.
@@ -68,8 +69,9 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         E.g. 0.9: how surely the constraints must hold on new data.
     certification : float, splitter or iterable
         Which rows certify: a share, drawn by chance and by whole groups, or one pair of other and
-        certifying rows. With ``"prefit"`` all rows do, and a few of them plan what to test. Where
-        there are groups, one row of each certifies, for the others are no independent draws.
+        certifying rows, which must not be stratified. Where there are groups, one row of each
+        certifies, for the others are no independent draws. Of no effect with ``"prefit"``: all rows
+        certify, but for the 30 % that plan where precision is constrained.
     response_method : {"auto", "decision_function", "predict_proba"}
         Which scores to use. ``"auto"``: the decision function where there is one, for probabilities
         run together near 0 and 1.
@@ -154,7 +156,7 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         """
         goal = Goal.parse(self.goal)
         if self.confidence is not None:
-            check_confidence(self.confidence)
+            check_share(self.confidence, "confidence")
         table = Table.of(X, y, sample_weight, groups, self.pos_label)
         fit_params, split_params = self._route(sample_weight, groups, fit_params)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -193,6 +195,7 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             certificate = replace(
                 self._certify(table, unseen, goal, certifying, seed),
                 one_per_group=table.groups is not None,
+                pos_label=table.labels.positive,
             )
             point = certificate.operating_point
 

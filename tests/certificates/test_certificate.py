@@ -75,8 +75,9 @@ def test_more_thresholds_never_tighten_a_bound(counts, tested):
     goal = Goal.parse("max recall s.t. precision >= 0.7, fpr <= 0.2")
     point = OperatingPoint(0.5, *map(float, counts), goal)
     one, many = (bounds_of(point, 0.9, t, False) for t in (1, tested))
-    for a, b in zip(one, many, strict=True):
-        assert a.metric.sign * (a.bound - b.bound) >= -1e-12
+    assert one[-1].metric.sign * (one[-1].bound - many[-1].bound) >= -1e-12
+    if tested > 1:  # of a constraint that did not pass nothing is known
+        assert [b.bound for b in many[:-1]] == [None, None]
 
 
 def test_a_bound_says_what_it_is():

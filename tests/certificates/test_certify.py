@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from itertools import product
 from math import factorial
 
@@ -20,6 +21,7 @@ from setpoint import (
     evaluate_threshold,
 )
 from setpoint.certificates import certify_best
+from setpoint.certificates.certify import _drawn
 from setpoint.certificates.sequence import Rows
 
 GOALS = [
@@ -124,7 +126,7 @@ def test_the_objective_of_a_goal_without_constraints_is_bounded(seed, t):
     found = certify(y, scores, OFOS(), t)
     alarm = scores > t
     J = by_hand((alarm & y).sum(), (alarm | y).sum(), ">=", 0.9)
-    assert found.certified
+    assert found.certified == (J > 0)  # that F1 is at least 0 was known before
     assert found.bounds[0].bound == pytest.approx(2 * J / (1 + J), abs=1e-9)
 
 
@@ -136,7 +138,7 @@ def test_a_threshold_given_beforehand_uses_all_rows_whatever_the_method_and_the_
 
 
 def test_a_threshold_that_is_nan_is_refused():
-    with pytest.raises(SetpointError, match="threshold is NaN"):
+    with pytest.raises(SetpointError, match="threshold must be a number"):
         certify(*normal(), FPOR(0.9), float("nan"))
 
 
@@ -574,7 +576,7 @@ def test_a_confidence_must_lie_between_0_and_1(confidence, way):
 @pytest.mark.parametrize("goal", [FPOR(0.9), FROP(0.9)], ids=str)
 @pytest.mark.parametrize("planning", [0, 1, -0.1, 1.5, float("nan")])
 def test_planning_is_a_share(planning, goal):
-    with pytest.raises(SetpointError, match="planning must be a share between 0 and 1"):
+    with pytest.raises(SetpointError, match="planning must lie between 0 and 1"):
         certify(*normal(), goal, planning=planning)
 
 
@@ -595,3 +597,61 @@ def test_a_goal_that_makes_no_sense_is_refused(goal):
 def test_very_little_or_very_much_planning_certifies_nothing_falsely(planning):
     found = certify(*normal(n=300), FPOR(0.9), planning=planning)
     told(found)
+
+
+# --- whose rows, in which order, of which label ---------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1000, 150_000])
+def test_planning_rows_are_drawn_one_by_one_whatever_the_order_of_the_rows(n):
+    """Rows that come class by class must not be drawn in blocks, or the shares vary too much."""
+    y = np.arange(n) < n // 10
+    shares = [_drawn(n, 0.3, seed)[y].mean() for seed in range(60)]
+    spread = np.sqrt(0.3 * 0.7 / y.sum())
+    assert abs(np.mean(shares) - 0.3) < 5 * spread / np.sqrt(60)
+    assert 0.6 * spread < np.std(shares) < 1.5 * spread
+
+
+def test_the_split_does_not_follow_data_that_were_drawn_with_the_same_seed():
+    y = np.random.default_rng(0).random(2000) < 0.3
+    assert 0.2 < _drawn(2000, 0.3, 0)[y].mean() < 0.4
+
+
+@pytest.mark.parametrize("state", [None, np.random.RandomState(3), 7])
+def test_a_random_state_is_what_scikit_learn_takes(state):
+    assert certify(*normal(n=3000, gap=4.0), FPOR(0.9), random_state=state).certified
+
+
+def test_one_row_of_each_group_is_used():
+    y, scores = normal(n=400, gap=4.0)
+    many = {"y": np.repeat(y, 5), "scores": np.repeat(scores, 5)}
+    found = certify(**many, goal=FROP(0.8), groups=np.repeat(np.arange(400), 5))
+    assert found.one_per_group
+    assert sum(found.operating_point.counts[2:]) == 400
+    assert replace(found, one_per_group=False) == certify(y, scores, FROP(0.8))
+    with pytest.raises(SetpointError, match="give groups="):
+        found.check(y, scores)
+    with pytest.raises(SetpointError, match="one entry per row"):
+        found.check(y, scores, groups=[1, 2, 3])
+
+
+def test_the_positive_label_is_remembered():
+    y, scores = normal(n=3000, gap=4.0)
+    flipped = (~y).astype(int)  # 0 is positive
+    found = certify(flipped, scores, FPOR(0.9), pos_label=0)
+    assert not found.check(flipped, scores).broken
+    assert found.check(flipped, scores).operating_point.tp > 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("goal", [FPOR(0.8), "max f1 s.t. precision >= 0.8, recall >= 0.5"])
+def test_a_threshold_can_be_told_in_the_precision_of_the_scores(dtype, goal):
+    """Between neighbouring numbers of that precision there is no other."""
+    rng = np.random.default_rng(0)
+    y = rng.random(2000) < 0.3
+    low = dtype(1.0)
+    scores = np.where(y, np.nextafter(low, dtype(2.0)), low).astype(dtype)
+    found = certify(y, scores, goal)
+    assert found.certified
+    assert dtype(found.threshold) == found.threshold
+    assert ((scores - dtype(found.threshold) > 0) == y).all()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -269,3 +271,24 @@ def test_a_level_must_lie_between_0_and_1(level):
 def test_rows_that_make_no_sense_are_refused(y, scores):
     with pytest.raises(SetpointError):
         certificate().check(y, scores)
+
+
+def test_a_quiet_day_is_a_look():
+    rng = np.random.default_rng(0)
+    y = rng.random(3000) < 0.3
+    scores = rng.normal(size=3000) + 4 * y
+    certificate = certify(y, scores, "max recall s.t. precision >= 0.8")
+    first = certificate.check(y, scores)
+    assert certificate.check([], [], after=first) == replace(first, looks=2)
+
+
+def test_a_verdict_of_another_model_is_refused_though_goal_and_threshold_are_the_same():
+    rng = np.random.default_rng(0)
+    y = rng.random(3000) < 0.3
+    scores = rng.normal(size=3000) + 4 * y
+    one, other = (
+        certify(y[part], scores[part], "max recall s.t. precision >= 0.8", threshold=2.5)
+        for part in (slice(0, 1500), slice(1500, None))
+    )
+    with pytest.raises(SetpointError, match="another certificate"):
+        other.check(y, scores, after=one.check(y, scores))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from setpoint._checks import check_share
+from setpoint._validation import check_groups
 from setpoint.certificates.estimate import bootstrap_bound
 from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.monitor import Verdict, watch
@@ -82,7 +84,7 @@ class Certificate:
     threshold : float
         ``score > threshold`` is positive.
     confidence : float
-        A certificate of this kind is false at most once in 1 / (1 - confidence) times.
+        Of all attempts, issued or not, at most a share 1 - confidence ends in a false certificate.
     certified : bool
         Whether every constraint of the goal is promised; for a goal without constraints, whether
         the bound of its objective is a guarantee.
@@ -102,6 +104,8 @@ class Certificate:
     one_per_group : bool
         Whether rows came in groups, of each of which one certified: then the promise is for one
         case of each new group, not for all rows of large groups together.
+    pos_label : object
+        The label of the positive class, where labels were not 0/1, -1/1 or booleans.
     """
 
     goal: Goal
@@ -114,6 +118,7 @@ class Certificate:
     tested: int | None = 1
     more_positives: int | None = None
     one_per_group: bool = False
+    pos_label: Any = field(default=None, compare=False)
 
     @property
     def promises(self) -> tuple[Constraint, ...]:
@@ -166,8 +171,7 @@ class Certificate:
         if not self.goal.constraints:
             return (
                 f"Not certified: for {objective} there is no exact bound. A bootstrap estimates "
-                f"{bound.metric} {_relation(bound.metric)} {bound.bound:.3f} with {percent} "
-                f"confidence. {reached}"
+                f"{str(bound).split(' (')[0]} with {percent} confidence. {reached}"
             )
         return f"Not certified at {percent} confidence: {self._missing()} {reached}"
 
@@ -190,7 +194,8 @@ class Certificate:
             return f"{seen}; more labels alone would not certify it."
         return (
             f"{seen}; {self.more_positives:,} or so more labelled positives, with other rows in "
-            "proportion, would be needed."
+            "proportion, would be needed (certify on new rows: trying the same ones again and "
+            "again breaks the promise)."
         )
 
     def __str__(self) -> str:
@@ -201,6 +206,8 @@ class Certificate:
         }[self.choice]
         if self.choice == "planned" and self.tested == 1:
             chosen = "chosen on other rows"
+        elif not self.certified and self.choice != "beforehand":
+            chosen = "nothing passed; this is the nearest"
         lines = [self.message, f"threshold {self.threshold:.6g} ({chosen}); bounds one by one:"]
         lines += [f"  {bound}" for bound in self.bounds]
         lines += ["It assumes that", *(f"  - {a}" for a in self.assumptions)]
@@ -213,25 +220,34 @@ class Certificate:
         recall and fpr do not change, and precision follows from them. Its bound comes from one on
         recall and one on fpr, each with half the error.
         """
-        if not 0 < prevalence < 1:
-            raise SetpointError(f"prevalence must lie between 0 and 1, not {prevalence}.")
-        tp, fp, P, N = self.operating_point.counts
+        prevalence = check_share(prevalence, "prevalence")
+        at = self.operating_point.counts
+        # At one threshold each constraint has the whole error; where several were tested, all of
+        # them and all constraints share it.
+        shares = None
+        if self.tested is not None:
+            shares = 1 if self.tested == 1 else self.tested * max(1, len(self.goal.constraints))
         bounds = []
         for bound in self.bounds:
-            if bound.metric.name in _WITHIN_A_CLASS:
+            rate = rate_of(bound.metric) if bound.metric.name in _WITHIN_A_CLASS else None
+            if rate is not None and shares is not None:
+                worst = rate.bound(1 - (1 - self.confidence) / shares, *at)
+                bounds.append(replace(bound, bound=worst))
+            elif rate is not None:
                 bounds.append(bound)
-                continue
-            value, worst = bound_at_prevalence(
-                bound.metric, prevalence, (tp, fp, P, N), self.confidence, self.tested
-            )
-            bounds.append(Bound(bound.metric, bound.level, value, worst, "exact"))
+            else:
+                value, lowest = bound_at_prevalence(
+                    bound.metric, prevalence, at, self.confidence, shares
+                )
+                bounds.append(Bound(bound.metric, bound.level, value, lowest, "exact"))
         certified = all(
             b.bound is not None and (b.level is None or b.metric.sign * (b.bound - b.level) >= 0)
             for b in (bounds[:-1] or bounds)
         )
         return ShiftedCertificate(
             self.goal, self.threshold, self.confidence, certified, self.operating_point,
-            tuple(bounds), self.choice, self.tested, None, self.one_per_group, prevalence,
+            tuple(bounds), self.choice, self.tested, None, self.one_per_group, self.pos_label,
+            prevalence,
         )  # fmt: skip
 
     def check(
@@ -258,20 +274,28 @@ class Certificate:
         level : float
             The chance of a false alarm, over all looks together.
         pos_label : optional
-            The label of the positive class.
+            The label of the positive class; by default that of the certificate.
         groups : array-like of shape (n,), optional
             Rows that belong together; one of each group is looked at. Groups must not come back in
-            a later look.
+            a later look. A certificate of groups needs them.
         """
-        if groups is not None:
-            chosen = one_of_each(np.asarray(groups))
+        found = check_groups(groups, np.shape(y))
+        if found is not None:
+            chosen = one_of_each(found)
             y, scores = np.asarray(y)[chosen], np.asarray(scores)[chosen]
+        elif self.one_per_group:
+            raise SetpointError(
+                "the promise is for one case of each group; give groups=, or one row of each and "
+                "groups=range(len(y))."
+            )
         if not self.certified:
             raise SetpointError("nothing was certified, so later data cannot break it.")
         for promise in self.promises:
             if rate_of(promise.metric) is None:
                 raise SetpointError(f"'{promise}' is no share of draws and cannot be watched.")
-        return watch(self.promises, self.threshold, y, scores, after, level, pos_label)
+        label = self.pos_label if pos_label is None else pos_label
+        identity = (str(self.goal), self.threshold, self.confidence, *self.operating_point.counts)
+        return watch(self.promises, self.threshold, y, scores, after, level, label, identity)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON: what is no finite number is None."""
@@ -336,9 +360,9 @@ def bounds_of(
     """Return what is known of each constrained metric, and of the objective, at a point.
 
     A bound allows for all the thresholds that were to be tested: each gets its share of the error.
-    Of a certified constraint it is known without this allowance that its level holds, and that is
-    then its bound: to take the better of two bounds would add up their errors. Where all thresholds
-    were tested (None), nothing else is known.
+    Where several were, it is known of a certified constraint that its level holds, and that is its
+    bound; of one that is not certified there is none. To give whichever of two bounds is at hand
+    would add up their errors. Where all thresholds were tested (None), nothing else is known.
     """
     goal, at = point.goal, point.counts
     each = None if tested is None else 1 - (1 - confidence) / tested
@@ -347,14 +371,16 @@ def bounds_of(
     for which, level in [*asked, (goal.objective, None)]:
         rate, value = rate_of(which), point.value(which.name)
         if rate is None:
-            estimate = bootstrap_bound(which, confidence, *map(float, at))
+            estimate = None
+            if tested == 1:  # a bootstrap at a chosen threshold would flatter it
+                estimate = bootstrap_bound(which, confidence, *map(float, at))
             bounds.append(Bound(which, level, value, estimate, "estimate"))
             continue
         successes, trials = (int(x) for x in rate.draws(*at))
         p = None if level is None else float(rate.p_value(level, *at))
         exact = None if each is None else rate.bound(each, *at)
-        if certified and level is not None and tested != 1:
-            exact = level
+        if level is not None and tested != 1:
+            exact = level if certified else None
         bounds.append(Bound(which, level, value, exact, "exact", successes, trials, p))
     return tuple(bounds)
 
@@ -363,10 +389,11 @@ def _relation(which: Metric) -> str:
     return ">=" if which.direction == "max" else "<="
 
 
-def is_known(which: Metric, point: OperatingPoint) -> bool:
-    """Whether the rows behind a point say anything exact of a metric."""
+def says_something(which: Metric, point: OperatingPoint, confidence: float) -> bool:
+    """Whether the rows behind a point give an exact bound that is not the metric's worst value."""
     rate = rate_of(which)
-    return rate is not None and bool(rate.draws(*point.counts)[1] > 0)
+    worst = 0.0 if which.direction == "max" else 1.0
+    return rate is not None and rate.bound(confidence, *point.counts) != worst
 
 
 def _weaker(which: Metric, bound: float) -> float:

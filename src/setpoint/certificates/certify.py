@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 
-from setpoint.certificates.certificate import Certificate, Choice, bounds_of, is_known
+from setpoint._checks import check_number, check_share
+from setpoint._validation import check_groups
+from setpoint.certificates.certificate import Certificate, Choice, bounds_of, says_something
+from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.nested import best_nested_threshold, is_nested
 from setpoint.certificates.sequence import STEPS, Rows, plan, try_in_order, worst_p_value
 from setpoint.errors import SetpointError
@@ -31,8 +35,9 @@ def certify(
     method: Method = "sequence",
     planning: float = PLANNING,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     pos_label: Any = None,
-    random_state: int = 0,
+    random_state: Any = 0,
     on: str = "the certifying data",
 ) -> Certificate:
     """Say what a threshold of a classifier's scores promises on new data.
@@ -49,7 +54,7 @@ def certify(
         A threshold that was fixed before these rows were looked at. None: it is chosen here, as
         the one with the best objective among those whose constraints can be certified.
     confidence : float
-        How often a certificate of this kind holds, at least.
+        Of all attempts, issued or not, at most a share 1 - confidence ends in a false certificate.
     method : {"sequence", "split"}
         How a threshold is chosen where precision is constrained. A share of the rows plans; the
         rest test either many thresholds in the planned order, or the one that the planning rows
@@ -59,9 +64,12 @@ def certify(
         That share.
     sample_weight : array-like of shape (n,), optional
         Only weights of 0 and 1 (or all equal): exact bounds count rows.
+    groups : array-like of shape (n,), optional
+        Rows that belong together, e.g. of one patient. They are no independent draws: one row of
+        each group is used, and the promise is for one case of each new group.
     pos_label : optional
         The label of the positive class.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the split. To try several and to keep the best breaks the promise.
     on : str
         What to call these rows in messages.
@@ -77,29 +85,37 @@ def certify(
     True
     """
     goal = Goal.parse(goal)
-    check_confidence(confidence)
+    check_share(confidence, "confidence")
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    if groups is not None:
+        found = check_groups(groups, np.shape(y))
+        assert found is not None
+        chosen = one_of_each(found, seed)
+        y, scores = np.asarray(y)[chosen], np.asarray(scores)[chosen]
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)[chosen]
     rows = _rows(y, scores, sample_weight, pos_label)
+    details = {"one_per_group": groups is not None, "pos_label": pos_label}
     if threshold is not None:
-        return certify_threshold(Rows.of(*rows), goal, threshold, confidence, on=on)
+        fixed = check_number(threshold, "threshold")
+        given = certify_threshold(Rows.of(*rows), goal, fixed, confidence, on=on)
+        return replace(given, **details)
     if method not in ("sequence", "split"):
         raise SetpointError(f"method is 'sequence' or 'split', not {method!r}.")
-    if not 0 < planning < 1:
-        raise SetpointError(f"planning must be a share between 0 and 1, not {planning}.")
+    planning = check_share(planning, "planning")
     if is_nested(goal):  # all rows can test
         everything = Rows.of(*rows)
-        return certify_best(everything, everything, goal, confidence, on=on)
-    plans = _drawn(len(rows[1]), planning, random_state)
+        return replace(certify_best(everything, everything, goal, confidence, on=on), **details)
+    plans = _drawn(len(rows[1]), planning, seed)
     steps = STEPS if method == "sequence" else 1
     parts = Rows.of(*rows, plans), Rows.of(*rows, ~plans)
-    return certify_best(*parts, goal, confidence, on=on, steps=steps)
+    return replace(certify_best(*parts, goal, confidence, on=on, steps=steps), **details)
 
 
 def certify_threshold(
     rows: Rows, goal: Goal, threshold: float, confidence: float, *, on: str
 ) -> Certificate:
     """Return the certificate of a threshold that was fixed beforehand."""
-    if np.isnan(threshold):
-        raise SetpointError("the threshold is NaN.")
     only, positives = np.array([float(threshold)]), rows.positive.total
     return _issue(rows, goal, only, confidence, "beforehand", on, positives)
 
@@ -113,8 +129,8 @@ def certify_best(
     """
     alpha = 1 - confidence
     if is_nested(goal):
-        threshold, _ = best_nested_threshold(testing, goal, alpha)
-        only, positives = np.array([threshold]), testing.positive.total
+        only = np.array([best_nested_threshold(testing, goal, alpha)[0]])
+        positives = testing.positive.total
         return _issue(testing, goal, only, confidence, "any", on, positives)
     thresholds = plan(planning, goal, sum(testing.totals), alpha, steps)
     positives = planning.positive.total + testing.positive.total
@@ -156,7 +172,7 @@ def _issue(
         N - float(fp[best]), goal, on,
     )  # fmt: skip
     if not goal.constraints:
-        certified = is_known(goal.objective, point)
+        certified = says_something(goal.objective, point, confidence)
     tested = None if choice == "any" else len(thresholds)
     bounds = bounds_of(point, confidence, tested, certified)
     return Certificate(
@@ -165,14 +181,10 @@ def _issue(
 
 
 def _drawn(n: int, share: float, seed: int) -> NDArray[np.bool_]:
-    """Draw rows by chance alone, not by class, so that the others stay independent draws.
-
-    Of very many rows, runs of 64 are drawn: those that follow each other are parted faster.
-    """
-    run = 64 if n >= 100_000 else 1
+    """Draw rows by chance alone, not by class, so that the others stay independent draws."""
     # A stream of its own: someone may have drawn the data themselves with the same seed.
-    drawn = np.random.default_rng([seed, 20_211]).random(-(-n // run)) < share
-    return np.repeat(drawn, run)[:n]
+    rng = np.random.default_rng([seed, 20_211])
+    return np.asarray(rng.integers(0, 2**16, n, dtype=np.uint16) < share * 2**16)
 
 
 def _factor(goal: Goal, tp: float, fp: float, P: float, N: float, alpha: float) -> float:
@@ -200,9 +212,3 @@ def _rows(
             "weights out, or give the rows that were drawn as they were drawn."
         )
     return positive, own
-
-
-def check_confidence(confidence: Any) -> None:
-    """Refuse what is no confidence."""
-    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
-        raise SetpointError(f"confidence must lie between 0 and 1, not {confidence!r}.")

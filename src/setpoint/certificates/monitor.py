@@ -12,7 +12,7 @@ B being the incomplete beta function; it does not depend on the order of the dra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaln, xlog1py, xlogy
 from scipy.stats import beta
 
+from setpoint._checks import check_share
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals import Constraint, Goal
@@ -45,6 +46,8 @@ class Verdict:
         The chance of a false alarm, over all looks together.
     looks : int
         How many looks there were.
+    identity : tuple
+        Of the certificate.
     """
 
     broken: bool
@@ -53,6 +56,7 @@ class Verdict:
     operating_point: OperatingPoint
     level: float
     looks: int = 1
+    identity: tuple[Any, ...] = ()
 
     @property
     def message(self) -> str:
@@ -86,21 +90,24 @@ def watch(
     after: Verdict | None,
     level: float,
     pos_label: Any,
+    identity: tuple[Any, ...] = (),
 ) -> Verdict:
     """Return the verdict on promises after these rows; see :meth:`Certificate.check`.
 
     Several promises share the level equally.
     """
-    if not 0 < level < 1:
-        raise SetpointError(f"level must lie between 0 and 1, not {level}.")
+    level = check_share(level, "level")
+    if after is not None:
+        if after.promises != promises or after.identity != identity:
+            raise SetpointError("the verdict to go on from belongs to another certificate.")
+        if after.level != level:
+            raise SetpointError(f"the looks so far had the level {after.level}, not {level}.")
+        if len(np.shape(y)) == 1 and len(np.asarray(y)) == 0:  # a quiet day
+            return replace(after, looks=after.looks + 1)
     goal = Goal(promises[0].metric, promises)
     point = evaluate_threshold(y, scores, threshold, goal, pos_label=pos_label, on="later data")
     before = (0.0,) * len(promises)
     if after is not None:
-        if after.promises != promises or after.operating_point.threshold != threshold:
-            raise SetpointError("the verdict to go on from belongs to another certificate.")
-        if after.level != level:
-            raise SetpointError(f"the looks so far had the level {after.level}, not {level}.")
         point = _together(after.operating_point, point)
         before = after.evidence
     evidence = []
@@ -113,7 +120,7 @@ def watch(
         evidence.append(max(largest, evidence_against(*found)))
     broken = any(e >= len(promises) / level for e in evidence)
     looks = 1 if after is None else after.looks + 1
-    return Verdict(broken, promises, tuple(evidence), point, level, looks)
+    return Verdict(broken, promises, tuple(evidence), point, level, looks, identity)
 
 
 def evidence_against(successes: float, trials: float, p: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from setpoint.certificates.rates import lower_bound, upper_bound
-from setpoint.metrics import Metric
+from setpoint.metrics import Metric, is_built_in
 
 
 def bound_at_prevalence(
@@ -21,7 +21,8 @@ def bound_at_prevalence(
     m(pi r, (1 - pi) f, pi, 1 - pi). If it is monotone, it is worst at the least r and the greatest
     f, and these two bounds hold together with the confidence, each with half the error. The bound
     of a metric that is not monotone is not known and None, but for the alarm rate, which is
-    largest at the greatest r and f.
+    largest at the greatest r and f. Metrics of a user's own may depend on more than shares; their
+    bound is None too.
     """
     tp, fp, P, N = (float(x) for x in counts)
     if P == 0 or N == 0:
@@ -37,6 +38,8 @@ def bound_at_prevalence(
         return value, None
     each = 1 - (1 - confidence) / 2 / tested
     most_fpr = upper_bound(fp, N, each)
+    if not is_built_in(which.name.split("(")[0]):
+        return value, None
     if which.monotone:
         return value, at(lower_bound(tp, P, each), most_fpr)
     if which.name == "alarm_rate":

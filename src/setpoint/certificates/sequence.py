@@ -134,7 +134,7 @@ def _cuts_below(positive: ClassScores, negative: ClassScores) -> Floats:
     """Return some cuts below the lowest positive: the test rows may have positives there."""
     room = int(np.searchsorted(negative.sorted, positive.sorted[0], side="left"))
     if room == 0:
-        return np.empty(0)
+        return np.empty(0, dtype=negative.sorted.dtype)  # thresholds keep the scores' precision
     at = np.unique(np.linspace(room - 1, 0, min(room, _CUTS_BELOW)).astype(int))
     cuts = np.unique(negative.sorted[at])[::-1]
     return cuts[cuts > -np.inf]
