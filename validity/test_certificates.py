@@ -191,7 +191,7 @@ def test_the_best_of_all_thresholds_is_seldom_false(setting, what, record):
 def test_the_bound_of_f1_is_seldom_above_the_truth(setting, record):
     """The threshold with the best F1 of the planning rows, and its bound on the others."""
     certified, false = chosen(setting, "f1", "sequence", record)
-    assert certified == 1
+    assert certified > 0.99  # a bound of 0 is no certificate
     assert false > 0.01
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from setpoint import FPOR, Goal, choose_threshold
+from setpoint import FPOR, Goal, choose_threshold, evaluate_threshold
 from setpoint.certificates import certify_best
 from setpoint.certificates.sequence import STEPS, Rows, plan, try_in_order, worst_p_value
 
@@ -184,3 +184,14 @@ def test_the_certified_threshold_is_the_best_of_the_planned_that_pass(seed, goal
     assert found.threshold in thresholds
     assert found.operating_point.tp == ((s > found.threshold) & own).sum()
     assert found.operating_point.fp == ((s > found.threshold) & ~own).sum()
+
+
+def test_of_very_many_cuts_some_are_compared_and_hardly_anything_is_lost():
+    rng = np.random.default_rng(0)
+    y = rng.random(60_000) < 0.5
+    scores = rng.normal(size=60_000) + 2.0 * y
+    goal = Goal.parse("max f1")
+    (threshold,) = plan(Rows.of(y, scores), goal, 1000, 0.1)
+    best = choose_threshold(y, scores, goal).objective
+    found = evaluate_threshold(y, scores, threshold, goal).objective
+    assert best - 1e-3 < found <= best

@@ -28,6 +28,7 @@ Floats = NDArray[np.floating]
 
 STEPS = 200
 _CUTS = 2000  # looked at when planning
+_MANY = 20_000
 _CUTS_BELOW = 50
 _HOPELESS = 0.9  # a sequence ends where a p-value beyond this is expected
 _PROMISING = 0.2  # what a single threshold should be expected to pass with
@@ -80,6 +81,11 @@ def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = ST
     if P == 0 or N == 0:  # these rows cannot say anything
         return np.array([np.inf])
     if not all(rate_of(c.metric) for c in goal.constraints) or not goal.constraints:
+        if not goal.constraints and goal.is_monotone and P > _MANY:
+            # Planning rows say less than the difference between neighbours among so many.
+            cuts = _some_cuts(positive, _MANY)
+            gain = goal.gain(positive.at_or_above(cuts), negative.at_or_above(cuts), P, N)
+            return _thresholds(cuts[[int(np.argmax(gain))]], positive.sorted, negative.sorted)
         cut = best_cut(positive, negative, goal)
         return np.array([threshold_below(cut.lowest_positive, positive.sorted, negative.sorted)])
     cuts = np.concatenate([_some_cuts(positive), _cuts_below(positive, negative)])
@@ -121,11 +127,11 @@ def _thresholds(cuts: Floats, *classes: Floats) -> Floats:
     return middle
 
 
-def _some_cuts(positive: ClassScores) -> Floats:
+def _some_cuts(positive: ClassScores, most: int = _CUTS) -> Floats:
     """Return scores of positives, from the highest, at which to cut; evenly spaced if many."""
     own = positive.sorted
-    if len(own) > _CUTS:
-        own = own[np.linspace(0, len(own) - 1, _CUTS).astype(int)]
+    if len(own) > most:
+        own = own[np.linspace(0, len(own) - 1, most).astype(int)]
     distinct = np.unique(own)[::-1]
     return np.asarray(distinct[distinct > -np.inf])  # no threshold lies below -inf
 
