@@ -14,7 +14,9 @@ CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
-def test_example_runs(path, capsys):
+def test_example_runs(path, capsys, tmp_path, monkeypatch):
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)  # they draw pictures
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
 
