@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from setpoint import Bound, Certificate, Goal, SetpointError, certify
-from setpoint.certificates.certificate import bounds_of
+from setpoint.certificates.bound import bounds_of
 from setpoint.certificates.certify import certify_best
 from setpoint.certificates.sequence import Rows, plan, worst_p_value
 from setpoint.metrics import metric

@@ -1,6 +1,7 @@
 """What holds on new data: exact bounds, thresholds with a guarantee, and a watch over them."""
 
-from setpoint.certificates.certificate import Bound, Certificate
+from setpoint.certificates.bound import Bound
+from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best, certify_threshold
 from setpoint.certificates.monitor import Verdict
 

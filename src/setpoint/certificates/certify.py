@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 
 from setpoint._checks import check_number, check_share
 from setpoint._validation import check_groups
-from setpoint.certificates.certificate import Certificate, Choice, bounds_of, says_something
+from setpoint.certificates.bound import bounds_of, says_something
+from setpoint.certificates.certificate import Certificate, Choice
 from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.nested import best_nested_threshold, is_nested
 from setpoint.certificates.sequence import STEPS, Rows, plan, try_in_order, worst_p_value
