@@ -29,7 +29,7 @@ from setpoint import (
     define_metric,
 )
 from setpoint._certification import certifying_split
-from setpoint.solvers import CrossEntropy, Lifted, Projected
+from setpoint.solvers import Lifted, LossTraining, Projected
 
 QUICK = Lifted(outer_iterations=4, inner_iterations=5)
 
@@ -360,8 +360,8 @@ def test_without_random_state_numpys_global_seed_decides(overlapping):
 
 def test_solver_objects_are_parameters(overlapping):
     X, y = overlapping
-    clf = SetpointClassifier(solver=CrossEntropy(l2=100.0))
-    assert clone(clf).get_params()["solver"] == CrossEntropy(l2=100.0)
+    clf = SetpointClassifier(solver=LossTraining(l2=100.0))
+    assert clone(clf).get_params()["solver"] == LossTraining(l2=100.0)
     assert clf.fit(X, y).operating_point_.f1 > 0.4
 
 

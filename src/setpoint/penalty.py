@@ -21,7 +21,7 @@ from setpoint import reformulation
 from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 
-Form = Literal["auto", "inequality", "equality"]
+Form = Literal["auto", "inequality", "equality", "smooth"]
 Scaling = Literal["per_positive", "paper"]
 
 
@@ -36,8 +36,9 @@ class ExactPenalty(nn.Module):
         Which samples are positive, in the order in which logits will come.
     sample_weight : Tensor of shape (n,), optional
         Weights of the counts.
-    form : {"auto", "inequality", "equality"}
-        How s is tied to the decisions. ``"auto"``: inequality for monotone goals.
+    form : {"auto", "inequality", "equality", "smooth"}
+        How s is tied to the decisions. ``"auto"``: inequality for monotone goals. ``"smooth"``: not
+        at all, s is the sigmoid itself; what others do, and here for comparison.
     scaling : {"per_positive", "paper"}
         ``"paper"``: the terms as printed, sums over all rows. ``"per_positive"``: constraint,
         ties and regulariser divided by P, so that one sample weighs 1/P in every term and the
@@ -105,7 +106,8 @@ class ExactPenalty(nn.Module):
         self.register_buffer("sample_weight", sample_weight)
         self.P = float(sample_weight[positive].sum())
         self.N = float(sample_weight[~positive].sum())
-        self.s = nn.Parameter(torch.full_like(sample_weight, 0.5))
+        lifted = self.form != "smooth"
+        self.s = nn.Parameter(torch.full_like(sample_weight, 0.5), requires_grad=lifted)
         self.t = nn.Parameter(torch.full_like(sample_weight[0], t), requires_grad=learn_t)
         self.lam = lam
         self.gamma = gamma
@@ -125,22 +127,40 @@ class ExactPenalty(nn.Module):
                 f"logits must be one per sample, shape ({len(self.s)},); they have the shape "
                 f"{tuple(logits.shape)}."
             )
-        logits = logits.reshape(-1)
-        tp, fp = reformulation.lifted_counts(self.s, self.positive, self.sample_weight)
+        return self.combine(*self.terms(logits.reshape(-1)))
+
+    def terms(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the objective, psi, the metric constraints and the ties' violations.
+
+        Objective, psi and constraints are in the units of the scaling, ties as they are.
+        """
+        s = self.decisions(logits)
+        tp, fp = reformulation.lifted_counts(s, self.positive, self.sample_weight)
         counts = (tp, fp, self.P, self.N)
-        a = torch.sigmoid(logits)
-        if self.form == "inequality":
-            ties = reformulation.eta(a, self.s, self.t, self.positive).relu()
+        if self.form == "smooth":
+            ties = logits.new_zeros(1)
+        elif self.form == "inequality":
+            ties = reformulation.eta(torch.sigmoid(logits), s, self.t, self.positive)
         else:
-            ties = reformulation.eta_equality(a, self.s, self.t).abs()
-        return reformulation.exact_penalty(
+            ties = reformulation.eta_equality(torch.sigmoid(logits), s, self.t)
+        return (
             self.objective_scale * reformulation.phi_obj(self.goal, *counts),
-            reformulation.psi(logits, self.s, self._psi_weights),
+            reformulation.psi(logits, s, self._psi_weights),
             self._unit * reformulation.phi_con(self.goal, *counts),
-            self._unit * self.sample_weight * ties,
-            self.lam,
-            self.gamma,
+            ties,
         )
+
+    def decisions(self, logits: Tensor) -> Tensor:
+        """Return s, or what the smooth form puts in its place: sigmoid(z - logit(t))."""
+        if self.form != "smooth":
+            return self.s
+        return torch.sigmoid(logits - torch.logit(self.t))
+
+    def combine(self, phi_obj: Tensor, psi: Tensor, phi_con: Tensor, ties: Tensor) -> Tensor:
+        """Return F of its terms."""
+        missed = ties.abs() if self.form == "equality" else ties.relu()
+        weighted = self._unit * self.sample_weight * missed
+        return reformulation.exact_penalty(phi_obj, psi, phi_con, weighted, self.lam, self.gamma)
 
     @torch.no_grad()
     def project_(self) -> None:

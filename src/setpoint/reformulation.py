@@ -173,13 +173,13 @@ def _cleared(constraint: Constraint, tp: Tensor, fp: Tensor, P: float, N: float)
 
 
 def check_form(goal: Goal, form: str) -> str:
-    """Return the form to use, "inequality" or "equality"; ``"auto"`` lets the goal decide.
+    """Return the form to use; ``"auto"`` lets the goal decide.
 
     The inequality form is exact for monotone goals only (Theorem "Reformulation of general DMO
     problems"): for others an s_i that stays behind its decision could pay.
     """
-    if form not in ("auto", "inequality", "equality"):
-        raise GoalError(f"form {form!r} is not 'auto', 'inequality' or 'equality'.")
+    if form not in ("auto", "inequality", "equality", "smooth"):
+        raise GoalError(f"form {form!r} is not 'auto', 'inequality', 'equality' or 'smooth'.")
     if form == "auto":
         return "inequality" if goal.is_monotone else "equality"
     if form == "inequality" and not goal.is_monotone:

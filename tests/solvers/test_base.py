@@ -6,7 +6,7 @@ from problems import overlapping
 
 from setpoint import CheckpointError, define_metric
 from setpoint.models import build, scores_of
-from setpoint.solvers import Contender, CrossEntropy, Lifted, Projected, get_solver, solve
+from setpoint.solvers import Contender, Lifted, LossTraining, Projected, get_solver, solve
 from setpoint.solvers.base import Progress
 
 SOLVERS = {
@@ -14,7 +14,7 @@ SOLVERS = {
     "lifted": Lifted(outer_iterations=6, inner_iterations=5),
     "paper": Lifted.paper(outer_iterations=6, inner_iterations=20, threshold="learned"),
     "equality": Lifted(outer_iterations=6, inner_iterations=5, form="equality"),
-    "cross_entropy": CrossEntropy(outer_iterations=6, inner_iterations=5),
+    "cross_entropy": LossTraining(outer_iterations=6, inner_iterations=5),
 }
 
 
@@ -274,8 +274,8 @@ def test_a_run_from_other_weights_is_another_run(tmp_path):
 def test_a_diverged_run_does_not_block_its_checkpoint(tmp_path):
     file = tmp_path / "run.ckpt"
     with pytest.warns(UserWarning, match="diverged"):
-        train(CrossEntropy(lr=1e200, outer_iterations=3), "mlp", checkpoint=file)
-    _, solution = train(CrossEntropy(outer_iterations=1), "mlp", checkpoint=file)
+        train(LossTraining(lr=1e200, outer_iterations=3), "mlp", checkpoint=file)
+    _, solution = train(LossTraining(outer_iterations=1), "mlp", checkpoint=file)
     assert len(solution.history) == 2
 
 

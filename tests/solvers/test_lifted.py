@@ -4,8 +4,9 @@ import torch
 from problems import misled, overlapping
 
 from setpoint import FPOR, FROP, OFOS, Goal, GoalError
+from setpoint.losses import CrossEntropy
 from setpoint.models import build
-from setpoint.solvers import CrossEntropy, Lifted, make_problem, solve
+from setpoint.solvers import Lifted, LossTraining, make_problem, solve
 from setpoint.solvers.lifted import objective_scale
 
 GOALS = [FPOR(0.7), FROP(0.8), OFOS()]
@@ -22,7 +23,7 @@ def fit(problem, solver, model="linear", seed=0):
 def test_never_worse_than_ordinary_training(goal, seed):
     problem = overlapping(goal, seed=seed)
     best = max(
-        fit(problem, CrossEntropy(l2, balanced)).operating_point.rank
+        fit(problem, LossTraining(CrossEntropy(float(balanced)), l2)).operating_point.rank
         for l2 in (1.0, 0.01)
         for balanced in (False, True)
     )
@@ -35,7 +36,7 @@ def test_never_worse_than_ordinary_training(goal, seed):
 def test_better_where_cross_entropy_is_misled(goal, gain):
     """A quarter of the positives lies far on the wrong side; giving it up is the answer."""
     problem = misled(goal)
-    ordinary = fit(problem, CrossEntropy()).operating_point
+    ordinary = fit(problem, LossTraining()).operating_point
     trained = fit(problem, Lifted()).operating_point
     assert trained.feasible
     assert trained.objective > ordinary.objective + gain

@@ -4,7 +4,7 @@ from problems import overlapping
 from sklearn.linear_model import LogisticRegression
 
 from setpoint.models import build
-from setpoint.solvers import CrossEntropy
+from setpoint.solvers import LossTraining
 from setpoint.solvers.ordinary import RIDGES, ordinary_models, train_ordinarily
 from setpoint.solvers.problem import make_problem
 
@@ -52,7 +52,7 @@ def test_a_module_is_trained_with_two_ridges_and_seen_at_several_moments():
     assert [m.name for m in models[:2]] == ["as given", "ordinary, ridge 100, 1 of 10"]
     assert len(models) == 21
     module.load_state_dict(initial)
-    run = CrossEntropy(100.0).prepare(problem, module)
+    run = LossTraining(l2=100.0).prepare(problem, module)
     for k in range(1, 11):
         run.advance(k)
         assert run.contenders()[0].point == models[k].point

@@ -1,19 +1,22 @@
 """Solvers: one loop, many rules."""
 
 from setpoint.errors import SetpointError
+from setpoint.solvers.augmented import Augmented
 from setpoint.solvers.base import Callback, Run, Solution, Solver, settled, solve
 from setpoint.solvers.candidates import Candidate, Candidates, Contender
-from setpoint.solvers.cross_entropy import CrossEntropy
 from setpoint.solvers.history import History, Record
+from setpoint.solvers.lagrangian import Lagrangian
 from setpoint.solvers.lifted import Lifted
+from setpoint.solvers.loss_training import LossTraining
 from setpoint.solvers.problem import Problem, make_problem
 from setpoint.solvers.projected import Projected
+from setpoint.solvers.resampled import Resampled
 
 SOLVERS: dict[str, Solver] = {
     "projected": Projected(),
     "lifted": Lifted(),
     "paper": Lifted.paper(),
-    "cross_entropy": CrossEntropy(),
+    "cross_entropy": LossTraining(),
 }
 
 
@@ -31,16 +34,19 @@ def get_solver(solver: str | Solver) -> Solver:
 
 
 __all__ = [
+    "Augmented",
     "Callback",
     "Candidate",
     "Candidates",
     "Contender",
-    "CrossEntropy",
     "History",
+    "Lagrangian",
     "Lifted",
+    "LossTraining",
     "Problem",
     "Projected",
     "Record",
+    "Resampled",
     "Run",
     "Solution",
     "Solver",

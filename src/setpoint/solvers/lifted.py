@@ -60,8 +60,8 @@ class Lifted:
     threshold : {"exact", "fixed", "learned"}
         ``"exact"``: after each subproblem the exact threshold is found and taken as the new
         origin of the logits. ``"fixed"``: t stays 0.5. ``"learned"``: t is a variable.
-    form : {"auto", "inequality", "equality"}
-        How s is tied to the decisions.
+    form : {"auto", "inequality", "equality", "smooth"}
+        How s is tied to the decisions; ``"smooth"`` does without s.
     scaling : {"per_positive", "paper"}
         See :class:`setpoint.penalty.ExactPenalty`. ``"per_positive"`` also measures the objective
         in units of its largest derivative times P.
@@ -128,9 +128,11 @@ class Lifted:
 class LiftedRun:
     """Algorithm 1 at work."""
 
+    _penalty: type[ExactPenalty] = ExactPenalty
+
     def __init__(self, solver: Lifted, problem: Problem, module: nn.Module) -> None:
         self.solver, self.problem, self.module = solver, problem, module
-        self.penalty = ExactPenalty(
+        self.penalty = self._penalty(
             problem.goal,
             problem.positive,
             problem.sample_weight,
@@ -143,7 +145,7 @@ class LiftedRun:
         self._lr = solver.lr or usual[0 if is_linear(module) else 1]
         theta = [*module.parameters(), *([self.penalty.t] if self.penalty.t.requires_grad else [])]
         groups: list[dict[str, Any]] = [{"params": theta, "lr": self._lr}]
-        if solver.s_step == "adam":
+        if solver.s_step == "adam" and self.penalty.s.requires_grad:
             groups.append({"params": [self.penalty.s], "lr": solver.lr_s})
         self._optimizer = torch.optim.Adam(groups, fused=True)
         # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
@@ -193,8 +195,7 @@ class LiftedRun:
         loss: torch.Tensor = penalty(logits_of(self.module, self.problem.X) - self._origin)
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
-        if self.solver.s_step == "gradient":
-            assert penalty.s.grad is not None
+        if self.solver.s_step == "gradient" and penalty.s.grad is not None:
             with torch.no_grad():
                 penalty.s.addcmul_(self._step_of_s, penalty.s.grad)
         penalty.project_()

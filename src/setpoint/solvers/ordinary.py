@@ -16,7 +16,7 @@ from torch import nn
 from setpoint.metrics import plain
 from setpoint.models import is_linear, scores_of
 from setpoint.solvers.candidates import Contender, standing
-from setpoint.solvers.cross_entropy import CrossEntropy
+from setpoint.solvers.loss_training import LossTraining
 from setpoint.solvers.problem import Problem
 
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
@@ -37,7 +37,7 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[list[Contender]
     models = [Contender("as given", problem.judge.operating_point(module), given)]
     for ridge in MODULE_RIDGES:
         module.load_state_dict(given)
-        solver = CrossEntropy(ridge)
+        solver = LossTraining(l2=ridge)
         run = solver.prepare(problem, module)
         for iteration in range(1, solver.outer_iterations + 1):
             run.advance(iteration)

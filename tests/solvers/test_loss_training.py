@@ -4,8 +4,9 @@ import torch
 from problems import overlapping
 from sklearn.linear_model import LogisticRegression
 
+from setpoint.losses import CrossEntropy
 from setpoint.models import build
-from setpoint.solvers import CrossEntropy, solve
+from setpoint.solvers import LossTraining, solve
 
 
 @pytest.mark.parametrize("balanced", [False, True])
@@ -14,7 +15,7 @@ from setpoint.solvers import CrossEntropy, solve
 def test_a_linear_model_is_logistic_regression(l2, balanced, weights):
     problem = overlapping("max f1", weights=weights)
     module = build("linear", 3).double()
-    run = CrossEntropy(l2, balanced).prepare(problem, module)
+    run = LossTraining(CrossEntropy(float(balanced)), l2).prepare(problem, module)
     for k in range(1, 4):
         run.advance(k)
     w = problem.sample_weight.numpy()
@@ -32,14 +33,14 @@ def test_a_linear_model_is_logistic_regression(l2, balanced, weights):
 def test_an_mlp_learns():
     problem = overlapping("max f1")
     torch.manual_seed(0)
-    solution = solve(problem, build("mlp", 3).double(), CrossEntropy())
+    solution = solve(problem, build("mlp", 3).double(), LossTraining())
     assert solution.history[-1].loss < solution.history[0].loss
     assert solution.operating_point.objective > solution.history[0].objective
 
 
 def test_the_recorded_loss_is_that_of_the_iterate():
     problem = overlapping("max f1")
-    solution = solve(problem, build("linear", 3).double(), CrossEntropy(outer_iterations=2))
+    solution = solve(problem, build("linear", 3).double(), LossTraining(outer_iterations=2))
     first, second, third = solution.history.column("loss")
     assert second < first - 0.1
     assert third == pytest.approx(second)
@@ -49,7 +50,7 @@ def test_large_data_are_seen_in_batches():
     problem = overlapping("max f1", n=1000)
     torch.manual_seed(0)
     module = build("mlp", 3).double()
-    run = CrossEntropy(batch_size=100, inner_iterations=1, outer_iterations=2).prepare(
+    run = LossTraining(batch_size=100, inner_iterations=1, outer_iterations=2).prepare(
         problem, module
     )
     seen = []
@@ -63,7 +64,7 @@ def test_large_data_are_seen_in_batches():
 
 def test_the_loss_of_batches_is_that_of_all_rows_on_average():
     problem = overlapping("max f1", n=60, weights=True)
-    run = CrossEntropy().prepare(problem, build("mlp", 3).double())
+    run = LossTraining().prepare(problem, build("mlp", 3).double())
     with torch.no_grad():
         parts = [run.loss(torch.arange(i, 60, 3)) for i in range(3)]
         assert torch.stack(parts).mean() == pytest.approx(float(run.loss()))

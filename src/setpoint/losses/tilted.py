@@ -1,0 +1,48 @@
+"""Tilted empirical risk (TERM, Li et al. 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from setpoint.losses.base import LabelledRows
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """Minimise  (1/t) log sum_j q_j exp(t L_j).
+
+    L_j are the cross-entropies of the rows, q_j their shares; or the mean cross-entropies of the
+    two classes, with 1/2 each.
+
+    Parameters
+    ----------
+    t : float
+        The tilt: 0 is the mean, large values come close to the maximum, negative ones to the
+        minimum.
+    by_class : bool
+        Whether classes are tilted instead of rows, which is the original's remedy for imbalance.
+    """
+
+    t: float = 1.0
+    by_class: bool = False
+
+    def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
+        """Return the tilted mean."""
+        losses = softplus(-rows.margins(logits))
+        shares = rows.share
+        if self.by_class:
+            total = rows.P + rows.N
+            losses = torch.stack(
+                [
+                    (shares * rows.positive * losses).sum() * (total / rows.P),
+                    (shares * ~rows.positive * losses).sum() * (total / rows.N),
+                ]
+            )
+            shares = torch.full_like(losses, 0.5)
+        if self.t == 0:
+            return (shares * losses).sum()
+        return torch.logsumexp(self.t * losses + shares.log(), dim=0) / self.t

@@ -1,0 +1,190 @@
+"""Training with a loss that does not know the goal, then a threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from setpoint.losses import CrossEntropy, LabelledRows, Loss
+from setpoint.models import is_linear, logits_of
+from setpoint.solvers.base import Progress
+from setpoint.solvers.candidates import Contender
+from setpoint.solvers.problem import Problem
+
+
+@dataclass(frozen=True)
+class LossTraining:
+    """Minimise  loss + l2/2 |theta|^2 / (sum of weights).
+
+    With cross-entropy that is ordinary training, and l2 is 1/C of scikit-learn.
+
+    Parameters
+    ----------
+    loss : Loss
+        One of :mod:`setpoint.losses`, or any frozen dataclass like them.
+    l2 : float
+        Strength of the ridge on all parameters but biases.
+    outer_iterations : int
+        How often the operating point is looked at.
+    inner_iterations : int
+        Steps between two looks; of Adam on batches, at least so many that every row is seen.
+    optimizer : {"auto", "adam"}
+        ``"auto"``: L-BFGS for a linear model, Adam for any other.
+    lr : float
+        Adam's first learning rate, which falls to zero on a cosine over the whole training.
+    batch_size : int or None
+        Rows in a step of Adam, drawn without replacement until all were seen. None: all.
+    patience : int or None
+        Training ends when the loss of all rows has not decreased for so many steps.
+    threshold : {"exact", "fixed"}
+        Whether iterates are judged at their exact threshold or at the logit 0.
+    """
+
+    loss: Loss = CrossEntropy()  # noqa: RUF009 (frozen)
+    l2: float = 1.0
+    outer_iterations: int = 10
+    inner_iterations: int = 50
+    optimizer: Literal["auto", "adam"] = "auto"
+    lr: float = 3e-3
+    batch_size: int | None = 2048
+    patience: int | None = None
+    threshold: Literal["exact", "fixed"] = "exact"
+
+    def __post_init__(self) -> None:
+        for name, known in {"optimizer": ("auto", "adam"), "threshold": ("exact", "fixed")}.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} is one of {known}, not {getattr(self, name)!r}.")
+        if self.patience is not None and (self.batch_size or self.optimizer == "auto"):
+            raise ValueError("patience looks at all rows: set optimizer='adam', batch_size=None.")
+
+    @classmethod
+    def paper(cls, loss: Loss, **changes: Any) -> LossTraining:
+        """Return the training of the paper's competitors, ``changes`` aside.
+
+        Adam on all rows, at most 30,000 steps, ended by 10 steps without a decrease.
+        """
+        constants: dict[str, Any] = {
+            "l2": 0.0,
+            "outer_iterations": 30,
+            "inner_iterations": 1000,
+            "optimizer": "adam",
+            "lr": 1e-3,
+            "batch_size": None,
+            "patience": 10,
+            "threshold": "fixed",
+        }
+        return cls(loss, **{**constants, **changes})
+
+    def prepare(self, problem: Problem, module: nn.Module) -> LossRun:
+        """Return a run; any goal will do, since training does not see it."""
+        return LossRun(self, problem, module)
+
+
+class LossRun:
+    """A loss being minimised."""
+
+    def __init__(self, solver: LossTraining, problem: Problem, module: nn.Module) -> None:
+        self.problem, self.module, self.solver = problem, module, solver
+        positive, weight = problem.positive, problem.sample_weight
+        self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
+        self._total = weight.sum()
+        self._share = weight / self._total
+        self._ridged = [p for p in module.parameters() if p.ndim > 1]
+        self._elapsed = 0.0
+        self._lowest, self._since = math.inf, 0
+        self._optimizer: torch.optim.Optimizer
+        if solver.optimizer == "auto" and is_linear(module):
+            self._optimizer = torch.optim.LBFGS(
+                module.parameters(),
+                max_iter=solver.inner_iterations,
+                tolerance_grad=1e-8,
+                tolerance_change=1e-12,
+                line_search_fn="strong_wolfe",
+            )
+            self._schedule = None
+        else:
+            self._optimizer = torch.optim.Adam(module.parameters(), lr=solver.lr)
+            self._batches = math.ceil(len(problem.X) / (solver.batch_size or len(problem.X)))
+            self._steps = max(solver.inner_iterations, self._batches)
+            self._schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+                self._optimizer, max(solver.outer_iterations * self._steps, 1)
+            )
+
+    def loss(self, rows: Tensor | slice = slice(None)) -> Tensor:
+        """Return the loss with its ridge; of some rows, its estimate."""
+        z = logits_of(self.module, self.problem.X[rows])
+        share = self._share[rows] * (len(self._share) / len(z))
+        seen = LabelledRows(self.problem.positive[rows], share, self._P, self._N, self._elapsed)
+        ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._total))
+        return self.solver.loss(z, seen) + self.solver.l2 / 2 / self._total * ridge
+
+    def _closure(self, rows: Tensor | slice = slice(None)) -> Tensor:
+        self._optimizer.zero_grad()
+        loss = self.loss(rows)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def start(self, take: str | None = None) -> Progress:
+        """Leave the model as it was initialised."""
+        return self._progress()
+
+    def advance(self, iteration: int) -> Progress:
+        """Do ``inner_iterations`` steps."""
+        self.module.train()
+        before = (iteration - 1) / self.solver.outer_iterations
+        if self._schedule is None:
+            self._elapsed = before
+            self._optimizer.step(lambda: float(self._closure()))
+            return self._progress()
+        for step in range(self._steps):
+            if self._finished:
+                break
+            self._elapsed = before + step / self._steps / self.solver.outer_iterations
+            if self._batches == 1:
+                rows: Tensor | slice = slice(None)
+            else:
+                if step % self._batches == 0:
+                    order = torch.randperm(len(self._share), device=self._share.device)
+                rows = order[step % self._batches :: self._batches]
+            loss = self._optimizer.step(partial(self._closure, rows))  # type: ignore[arg-type]
+            self._schedule.step()
+            if self.solver.patience is not None:
+                lower = loss < self._lowest
+                self._lowest, self._since = (loss, 0) if lower else (self._lowest, self._since + 1)
+        return self._progress()
+
+    @property
+    def _finished(self) -> bool:
+        return self.solver.patience is not None and self._since >= self.solver.patience
+
+    def _progress(self) -> Progress:
+        with torch.no_grad():
+            return Progress(0.0, float(self.loss()))
+
+    def contenders(self) -> list[Contender]:
+        """Return the model at its threshold."""
+        threshold = 0.0 if self.solver.threshold == "fixed" else None
+        point = self.problem.judge.operating_point(self.module, threshold)
+        return [Contender("ordinary training", point, self.module.state_dict())]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the optimizer's state and what patience is left."""
+        schedule = None if self._schedule is None else self._schedule.state_dict()
+        return {
+            "optimizer": self._optimizer.state_dict(),
+            "schedule": schedule,
+            "lowest": float(self._lowest),
+            "since": self._since,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state again."""
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._lowest, self._since = state["lowest"], state["since"]
+        if self._schedule is not None:
+            self._schedule.load_state_dict(state["schedule"])
