@@ -20,7 +20,6 @@ from sklearn.model_selection import PredefinedSplit, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from _machine import machine
 from setpoint import (
     FPOR,
     FROP,
@@ -31,6 +30,7 @@ from setpoint import (
     choose_threshold,
     evaluate_threshold,
 )
+from setpoint._machine import machine
 
 
 def problems() -> dict[str, tuple[np.ndarray, np.ndarray]]:

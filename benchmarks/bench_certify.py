@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from _machine import machine
 from setpoint import certify
+from setpoint._machine import machine
 
 GOALS = (
     "max recall s.t. precision >= 0.8",

@@ -29,7 +29,6 @@ from xgboost import XGBClassifier
 
 import setpoint
 from _data import load_grouped
-from _machine import machine
 from _splits import split
 from setpoint import (
     FPOR,
@@ -41,6 +40,7 @@ from setpoint import (
     choose_threshold,
     evaluate_threshold,
 )
+from setpoint._machine import machine
 
 DATA = (
     "annthyroid", "mammography", "magic_gamma", "wilt", "campaign", "celeba", "creditcard",

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from _machine import machine
 from setpoint import FPOR, FROP, Goal, certify
+from setpoint._machine import machine
 
 SETTINGS = {  # share of positives, distance between the classes, rows
     "5 % positive, 2,000 rows": (0.05, 2.5, 2000),

@@ -42,9 +42,9 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from _data import load_grouped
-from _machine import machine
 from bench_heldout import digest
 from setpoint import SetpointThreshold, choose_threshold
+from setpoint._machine import machine
 
 # Floors of precision, fixed before any test row was looked at: in cross-validation on training
 # rows both models reach them with a recall of at least 0.2 (`--floors` prints it).

@@ -17,8 +17,8 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import torch
 
-from _machine import machine
 from setpoint import FPOR, FROP, OFOS, Goal
+from setpoint._machine import machine
 from setpoint.exact import ExactSolution, solve_exactly
 from setpoint.models import build
 from setpoint.solvers import Lifted, Projected, Solver, make_problem, solve

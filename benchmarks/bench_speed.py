@@ -20,8 +20,8 @@ from sklearn.model_selection import train_test_split
 from xgboost import XGBClassifier
 
 from _data import load_grouped
-from _machine import machine
 from setpoint import FPOR, FROP, OFOS, SetpointClassifier
+from setpoint._machine import machine
 
 LIMITS = {"creditcard": 5, "celeba": 5, "annthyroid": 10, "magic_gamma": 10}
 GOALS = {"FPOR 0.9": FPOR(0.9), "FROP 0.9": FROP(0.9), "OFOS": OFOS()}

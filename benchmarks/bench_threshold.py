@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from _machine import machine
 from setpoint import choose_threshold
+from setpoint._machine import machine
 
 GOALS = (
     "max recall s.t. precision >= 0.9",

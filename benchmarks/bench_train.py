@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from _data import load
-from _machine import machine
 from setpoint import (
     FPOR,
     FROP,
@@ -28,6 +27,7 @@ from setpoint import (
     SetpointClassifier,
     choose_threshold,
 )
+from setpoint._machine import machine
 from setpoint.solvers import Lifted, Projected
 
 SOLVERS = {

@@ -1,8 +1,14 @@
+import math
+
+import numpy as np
 import pytest
 import torch
+from problems import overlapping
 
 from setpoint import FPOR, FROP, OFOS, ExactPenalty, GoalError, SetpointError
+from setpoint.models import build
 from setpoint.reformulation import H, psi, psi_weights
+from setpoint.solvers import Lifted
 
 POSITIVE = torch.tensor([True, True, False, False, False])
 LOGITS = torch.tensor([2.0, -1.0, 0.5, -3.0, 1.0], dtype=torch.float64)
@@ -117,3 +123,122 @@ def test_bad_input_is_refused(arguments, options, expected):
 def test_a_form_that_is_not_exact_is_refused():
     with pytest.raises(GoalError, match="inequality form"):
         ExactPenalty("max recall s.t. alarm_rate <= 0.1", POSITIVE, form="inequality")
+
+
+# --- the smooth form ------------------------------------------------------------------------------
+
+
+def smooth_by_hand(t, scaling, weight, lam=3.0, gamma=0.5):
+    """Return F of 'max recall s.t. precision >= 0.9, fpr <= 0.2' with sigmoids for decisions."""
+    z, y, w = LOGITS.numpy(), POSITIVE.numpy(), np.asarray(weight, dtype=float)
+    s = 1 / (1 + np.exp(-(z - math.log(t / (1 - t)))))
+    P, N = w[y].sum(), w[~y].sum()
+    tp, fp = (w * s)[y].sum(), (w * s)[~y].sum()
+    missed = max(0.9 * fp - 0.1 * tp, 0.0) + max(fp - 0.2 * N, 0.0)
+    a = 1 / (1 + np.exp(-z))
+    if scaling == "paper":
+        unit, psi_w = 1.0, w / np.where(y, P, N) / (P + N)
+    else:
+        unit, psi_w = 1 / P, w / P
+    reg = (psi_w * (s * np.log(a) + (1 - s) * np.log(1 - a))).sum()
+    return -tp / P + lam * unit * missed - gamma * reg
+
+
+SMOOTH = {"goal": "max recall s.t. precision >= 0.9, fpr <= 0.2", "form": "smooth"}
+
+
+@pytest.mark.parametrize("weight", [[1.0] * 5, [1.0, 2.0, 0.5, 3.0, 0.1]])
+@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
+@pytest.mark.parametrize("t", [0.5, 0.3, 0.999])
+def test_the_smooth_form_by_hand(t, scaling, weight):
+    p = ExactPenalty(
+        **SMOOTH, positive=POSITIVE, sample_weight=torch.tensor(weight, dtype=torch.float64),
+        scaling=scaling, t=t, lam=3.0, gamma=0.5,
+    )  # fmt: skip
+    assert p(LOGITS).item() == pytest.approx(smooth_by_hand(t, scaling, weight), rel=1e-9)
+
+
+def test_the_smooth_form_has_no_ties_and_no_use_for_s():
+    p = penalty(**SMOOTH)
+    with torch.no_grad():
+        p.s.fill_(float("nan"))
+    z = LOGITS.clone().requires_grad_()
+    value = p(z)
+    value.backward()
+    assert value.isfinite()
+    assert z.grad.isfinite().all()
+    assert p.s.grad is None
+    assert not p.s.requires_grad
+    assert not p.terms(LOGITS)[3].any()
+
+
+def test_slopes_of_the_smooth_form_in_logits_and_threshold():
+    p = penalty(**SMOOTH, learn_t=True, t=0.3)
+
+    def value(z, t):
+        return torch.func.functional_call(p, {"t": t}, (z,))
+
+    t = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(value, (LOGITS.clone().requires_grad_(), t))
+
+
+def test_the_smooth_form_takes_any_goal():
+    p = ExactPenalty("max recall s.t. alarm_rate <= 0.1", POSITIVE, form="smooth")
+    assert p(LOGITS.float()).isfinite()
+    with pytest.raises(GoalError, match="'auto', 'inequality', 'equality' or 'smooth'"):
+        ExactPenalty("max f1", POSITIVE, form="rough")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beyond", [-3.0, 7.0])
+def test_a_learned_threshold_of_the_smooth_form_stays_where_its_slope_is_finite(beyond, dtype):
+    """logit(t) is infinite at the ends of [0, 1], and its slope times 0 no number."""
+    p = ExactPenalty("max f1", POSITIVE, form="smooth", learn_t=True, dtype=dtype)
+    with torch.no_grad():
+        p.t.fill_(beyond)
+    p.project_()
+    assert 0 <= p.t <= 1
+    p(LOGITS.to(dtype)).backward()
+    assert p.t.grad.isfinite()
+    assert p.t.grad != 0  # nor is it stuck there
+
+
+def smooth_run(**changes):
+    problem = overlapping("max recall s.t. precision >= 0.6", n=120)
+    solver = Lifted(form="smooth", inner_iterations=20, outer_iterations=5, **changes)
+    return problem, solver.prepare(problem, build("linear", 3).double())
+
+
+@pytest.mark.parametrize("start_s", ["labels", "random"])
+@pytest.mark.parametrize("s_step", ["gradient", "adam"])
+def test_lifted_trains_the_smooth_form_and_leaves_s_alone(s_step, start_s):
+    problem, run = smooth_run(start="given", gamma0=0.0, s_step=s_step, start_s=start_s)
+    losses = [run.start().loss]
+    s = run.penalty.s.detach().clone()
+    for k in range(1, 6):
+        with torch.no_grad():
+            start = float(run.penalty(run.module(problem.X)[:, 0] - run._origin))
+        losses.append(run.advance(k).loss)
+        assert torch.equal(run.penalty.s.detach(), s)
+        if k == 1:
+            assert losses[-1] < start
+    (contender,) = run.contenders()
+    assert contender.point.feasible
+    assert contender.point.recall > 0.2
+
+
+@pytest.mark.parametrize(("lr", "places"), [(0.005, 5), (0.5, 1)])
+def test_lifted_learns_the_threshold_of_the_smooth_form(lr, places):
+    """Even where the steps are so large that t runs into its end."""
+    _, run = smooth_run(start="given", threshold="learned", lr=lr)
+    run.start()
+    seen = set()
+    for k in range(1, 6):
+        run.advance(k)
+        t = float(run.penalty.t.detach())
+        seen.add(t)
+        assert 0 < t < 1
+        (contender,) = run.contenders()
+        assert contender.point.threshold == pytest.approx(math.log(t / (1 - t)))
+    assert len(seen) >= places
+    assert 0.5 not in seen

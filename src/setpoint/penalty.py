@@ -166,4 +166,6 @@ class ExactPenalty(nn.Module):
     def project_(self) -> None:
         """Put s back into [0, 1]^N and t into [0, 1]."""
         self.s.clamp_(0.0, 1.0)
-        self.t.clamp_(0.0, 1.0)
+        # At its ends the smooth form's logit(t) is infinite, and its slope not a number.
+        end = 1e-6 if self.form == "smooth" else 0.0
+        self.t.clamp_(end, 1.0 - end)

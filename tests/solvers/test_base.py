@@ -5,8 +5,19 @@ import torch
 from problems import overlapping
 
 from setpoint import CheckpointError, define_metric
+from setpoint.losses import LDAM, Focal, SigmoidF1
 from setpoint.models import build, scores_of
-from setpoint.solvers import Contender, Lifted, LossTraining, Projected, get_solver, solve
+from setpoint.solvers import (
+    Augmented,
+    Contender,
+    Lagrangian,
+    Lifted,
+    LossTraining,
+    Projected,
+    Resampled,
+    get_solver,
+    solve,
+)
 from setpoint.solvers.base import Progress
 
 SOLVERS = {
@@ -14,7 +25,27 @@ SOLVERS = {
     "lifted": Lifted(outer_iterations=6, inner_iterations=5),
     "paper": Lifted.paper(outer_iterations=6, inner_iterations=20, threshold="learned"),
     "equality": Lifted(outer_iterations=6, inner_iterations=5, form="equality"),
+    "smooth": Lifted.paper(
+        outer_iterations=6, inner_iterations=5, form="smooth", threshold="learned", lr=0.1
+    ),
+    "augmented": Augmented(outer_iterations=6, inner_iterations=5, start="random"),
+    "augmented_equality": Augmented.paper(
+        outer_iterations=6, inner_iterations=20, form="equality", lr=0.01
+    ),
+    "lagrangian": Lagrangian("lagrangian", outer_iterations=6, inner_iterations=5),
+    "proxy_lagrangian": Lagrangian(proxy="hinge", outer_iterations=6, inner_iterations=5),
     "cross_entropy": LossTraining(outer_iterations=6, inner_iterations=5),
+    "batches": LossTraining(
+        SigmoidF1(), optimizer="adam", batch_size=70, outer_iterations=6, inner_iterations=5
+    ),
+    "patience": LossTraining.paper(Focal(), outer_iterations=6, inner_iterations=6, lr=0.1),
+    "deferred": LossTraining(
+        LDAM(scale=3.0, reweight_from=0.6), outer_iterations=6, inner_iterations=5
+    ),
+    "oversampled": Resampled("over", LossTraining(outer_iterations=6, inner_iterations=5)),
+    "undersampled": Resampled(
+        "under", Lifted(outer_iterations=6, inner_iterations=5, start="random")
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -38,8 +39,9 @@ class LabelledRows:
 
     def by_class(self, of_positives: float, of_negatives: float) -> Tensor:
         """Return one of two numbers per row."""
-        numbers = self.share.new_tensor([of_negatives, of_positives])
-        return numbers[self.positive.long()]
+        # In the precision of the shares: of two floats torch.where makes float32.
+        number = partial(self.share.new_full, ())
+        return torch.where(self.positive, number(of_positives), number(of_negatives))
 
 
 class Loss(Protocol):

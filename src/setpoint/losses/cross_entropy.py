@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -21,6 +22,10 @@ class CrossEntropy:
     """
 
     balance: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.balance):
+            raise ValueError(f"balance must be a finite number, not {self.balance}.")
 
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
         """Return the weighted mean."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -28,7 +29,7 @@ class Focal:
     alpha: float = 0.25
 
     def __post_init__(self) -> None:
-        if self.gamma < 0 or not 0 < self.alpha < 1:
+        if not 0 <= self.gamma < math.inf or not 0 < self.alpha < 1:
             raise ValueError("gamma must be >= 0 and alpha between 0 and 1.")
 
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:

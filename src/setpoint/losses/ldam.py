@@ -38,8 +38,14 @@ class LDAM:
     beta: float = 0.9999
 
     def __post_init__(self) -> None:
-        if self.max_margin < 0 or not self.scale > 0 or not 0 < self.beta < 1:
-            raise ValueError("max_margin must be >= 0, scale > 0 and beta between 0 and 1.")
+        if not 0 <= self.max_margin < math.inf or not 0 < self.scale < math.inf:
+            raise ValueError("max_margin must be >= 0 and scale > 0.")
+        if not 0 <= self.reweight_from <= 1 or not 0 < self.beta < 1:
+            raise ValueError("reweight_from must be in [0, 1] and beta between 0 and 1.")
+
+    def phase(self, elapsed: float) -> int:
+        """Return 0 before the re-weighting and 1 then: values of both do not compare."""
+        return int(elapsed >= self.reweight_from)
 
     def margins(self, P: float, N: float) -> tuple[float, float]:
         """Return the margins of positives and of negatives."""
@@ -56,6 +62,6 @@ class LDAM:
         """Return the weighted mean."""
         margins = rows.margins(logits) - rows.by_class(*self.margins(rows.P, rows.N))
         share = rows.share
-        if rows.elapsed >= self.reweight_from:
+        if self.phase(rows.elapsed):
             share = share * rows.by_class(*self.weights(rows.P, rows.N))
         return (share * softplus(-self.scale * margins)).sum()

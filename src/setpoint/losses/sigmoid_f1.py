@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -26,8 +27,10 @@ class SigmoidF1:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0:
+        if not 0 < self.temperature < math.inf:
             raise ValueError(f"temperature must be positive, not {self.temperature}.")
+        if not math.isfinite(self.offset):
+            raise ValueError(f"offset must be a finite number, not {self.offset}.")
 
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
         """Return one less the smoothed F1."""

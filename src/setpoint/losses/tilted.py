@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -30,6 +31,10 @@ class Tilted:
     t: float = 1.0
     by_class: bool = False
 
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.t):
+            raise ValueError(f"t must be a finite number, not {self.t}.")
+
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
         """Return the tilted mean."""
         losses = softplus(-rows.margins(logits))
@@ -43,6 +48,11 @@ class Tilted:
                 ]
             )
             shares = torch.full_like(losses, 0.5)
-        if self.t == 0:
+        if abs(self.t) < torch.finfo(losses.dtype).eps ** 2:  # the mean, to all digits
             return (shares * losses).sum()
+        shares = shares / shares.sum()  # of a batch they need not add up to 1
+        mean = (shares * losses).sum()
+        tilts = self.t * (losses - mean)
+        if tilts.abs().max() < 1:  # the logarithm of nearly 1, divided by t, would be noise
+            return mean + torch.log1p((shares * torch.expm1(tilts)).sum()) / self.t
         return torch.logsumexp(self.t * losses + shares.log(), dim=0) / self.t

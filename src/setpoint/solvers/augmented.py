@@ -26,11 +26,14 @@ class AugmentedLagrangian(ExactPenalty):
     :class:`setpoint.penalty.ExactPenalty`; lambda multiplies squares here.
     """
 
+    of_goal: Tensor
+    of_rows: Tensor
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         weight = self.sample_weight
-        self.of_goal = nn.Buffer(weight.new_zeros(len(self.goal.constraints)))
-        self.of_rows = nn.Buffer(torch.zeros_like(weight))
+        self.register_buffer("of_goal", weight.new_zeros(len(self.goal.constraints)))
+        self.register_buffer("of_rows", torch.zeros_like(weight))
 
     def combine(self, phi_obj: Tensor, psi: Tensor, phi_con: Tensor, ties: Tensor) -> Tensor:
         """Return the augmented Lagrangian of its terms."""

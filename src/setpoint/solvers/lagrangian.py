@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -67,10 +67,20 @@ class Lagrangian:
                 raise ValueError(f"{name} is one of {known}, not {getattr(self, name)!r}.")
         if not self.lr > 0 or not self.dual_scale > 0:
             raise ValueError("lr and dual_scale must be positive.")
+        if self.outer_iterations < 0 or self.inner_iterations < 1:
+            raise ValueError("outer_iterations must be >= 0 and inner_iterations >= 1.")
 
     def prepare(self, problem: Problem, module: nn.Module) -> LagrangianRun:
         """Return a run; any goal will do."""
         return LagrangianRun(self, problem, module)
+
+
+class Game(NamedTuple):
+    """The Lagrangian, its slopes in the proxies' TP and FP, and what the dual player sees."""
+
+    value: float
+    slopes: tuple[float, float]
+    seen: NDArray[np.float64]
 
 
 class LagrangianRun:
@@ -95,47 +105,51 @@ class LagrangianRun:
         for _ in range(self.solver.inner_iterations):
             self._optimizer.zero_grad()
             logits = logits_of(self.module, self.problem.X)
-            objective, constraints = self._rates(logits)
-            worth, prices = self.dual.weights
-            total = -worth * objective + (constraints * constraints.new_tensor(prices)).sum()
-            total.backward()  # type: ignore[no-untyped-call]
+            proxies = self._proxies(logits)
+            game = self._look(logits, proxies)
+            price_tp, price_fp = (proxies.new_full((), slope) for slope in game.slopes)
+            prices = torch.where(self.problem.positive, price_tp, price_fp)
+            (proxies * prices * self.problem.sample_weight).sum().backward()  # type: ignore[no-untyped-call]
             self._optimizer.step()
-            if self.solver.formulation == "lagrangian":
-                seen = constraints.detach()
-            else:
-                tp, fp = self._counts((logits.detach() > 0).to(logits.dtype))
-                seen = self._constraints(tp, fp)
-            self.dual.follow(seen.double().cpu().numpy())
+            self.dual.follow(game.seen)
         return self._progress()
 
-    def _rates(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the objective and the constraints, <= 0 where met, as theta sees them."""
-        tp, fp = self._counts(self._proxies(logits))
-        at = (tp, fp)
-        if self.solver.proxy == "hinge":
-            at = self._counts((logits.detach() > 0).to(logits.dtype))
-            at = (at[0] + tp - tp.detach(), at[1] + fp - fp.detach())  # its values, their slopes
-        objective = reformulation.phi_obj(self.problem.goal, *at, self._P, self._N)
-        return objective, self._constraints(tp, fp)
+    @torch.no_grad()
+    def _look(self, logits: Tensor, proxies: Tensor) -> Game:
+        """Return where the game stands; one transfer from the device."""
+        problem = self.problem
+        decided = (logits > 0).to(proxies.dtype)
+        counts = [
+            *reformulation.lifted_counts(proxies, problem.positive, problem.sample_weight),
+            *reformulation.lifted_counts(decided, problem.positive, problem.sample_weight),
+        ]
+        smooth_tp, smooth_fp, tp, fp = torch.stack(counts).double().cpu().numpy()
+        smooth, true = (smooth_tp, smooth_fp, self._P, self._N), (tp, fp, self._P, self._N)
+        worth, prices = self.dual.weights
+        goal = problem.goal
+        # A hinge's counts may be negative, where a quotient of them means nothing.
+        at = true if self.solver.proxy == "hinge" else smooth
+        with np.errstate(all="ignore"):
+            objective = goal.objective
+            value = -worth * objective.sign * float(objective.value(*at))
+            slopes = -worth * objective.sign * np.array([objective.d_tp(*at), objective.d_fp(*at)])
+            for price, constraint in zip(prices, goal.constraints, strict=True):
+                value += price * float(constraint.cleared(*smooth)) / self._P
+                slopes += price / self._P * np.array(constraint.cleared_slopes(*smooth))
+            seen = smooth if self.solver.formulation == "lagrangian" else true
+            missed = np.array([c.cleared(*seen) / self._P for c in goal.constraints], dtype=float)
+        return Game(value, (float(slopes[0]), float(slopes[1])), np.nan_to_num(missed))
 
     def _proxies(self, logits: Tensor) -> Tensor:
         if self.solver.proxy == "sigmoid":
             return torch.sigmoid(logits)
         return torch.where(self.problem.positive, 1 - relu(1 - logits), relu(1 + logits))
 
-    def _counts(self, decisions: Tensor) -> tuple[Tensor, Tensor]:
-        problem = self.problem
-        return reformulation.lifted_counts(decisions, problem.positive, problem.sample_weight)
-
-    def _constraints(self, tp: Tensor, fp: Tensor) -> Tensor:
-        return reformulation.phi_con(self.problem.goal, tp, fp, self._P, self._N) / self._P
-
-    @torch.no_grad()
     def _progress(self) -> Progress:
         """Return the largest multiplier and the Lagrangian, as theta sees it."""
-        objective, constraints = self._rates(scores_of(self.module, self.problem.X))
+        logits = scores_of(self.module, self.problem.X)
         worth, prices = self.dual.weights
-        value = -worth * float(objective) + float(np.dot(prices, constraints.double().cpu()))
+        value = self._look(logits, self._proxies(logits)).value
         return Progress(max(prices, default=0.0) / worth, value)
 
     def contenders(self) -> list[Contender]:

@@ -40,7 +40,8 @@ class LossTraining:
     batch_size : int or None
         Rows in a step of Adam, drawn without replacement until all were seen. None: all.
     patience : int or None
-        Training ends when the loss of all rows has not decreased for so many steps.
+        Training ends when the loss of all rows has not decreased for so many steps; a loss with a
+        method ``phase(elapsed)`` is compared only within a phase.
     threshold : {"exact", "fixed"}
         Whether iterates are judged at their exact threshold or at the logit 0.
     """
@@ -59,6 +60,14 @@ class LossTraining:
         for name, known in {"optimizer": ("auto", "adam"), "threshold": ("exact", "fixed")}.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is one of {known}, not {getattr(self, name)!r}.")
+        if self.outer_iterations < 0 or self.inner_iterations < 1:
+            raise ValueError("outer_iterations must be >= 0 and inner_iterations >= 1.")
+        for name in ("batch_size", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be None or >= 1, not {value}.")
+        if not self.l2 >= 0 or not self.lr > 0:
+            raise ValueError("l2 must be >= 0 and lr must be > 0.")
         if self.patience is not None and (self.batch_size or self.optimizer == "auto"):
             raise ValueError("patience looks at all rows: set optimizer='adam', batch_size=None.")
 
@@ -96,7 +105,7 @@ class LossRun:
         self._share = weight / self._total
         self._ridged = [p for p in module.parameters() if p.ndim > 1]
         self._elapsed = 0.0
-        self._lowest, self._since = math.inf, 0
+        self._phase, self._lowest, self._since = 0, math.inf, 0
         self._optimizer: torch.optim.Optimizer
         if solver.optimizer == "auto" and is_linear(module):
             self._optimizer = torch.optim.LBFGS(
@@ -108,7 +117,7 @@ class LossRun:
             )
             self._schedule = None
         else:
-            self._optimizer = torch.optim.Adam(module.parameters(), lr=solver.lr)
+            self._optimizer = torch.optim.Adam(module.parameters(), lr=solver.lr, fused=True)
             self._batches = math.ceil(len(problem.X) / (solver.batch_size or len(problem.X)))
             self._steps = max(solver.inner_iterations, self._batches)
             self._schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
@@ -120,8 +129,11 @@ class LossRun:
         z = logits_of(self.module, self.problem.X[rows])
         share = self._share[rows] * (len(self._share) / len(z))
         seen = LabelledRows(self.problem.positive[rows], share, self._P, self._N, self._elapsed)
-        ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._total))
-        return self.solver.loss(z, seen) + self.solver.l2 / 2 / self._total * ridge
+        loss = self.solver.loss(z, seen)
+        if self.solver.l2:
+            ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._total))
+            loss = loss + self.solver.l2 / 2 / self._total * ridge
+        return loss
 
     def _closure(self, rows: Tensor | slice = slice(None)) -> Tensor:
         self._optimizer.zero_grad()
@@ -145,6 +157,7 @@ class LossRun:
             if self._finished:
                 break
             self._elapsed = before + step / self._steps / self.solver.outer_iterations
+            self._begin_phase()
             if self._batches == 1:
                 rows: Tensor | slice = slice(None)
             else:
@@ -157,6 +170,13 @@ class LossRun:
                 lower = loss < self._lowest
                 self._lowest, self._since = (loss, 0) if lower else (self._lowest, self._since + 1)
         return self._progress()
+
+    def _begin_phase(self) -> None:
+        """Start patience anew where the loss says that it is another one from here on."""
+        phase_of = getattr(self.solver.loss, "phase", None)
+        phase = 0 if phase_of is None else phase_of(self._elapsed)
+        if phase != self._phase:
+            self._phase, self._lowest, self._since = phase, math.inf, 0
 
     @property
     def _finished(self) -> bool:
@@ -180,11 +200,12 @@ class LossRun:
             "schedule": schedule,
             "lowest": float(self._lowest),
             "since": self._since,
+            "phase": self._phase,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up a state again."""
         self._optimizer.load_state_dict(state["optimizer"])
-        self._lowest, self._since = state["lowest"], state["since"]
+        self._lowest, self._since, self._phase = state["lowest"], state["since"], state["phase"]
         if self._schedule is not None:
             self._schedule.load_state_dict(state["schedule"])

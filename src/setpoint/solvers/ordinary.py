@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
+from setpoint.losses import CrossEntropy
 from setpoint.metrics import plain
 from setpoint.models import is_linear, scores_of
 from setpoint.solvers.candidates import Contender, standing
@@ -60,6 +61,19 @@ def train_ordinarily(problem: Problem, module: nn.Module) -> None:
 
 def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[Contender]:
     """Fit logistic regressions from the strongest ridge to the weakest, each from the last."""
+    fits = _fits_on_device if problem.X.is_cuda else _fits_by_scikit_learn
+    judge = problem.judge
+    path = []
+    for ridge, weights in fits(problem, module, balanced):
+        module.load_state_dict(weights)
+        name = f"logistic regression, ridge {plain(ridge)}{', balanced' if balanced else ''}"
+        path.append(Contender(name, judge.point_of(scores_of(module, judge.X)), weights))
+    return path
+
+
+def _fits_by_scikit_learn(
+    problem: Problem, module: nn.Module, balanced: bool
+) -> Iterator[tuple[float, dict[str, Any]]]:
     X, positive = problem.X.cpu().numpy(), problem.positive.cpu().numpy()
     weight = problem.sample_weight.cpu().numpy()
     if balanced:
@@ -69,19 +83,27 @@ def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[
     regression = LogisticRegression(
         solver="newton-cholesky" if newton else "lbfgs", warm_start=True, max_iter=200
     )
-    path = []
     for ridge in RIDGES:
         regression.C = 1.0 / ridge
         with warnings.catch_warnings():
             # Where classes can be separated a weak ridge does not converge; it still ranks.
             warnings.simplefilter("ignore")
             regression.fit(X, positive, sample_weight=weight)
-        weights = _as_weights(module, regression)
+        yield ridge, _as_weights(module, regression)
+
+
+def _fits_on_device(
+    problem: Problem, module: nn.Module, balanced: bool
+) -> Iterator[tuple[float, dict[str, Any]]]:
+    """Do the same without moving the rows off their device."""
+    loss = CrossEntropy(1.0 if balanced else 0.0)
+    weights = {name: torch.zeros_like(value) for name, value in module.state_dict().items()}
+    for ridge in RIDGES:
         module.load_state_dict(weights)
-        judge = problem.judge
-        name = f"logistic regression, ridge {plain(ridge)}{', balanced' if balanced else ''}"
-        path.append(Contender(name, judge.point_of(scores_of(module, judge.X)), weights))
-    return path
+        solver = LossTraining(loss, ridge, outer_iterations=1, inner_iterations=200)
+        solver.prepare(problem, module).advance(1)
+        weights = copy.deepcopy(module.state_dict())
+        yield ridge, weights
 
 
 def _as_weights(module: nn.Module, regression: LogisticRegression) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from setpoint.errors import SetpointError
-from setpoint.solvers.base import Run, Solver
+from setpoint.solvers.base import Progress, Run, Solver
+from setpoint.solvers.candidates import Contender
 from setpoint.solvers.loss_training import LossTraining
 from setpoint.solvers.problem import Problem
 
@@ -41,9 +43,32 @@ class Resampled:
         """Those of the solver."""
         return self.solver.outer_iterations
 
-    def prepare(self, problem: Problem, module: nn.Module) -> Run:
-        """Return the solver's run on the drawn rows."""
-        rows = balanced_rows(problem.positive, self.sampling, int(torch.randint(2**31 - 1, (1,))))
+    def prepare(self, problem: Problem, module: nn.Module) -> ResampledRun:
+        """Return a run; refuses to do without imbalanced-learn."""
+        _samplers()
+        return ResampledRun(self, problem, module)
+
+
+class ResampledRun:
+    """The solver's run on the rows that were drawn.
+
+    They are drawn at the start, when the seed is set, and known again by a seed of their own.
+    """
+
+    _run: Run
+    _seed: int
+
+    def __init__(self, solver: Resampled, problem: Problem, module: nn.Module) -> None:
+        self.solver, self.problem, self.module = solver, problem, module
+
+    def start(self, take: str | None = None) -> Progress:
+        """Draw the rows and start on them."""
+        self._draw(int(torch.randint(2**31 - 1, (1,))))
+        return self._run.start(take)
+
+    def _draw(self, seed: int) -> None:
+        problem = self.problem
+        rows = balanced_rows(problem.positive, self.solver.sampling, seed)
         drawn = replace(
             problem,
             X=problem.X[rows],
@@ -51,11 +76,35 @@ class Resampled:
             sample_weight=problem.sample_weight[rows],
             validation=problem.judge,
         )
-        return self.solver.prepare(drawn, module)
+        self._seed, self._run = seed, self.solver.solver.prepare(drawn, self.module)
+
+    def advance(self, iteration: int) -> Progress:
+        """Do what the solver does."""
+        return self._run.advance(iteration)
+
+    def contenders(self) -> Sequence[Contender]:
+        """Return the solver's contenders."""
+        return self._run.contenders()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the rows' seed and the solver's state."""
+        return {"seed": self._seed, "run": self._run.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Draw the same rows and take up the solver's state."""
+        self._draw(state["seed"])
+        self._run.load_state_dict(state["run"])
 
 
 def balanced_rows(positive: Tensor, sampling: str, seed: int) -> Tensor:
     """Return row numbers, with repeats or gaps, of which half are positive."""
+    labels = positive.cpu().numpy()
+    drawn = _samplers()[sampling](random_state=seed)
+    drawn.fit_resample(np.zeros((len(labels), 1)), labels)
+    return torch.from_numpy(np.sort(drawn.sample_indices_)).to(positive.device)
+
+
+def _samplers() -> dict[str, Any]:
     try:
         from imblearn.over_sampling import RandomOverSampler
         from imblearn.under_sampling import RandomUnderSampler
@@ -63,8 +112,4 @@ def balanced_rows(positive: Tensor, sampling: str, seed: int) -> Tensor:
         raise SetpointError(
             'resampling needs imbalanced-learn: pip install "setpoint[experiments]".'
         ) from error
-    sampler = {"over": RandomOverSampler, "under": RandomUnderSampler}[sampling]
-    labels = positive.cpu().numpy()
-    drawn = sampler(random_state=seed)
-    drawn.fit_resample(np.zeros((len(labels), 1)), labels)
-    return torch.from_numpy(np.sort(drawn.sample_indices_)).to(positive.device)
+    return {"over": RandomOverSampler, "under": RandomUnderSampler}

@@ -1,0 +1,104 @@
+"""The data sets of the experiments: real, prepared for another machine, or stand-ins."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint import datasets
+from setpoint.datasets import Dataset
+from setpoint.datasets.raw import Images, Texts
+from setpoint.errors import SetpointError
+
+BERT = "google-bert/bert-base-uncased"
+DINO = "facebook/dinov2-giant"
+
+
+def _with_bert() -> Dataset:
+    from setpoint.features import TextEncoder
+
+    texts: Texts = datasets.load_ade_texts()
+    X = _extracted(texts.texts, TextEncoder.from_pretrained(BERT, max_tokens=128))
+    return Dataset("ade-bert", X, texts.y, texts.groups, None, f"{texts.source}; {BERT}")
+
+
+def _with_dino(name: str, load: Callable[[], Images]) -> Dataset:
+    from setpoint.features import ImageEncoder
+
+    images = load()
+    X = _extracted(images.paths, ImageEncoder.from_pretrained(DINO, size=224))
+    return Dataset(name, X, images.y, images.groups, images.part, f"{images.source}; {DINO}")
+
+
+def _extracted(items: Sequence[Any], encoder: Any) -> NDArray[np.float32]:
+    from setpoint.datasets._files import folders
+    from setpoint.features import extract
+
+    return extract(items, encoder, cache=folders()[0] / "features")
+
+
+LOADERS: dict[str, Callable[[], Dataset]] = {
+    "creditcard": lambda: datasets.load("creditcard"),
+    "ade": lambda: datasets.load("ade"),
+    "eyepacs": lambda: datasets.load("eyepacs"),
+    "ade-bert": _with_bert,
+    "eyepacs-dinov2": lambda: _with_dino("eyepacs-dinov2", datasets.load_eyepacs_images),
+    "mura-dinov2": lambda: _with_dino("mura-dinov2", datasets.load_mura_images),
+}
+"""With the features that lie ready, and with the paper's own, extracted on first use."""
+
+MODELS: dict[str, Literal["linear", "mlp"]] = {"creditcard": "mlp"}
+"""What is trained on a data set, where it is not linear."""
+
+
+def paper_name(name: str) -> str:
+    """Return what the paper's tables call the data set."""
+    return name.split("-")[0]
+
+
+def obtain(name: str, folder: Path, *, stand_ins: bool) -> Dataset:
+    """Return a data set, and leave it prepared in ``folder`` for workers and other machines.
+
+    Where the official files are missing, a data set that lies prepared is taken.
+    """
+    if name not in LOADERS:
+        raise SetpointError(f"unknown data set {name!r}; known: {', '.join(LOADERS)}.")
+    path = prepared(name, folder)
+    if stand_ins:
+        dataset = stand_in(name)
+    else:
+        try:
+            dataset = LOADERS[name]()
+        except datasets.MissingDataError:
+            if not path.exists():
+                raise
+            return Dataset.load(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or Dataset.load(path).source != dataset.source:
+        dataset.save(path)
+    return dataset
+
+
+def prepared(name: str, folder: Path) -> Path:
+    """Return where a data set lies prepared."""
+    return folder / f"{name}.npz"
+
+
+def stand_in(name: str, rows: int = 240, features: int = 5) -> Dataset:
+    """Return a small generated data set under a real one's name, to try the machinery on.
+
+    A third of the rows comes in pairs that belong together. The figures mean nothing.
+    """
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    y = rng.random(rows) < 0.25
+    X = rng.normal(size=(rows, features)) + 1.2 * y[:, None] * rng.random(features)
+    groups = np.arange(rows)
+    pairs = rows // 6
+    groups[:pairs] = groups[pairs : 2 * pairs]
+    X[:pairs], y[:pairs] = X[pairs : 2 * pairs], y[pairs : 2 * pairs]
+    return Dataset(name, X.astype(np.float32), y, groups, None, f"a generated stand-in for {name}")

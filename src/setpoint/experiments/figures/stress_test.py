@@ -1,0 +1,273 @@
+"""The feasibility stress test: what every method reaches when the goal's level is raised.
+
+One panel per data set and level: the constraint's metric to the right, with a line at the level
+and the feasible side shaded, the objective upwards. A method's hollow marker is where it came out
+of training, the filled one where its adjusted threshold took it. To the right, places are square
+roots of distances from the level, because there most methods crowd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from setpoint.errors import SetpointError
+from setpoint.experiments.figures._style import GREEN, GREY, new_figure, styled
+from setpoint.experiments.paper_values import paper_value, paper_values
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+Kind = Literal["fpor", "frop"]
+
+METRICS = {"fpor": ("precision", "recall"), "frop": ("recall", "precision")}
+_PRINTED = {"focal": "Focal", "tfco": "DMO+TFCO", "ero": "DMO+ERO"}
+PARTS = ("train", "validation", "test")
+
+COLUMNS = ("dataset", "kind", "alpha", "method", "label", "part", "adjusted", "precision", "recall")
+
+
+class Look(NamedTuple):
+    """The colour and the marker of a method; no two methods of the paper share either."""
+
+    colour: str
+    marker: str
+
+
+# Colours of Tol's muted scheme, told apart by the colour-blind as well; the paper's own in black.
+LOOKS = {
+    "wce": Look("#88ccee", "o"),
+    "focal": Look("#cc6677", "s"),
+    "ldam": Look("#117733", "^"),
+    "term": Look("#332288", "v"),
+    "sigmoidf1": Look("#999933", "p"),
+    "ros": Look("#ddcc77", "<"),
+    "rus": Look("#aa4499", ">"),
+    "tfco": Look("#44aa99", "D"),
+    "ero": Look("#000000", "*"),
+}
+_MORE = [Look("#d55e00", "P"), Look("#0072b2", "d"), Look("#882255", "h"), Look("#777777", "X"),
+         Look("#66aa00", "8"), Look("#aa6600", "H")]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a method stands in one panel: mean and deviation over its trials.
+
+    ``x`` is the metric of the constraint, ``y`` the objective. Deviations are those of the
+    population, as in the paper.
+    """
+
+    dataset: str
+    alpha: float
+    part: str
+    method: str
+    label: str
+    adjusted: bool
+    x: float
+    y: float
+    x_deviation: float
+    y_deviation: float
+
+
+def summarise(results: Any, kind: Kind) -> list[Point]:
+    """Return mean and deviation over the trials of one kind of goal.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        One row per trial, with the columns ``COLUMNS``; others are left alone.
+    kind : {"fpor", "frop"}
+        Which rows to take. OFOS has no constraint, so nothing to be stressed.
+    """
+    constraint, objective = _metrics(kind)
+    missing = [name for name in COLUMNS if name not in results.columns]
+    if missing:
+        raise SetpointError(f"the results have no column {', '.join(missing)}.")
+    chosen = results[results["kind"] == kind]
+    if len(chosen) == 0:
+        raise SetpointError(f"the results hold no trial of {kind}.")
+    unknown = chosen[list(COLUMNS)].isna()
+    if unknown.to_numpy().any():
+        row, column = (int(k[0]) for k in unknown.to_numpy().nonzero())
+        raise SetpointError(
+            f"a trial of {chosen['method'].iloc[row]} on {chosen['dataset'].iloc[row]} has no "
+            f"{COLUMNS[column]}; leave out trials that failed, so that no mean hides them."
+        )
+    by = ["dataset", "alpha", "part", "method", "adjusted"]
+    points = []
+    for (dataset, alpha, part, method, adjusted), group in chosen.groupby(by, sort=False):
+        x, y = group[constraint].astype(float), group[objective].astype(float)
+        points.append(
+            Point(
+                str(dataset), float(alpha), str(part), str(method), str(group["label"].iloc[0]),
+                bool(adjusted), float(x.mean()), float(y.mean()), float(x.std(ddof=0)),
+                float(y.std(ddof=0)),
+            )
+        )  # fmt: skip
+    return points
+
+
+def paper_points(kind: Kind) -> list[Point]:
+    """Return what the paper reports for the levels 0.95 and 0.99."""
+    constraint, objective = _metrics(kind)
+    points = []
+    for e in paper_values():
+        if e.table != f"{kind}-alpha" or e.metric != constraint or e.alpha is None:
+            continue
+        y = paper_value(e.table, e.dataset, kind, e.alpha, e.method, e.part, objective, e.adjusted)
+        assert y is not None
+        label = _PRINTED.get(e.method, e.method.upper())
+        points.append(
+            Point(
+                e.dataset, e.alpha, e.part, e.method, label, e.adjusted,
+                e.value.mean, y.mean, e.value.deviation, y.deviation,
+            )
+        )  # fmt: skip
+    return points
+
+
+def figure(results: Any, kind: Kind) -> Figure:
+    """Draw the results of a tidy table of trials; see :func:`summarise`."""
+    return figure_of_points(summarise(results, kind), kind)
+
+
+@styled
+def figure_of_points(points: Sequence[Point], kind: Kind) -> Figure:
+    """Draw a column of panels per data set and level, and a row of them per part of the data."""
+    constraint, objective = _metrics(kind)
+    columns = list(dict.fromkeys((p.dataset, p.alpha) for p in points))
+    parts = [part for part in PARTS if any(p.part == part for p in points)]
+    if not parts:
+        raise SetpointError(f"there are no points of the parts {', '.join(PARTS)}.")
+    looks = looks_of([p.method for p in points])
+    fig = new_figure(max(3.2 * len(columns), 6.4) + 0.3, 2.9 * len(parts) + 1.2)
+    grid = fig.subplots(len(parts), len(columns), squeeze=False)
+    for row, part in zip(grid, parts, strict=True):
+        for ax, (dataset, alpha) in zip(row, columns, strict=True):
+            here = [p for p in points if (p.part, p.dataset, p.alpha) == (part, dataset, alpha)]
+            draw(ax, here, alpha, looks)
+            ax.set_title(f"{dataset}, $\\alpha={alpha:g}$, {part}")
+        row[0].set_ylabel(f"{objective} (objective)")
+    for ax in grid[-1]:
+        ax.set_xlabel(f"{constraint} (constraint), stretched at $\\alpha$")
+    _legend(fig, points, looks)
+    return fig
+
+
+def draw(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[str, Look]) -> None:
+    """Draw one panel."""
+    if not points:
+        ax.text(0.5, 0.5, "no trials", color=GREY, ha="center", transform=ax.transAxes)
+        ax.set(xticks=[], yticks=[])
+        return
+    _scale(ax, points, alpha)
+    ax.axvspan(alpha, 2.0, color=GREEN, alpha=0.13, lw=0, zorder=0)
+    ax.axvline(alpha, color=GREEN, lw=1.2, zorder=1)
+    for method, look in looks.items():
+        own = sorted((p for p in points if p.method == method), key=lambda p: p.adjusted)
+        if len(own) == 2:
+            ax.plot([p.x for p in own], [p.y for p in own], color=look.colour, lw=1.0, zorder=2)
+        for p in own:
+            ax.errorbar(
+                p.x, p.y, p.y_deviation, p.x_deviation,
+                fmt="none", ecolor=look.colour, elinewidth=0.8, alpha=0.45, zorder=2,
+            )  # fmt: skip
+            ax.plot(p.x, p.y, **_marker(look, filled=p.adjusted), zorder=4 if p.adjusted else 3)
+
+
+def looks_of(methods: Sequence[str]) -> dict[str, Look]:
+    """Return a look per method: the paper's methods always the same, others by their order.
+
+    The order of the answer is that of drawing; the paper's own method comes last, on top.
+    """
+    names = list(dict.fromkeys(methods))
+    others = [name for name in names if name not in LOOKS]
+    if len(others) > len(_MORE):
+        raise SetpointError(
+            f"{len(others)} methods besides the paper's are more than can be told apart "
+            f"({len(_MORE)}); draw fewer at a time."
+        )
+    extra = dict(zip(others, _MORE, strict=False))
+    looks = {name: LOOKS.get(name) or extra[name] for name in names if name != "ero"}
+    return looks | ({"ero": LOOKS["ero"]} if "ero" in names else {})
+
+
+def _metrics(kind: str) -> tuple[str, str]:
+    if kind not in METRICS:
+        raise SetpointError(f"a stress test is of {' or '.join(METRICS)}, not of {kind!r}.")
+    return METRICS[kind]
+
+
+def _marker(look: Look, *, filled: bool) -> dict[str, Any]:
+    size = {"*": 11.0, "D": 5.5}.get(look.marker, 6.5)
+    face = look.colour if filled else "white"
+    edge = {"mec": look.colour, "mew": 1.3}
+    return {"marker": look.marker, "ls": "", "ms": size, "mfc": face, **edge}
+
+
+def stretch(x: ArrayLike, alpha: float) -> Floats:
+    """Return the signed square root of the distance from the level."""
+    distance = np.asarray(x, dtype=np.float64) - alpha
+    return np.asarray(np.sign(distance) * np.sqrt(np.abs(distance)))
+
+
+def unstretch(place: ArrayLike, alpha: float) -> Floats:
+    """Undo :func:`stretch`."""
+    place = np.asarray(place, dtype=np.float64)
+    return np.asarray(alpha + np.sign(place) * place**2)
+
+
+def _scale(ax: Axes, points: Sequence[Point], alpha: float) -> None:
+    """Show every marker; bars may leave the panel, or one wild method would flatten all others."""
+    ax.set_xscale(
+        "function", functions=(lambda x: stretch(x, alpha), lambda x: unstretch(x, alpha))
+    )
+    left = float(stretch(min(*(p.x for p in points), alpha - 0.02), alpha))
+    right = float(stretch(max(*(p.x for p in points), 1.0), alpha))
+    margin = 0.06 * (right - left)
+    ax.set_xlim(*unstretch([left - margin, right + margin], alpha))
+    _ticks(ax, alpha)
+    low, high = min(p.y for p in points), max(p.y for p in points)
+    margin = max(0.12 * (high - low), 0.02)
+    ax.set_ylim(low - margin, high + margin)
+
+
+def _ticks(ax: Axes, alpha: float) -> None:
+    """Label the level, and of the round numbers those that leave room for the others."""
+    low, high = ax.get_xlim()
+    room = 0.11 * float(stretch(high, alpha) - stretch(low, alpha))
+    ticks = [alpha]
+    for tick in (1.0, 0.0, 0.5, 0.9, 0.8, 0.7, 0.3, 0.95, 0.98, 0.6, 0.2, 0.1):
+        apart = np.abs(stretch(ticks, alpha) - stretch(tick, alpha))
+        if low <= tick <= high and apart.min() >= (0.7 * room if tick == 1 else room):
+            ticks.append(tick)
+    ax.set_xticks(sorted(ticks), [f"{tick:g}" for tick in sorted(ticks)])
+    ax.minorticks_off()
+
+
+def _legend(fig: Figure, points: Sequence[Point], looks: dict[str, Look]) -> None:
+    """Put the legend below all panels, where it covers nothing."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    label = {p.method: p.label for p in points}
+    handles: list[Any] = [
+        Line2D([], [], label=label[name], **_marker(look, filled=True))
+        for name, look in looks.items()
+    ]
+    grey = Look(GREY, "o")
+    handles += [
+        Line2D([], [], label="hollow: as trained", **_marker(grey, filled=False)),
+        Line2D([], [], label="filled: threshold adjusted", **_marker(grey, filled=True)),
+        Line2D([], [], color=GREY, lw=0.8, alpha=0.7, label="bars: one deviation"),
+        Patch(color=GREEN, alpha=0.2, label="feasible"),
+    ]
+    per_row = 6 if fig.get_figwidth() > 8 else 4
+    fig.legend(handles=handles, loc="outside lower center", ncols=per_row)

@@ -1,0 +1,218 @@
+"""The methods that are compared, each with its grid.
+
+Every competitor has two rows in a table: trained as in the paper, whose stopping rule leaves most
+of them far from their minimum, and trained to convergence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from setpoint.experiments.scale import Scale
+from setpoint.losses import LDAM, CrossEntropy, Focal, Loss, SigmoidF1, Tilted
+from setpoint.solvers import Augmented, Lagrangian, Lifted, LossTraining, Projected, Resampled
+from setpoint.solvers.base import Solver
+
+Variant = Literal["paper", "converged"]
+Grid = Callable[[Variant, Scale, bool], list[Solver]]
+RIDGES = (0.0, 10.0)  # of trainings to convergence; the paper has none
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a table, or two.
+
+    Attributes
+    ----------
+    name, label : str
+        In commands and files; in tables.
+    grid : callable
+        ``grid(variant, scale, linear)`` returns the solvers to try.
+    variants : tuple
+        How it is trained.
+    sees_goal : bool
+        Whether training depends on the goal. If not, one training serves all goals.
+    paper : str or None
+        Its name in :mod:`setpoint.experiments.paper_values`.
+    ours : bool
+        Whether its row is shaded.
+    selects : bool
+        Whether part of the training rows is kept for choosing models and setting the threshold.
+    """
+
+    name: str
+    label: str
+    grid: Grid
+    variants: tuple[Variant, ...] = ("paper", "converged")
+    sees_goal: bool = True
+    paper: str | None = None
+    ours: bool = False
+    selects: bool = False
+
+    def solvers(self, variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+        """Return the grid, cut to the scale."""
+        return self.grid(variant, scale, linear)[: scale.configurations]
+
+    def label_of(self, variant: Variant) -> str:
+        """Return what the row is called."""
+        return f"{self.label}, converged" if variant == "converged" else self.label
+
+
+# --- competitors that do not see the goal ---------------------------------------------------------
+
+
+def _trainings(losses: list[Loss], variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+    if variant == "paper":
+        looks = max(scale.steps // 1000, 1)
+        steps = {"outer_iterations": looks, "inner_iterations": scale.steps // looks}
+        return [LossTraining.paper(loss, **steps) for loss in losses]
+    return [_converged(loss, ridge, scale, linear) for ridge in RIDGES for loss in losses]
+
+
+def _converged(loss: Loss, ridge: float, scale: Scale, linear: bool) -> LossTraining:
+    training = LossTraining(loss, ridge, outer_iterations=scale.rounds)
+    if linear or isinstance(loss, CrossEntropy | Focal | LDAM):
+        return training
+    # These are no means over rows; a batch with three positives says little about them.
+    return replace(training, batch_size=None, inner_iterations=100)
+
+
+def _of_losses(*losses: Loss, converged: tuple[Loss, ...] = ()) -> Grid:
+    def grid(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+        chosen = list(converged or losses) if variant == "converged" else list(losses)
+        return _trainings(chosen, variant, scale, linear)
+
+    return grid
+
+
+def _of_sampling(sampling: Literal["over", "under"]) -> Grid:
+    def grid(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+        solvers = _trainings([CrossEntropy()], variant, scale, linear)
+        return [Resampled(sampling, solver) for solver in solvers]
+
+    return grid
+
+
+# Lin et al., Table 1b: each gamma with the alpha that suits it.
+FOCAL = tuple(
+    Focal(gamma, alpha)
+    for gamma, alpha in (
+        (2.0, 0.25), (0.5, 0.5), (1.0, 0.25), (5.0, 0.25), (0.1, 0.75), (0.2, 0.75), (0.0, 0.75),
+    )
+)  # fmt: skip
+TILTS = (Tilted(1.0), Tilted(10.0, by_class=True), Tilted(0.1), Tilted(5.0), Tilted(10.0))
+SIGMOIDS = tuple(SigmoidF1(t, b) for t in (1.0, 10.0, 20.0, 30.0) for b in (0.0, 1.0, 2.0))
+MARGINS = (LDAM(scale=30.0), LDAM(scale=10.0), LDAM(scale=1.0))
+
+
+# --- methods that see it --------------------------------------------------------------------------
+
+
+def _lagrangian(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+    if variant == "paper":
+        return [
+            Lagrangian(
+                lr=lr, dual_scale=dual_scale, threshold="fixed", inner_iterations=_per_look(scale)
+            )
+            for lr in (0.1, 0.01, 1.0, 0.001, 0.0001, 0.00001)
+            for dual_scale in (1.0, 0.1, 10.0)
+        ]
+    return [
+        Lagrangian(formulation, proxy, lr=lr, inner_iterations=3 * _per_look(scale))
+        for proxy in ("sigmoid", "hinge")
+        for formulation in ("proxy_lagrangian", "lagrangian")
+        for lr in (0.1, 0.01)
+    ]
+
+
+def _per_look(scale: Scale) -> int:
+    return max(scale.lagrangian_steps // Lagrangian.outer_iterations, 1)
+
+
+def _printed(scale: Scale) -> Lifted:
+    return Lifted.paper(outer_iterations=scale.outer, inner_iterations=scale.subproblem_steps)
+
+
+def _preset(scale: Scale) -> Lifted:
+    return Lifted(
+        outer_iterations=scale.outer, inner_iterations=scale.inner or Lifted.inner_iterations
+    )
+
+
+def _augmented(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+    steps = scale.inner or Augmented.inner_iterations
+    return [Augmented(outer_iterations=scale.outer, inner_iterations=steps)]
+
+
+def _projected(**changes: float) -> Grid:
+    def grid(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+        solver = Projected(**changes)  # type: ignore[arg-type]
+        if scale.inner is not None:
+            solver = replace(
+                solver,
+                outer_iterations=scale.outer,
+                inner_iterations=scale.inner,
+                restarts=1,
+                line_search=0,
+            )
+        return [solver]
+
+    return grid
+
+
+def _of_lifted(base: Callable[[Scale], Lifted], **changes: object) -> Grid:
+    def grid(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+        return [replace(base(scale), **changes)]  # type: ignore[arg-type]
+
+    return grid
+
+
+_ONE: tuple[Variant, ...] = ("paper",)
+_NO_PSI = {"gamma0": 0.0, "gamma_max": 0.0}
+
+COMPETITORS = (
+    Method(
+        "wce",
+        "WCE",
+        _of_losses(
+            CrossEntropy(1.0), converged=(CrossEntropy(1.0), CrossEntropy(), CrossEntropy(0.5))
+        ),
+        sees_goal=False,
+        paper="wce",
+    ),
+    Method("focal", "Focal", _of_losses(*FOCAL), sees_goal=False, paper="focal"),
+    Method("ldam", "LDAM", _of_losses(*MARGINS), sees_goal=False, paper="ldam"),
+    Method("term", "TERM", _of_losses(*TILTS), sees_goal=False, paper="term"),
+    Method("sigmoidf1", "SigmoidF1", _of_losses(*SIGMOIDS), sees_goal=False, paper="sigmoidf1"),
+    Method("ros", "ROS", _of_sampling("over"), sees_goal=False, paper="ros"),
+    Method("rus", "RUS", _of_sampling("under"), sees_goal=False, paper="rus"),
+    Method("tfco", "DMO+TFCO", _lagrangian, paper="tfco"),
+    Method("alm", "DMO+ALM", _augmented, _ONE),
+)
+OURS = (
+    Method("printed", "DMO+ERO, as printed", _of_lifted(_printed), _ONE, paper="ero", ours=True),
+    Method("lifted", "DMO+ERO, lifted", _of_lifted(_preset), _ONE, paper="ero", ours=True),
+    Method("projected", "DMO+ERO, projected", _projected(), _ONE, paper="ero", ours=True),
+    Method("default", "setpoint, default", _projected(), _ONE, ours=True, selects=True),
+)
+ABLATIONS = (
+    *(
+        Method(
+            f"{name}-{preset}", f"{label}, {words}", _of_lifted(base, **changes), _ONE, paper=name
+        )
+        for preset, base, words in (
+            ("printed", _printed, "as printed"),
+            ("lifted", _preset, "lifted"),
+        )
+        for name, label, changes in (
+            ("ssa", "SSA", {"form": "smooth"}),
+            ("rcr", "RCR", _NO_PSI),
+            ("eq", "EQ", {"form": "equality"}),
+        )
+    ),
+    Method("rcr-projected", "RCR, projected", _projected(gamma=0.0), _ONE, paper="rcr"),
+)
+
+METHODS = {method.name: method for method in (*COMPETITORS, *OURS, *ABLATIONS)}

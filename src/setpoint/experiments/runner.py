@@ -1,0 +1,138 @@
+"""Do many jobs in parallel, over cores or devices, and keep every one as soon as it is done."""
+
+from __future__ import annotations
+
+import datetime
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from setpoint._machine import machine
+from setpoint.datasets import Dataset
+from setpoint.errors import SetpointError
+from setpoint.experiments import data, trial
+from setpoint.experiments.jobs import Job
+from setpoint.experiments.scale import SCALES
+from setpoint.experiments.store import Store
+
+Report = Callable[[int, int, Job], None]  # jobs done, jobs in all, the last one
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that raised, and what."""
+
+    job: Job
+    error: str
+
+
+def run(
+    jobs: Sequence[Job],
+    folder: str | Path,
+    *,
+    workers: int | None = None,
+    devices: Sequence[str] = ("cpu",),
+    report: Report | None = None,
+) -> list[Failure]:
+    """Do the jobs that are not done yet; return those that failed.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What to do; those that lie finished in the folder are left out.
+    folder : path
+        Where results are kept.
+    workers : int, optional
+        Processes; by default one per core, or one per device if there are more. 1 works in this
+        process.
+    devices : sequence of str
+        Torch devices, dealt to the workers in turn.
+    report : callable, optional
+        Told after every job.
+
+    Ctrl-C, or a crash, loses only the jobs under way; the same call goes on from there.
+    """
+    store = Store(folder)
+    sources = {
+        name: data.obtain(
+            name, store.folder / "data", stand_ins=SCALES[jobs[0].scale].stand_ins
+        ).source
+        for name in dict.fromkeys(job.dataset for job in jobs)
+    }
+    todo = [job for job in dict.fromkeys(jobs) if not store.has(job, sources[job.dataset])]
+    done = len(set(jobs)) - len(todo)
+    failures: list[Failure] = []
+
+    def finished(job: Job, error: str | None) -> None:
+        nonlocal done
+        done += 1
+        if error is not None:
+            failures.append(Failure(job, error))
+        if report is not None:
+            report(done, len(set(jobs)), job)
+
+    workers = workers or max(os.cpu_count() or 1, len(devices))
+    if workers == 1 or len(todo) < 2:
+        for job in todo:
+            finished(job, _do(job, str(store.folder), devices[0]))
+        return failures
+    # A worker keeps one split at hand; and long jobs last would leave most workers idle.
+    todo.sort(key=lambda job: (job.dataset, job.split, job.three, job.trial, -_size(job)))
+    context = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_work)
+    pending: dict[Future[str | None], Job] = {}
+    try:
+        for number, job in enumerate(todo):
+            device = devices[number % len(devices)]
+            pending[pool.submit(_do, job, str(store.folder), device)] = job
+        while pending:
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                job = pending.pop(future)
+                finished(job, future.result())
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+    return failures
+
+
+def _size(job: Job) -> int:
+    """Return which jobs to begin with, roughly."""
+    return {"printed": 3, "lifted": 2, "projected": 2, "default": 2, "alm": 2}.get(job.method, 1)
+
+
+def _begin_work() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
+    torch.set_num_threads(1)
+
+
+@lru_cache(maxsize=1)
+def _dataset(path: str) -> Dataset:
+    return Dataset.load(path)
+
+
+def _do(job: Job, folder: str, device: str) -> str | None:
+    """Do and keep a job; return what went wrong, if anything."""
+    store = Store(folder)
+    try:
+        dataset = _dataset(str(data.prepared(job.dataset, store.folder / "data")))
+        result = trial.do(job, dataset, device)
+        result["machine"] = machine(device)
+        result["date"] = datetime.date.today().isoformat()
+        store.keep(job, result)
+    except OSError as error:
+        # A full disk ends the run: every further job would fail as well.
+        raise SetpointError(f"{job.name} could not be kept: {error}.") from error
+    except Exception:
+        return traceback.format_exc()
+    return None

@@ -1,0 +1,10 @@
+"""A data folder of the test's own."""
+
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder that SETPOINT_DATA names."""
+    monkeypatch.setenv("SETPOINT_DATA", str(tmp_path))
+    return tmp_path

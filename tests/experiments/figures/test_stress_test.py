@@ -1,0 +1,193 @@
+"""The numbers behind the stress test, and where they are drawn."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex, to_rgb
+
+from setpoint.errors import SetpointError
+from setpoint.experiments.figures import stress_test
+from setpoint.experiments.figures.stress_test import (
+    LOOKS,
+    Point,
+    figure_of_points,
+    looks_of,
+    paper_points,
+    stretch,
+    summarise,
+    unstretch,
+)
+
+
+def trials(**changes):
+    """Ten trials of two methods on two data sets at two levels, before and after adjustment."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"dataset": d, "kind": k, "alpha": a, "method": m, "label": m.upper(), "part": p,
+         "adjusted": after, "precision": rng.random(), "recall": rng.random(), "f1": 0.5}
+        for d in ("ade", "mura")
+        for k, a in (("fpor", 0.95), ("fpor", 0.99), ("frop", 0.95), ("ofos", np.nan))
+        for m in ("wce", "ero")
+        for p in ("train", "test")
+        for after in (False, True)
+        for _ in range(10)
+    ]  # fmt: skip
+    return pd.DataFrame(rows).assign(**changes)
+
+
+def test_points_are_means_and_population_deviations_of_the_right_columns():
+    results = trials()
+    points = summarise(results, "fpor")
+    assert len(points) == 2 * 2 * 2 * 2 * 2
+    one = next(p for p in points if (p.dataset, p.alpha, p.method, p.part, p.adjusted)
+               == ("mura", 0.99, "ero", "test", True))  # fmt: skip
+    own = results.query("dataset == 'mura' and kind == 'fpor' and alpha == 0.99 and part == 'test'")
+    own = own[(own["method"] == "ero") & own["adjusted"]]
+    assert len(own) == 10
+    assert (one.x, one.y) == pytest.approx((own["precision"].mean(), own["recall"].mean()))
+    assert one.x_deviation == pytest.approx(np.std(own["precision"].to_numpy()))
+    assert one.y_deviation == pytest.approx(np.std(own["recall"].to_numpy()))
+
+
+def test_for_frop_recall_is_the_constraint():
+    results = trials(precision=0.25, recall=0.75)
+    assert {(p.x, p.y) for p in summarise(results, "frop")} == {(0.75, 0.25)}
+    assert {(p.x, p.y) for p in summarise(results, "fpor")} == {(0.25, 0.75)}
+
+
+def test_eight_ones_and_two_zeros_deviate_by_04_as_the_paper_prints_them():
+    results = trials().head(10).assign(precision=[1.0] * 8 + [0.0] * 2)
+    (point,) = summarise(results, "fpor")
+    assert (point.x, point.x_deviation) == pytest.approx((0.8, 0.4))
+
+
+def test_failed_trials_are_not_hidden_in_a_mean():
+    results = trials()
+    results.loc[3, "recall"] = np.nan
+    with pytest.raises(SetpointError, match="a trial of wce on ade has no recall"):
+        summarise(results, "fpor")
+    with pytest.raises(SetpointError, match="has no alpha"):
+        summarise(trials(alpha=np.nan), "fpor")
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(SetpointError, match="not of 'ofos'"):
+        stress_test.figure(trials(), "ofos")
+    with pytest.raises(SetpointError, match="no column label, adjusted"):
+        summarise(trials().drop(columns=["label", "adjusted"]), "fpor")
+    with pytest.raises(SetpointError, match="hold no trial of frop"):
+        stress_test.figure(trials(kind="fpor"), "frop")
+    with pytest.raises(SetpointError, match="no points of the parts"):
+        stress_test.figure(trials(part="elsewhere"), "fpor")
+    with pytest.raises(SetpointError, match="more than can be told apart"):
+        looks_of([f"method {k}" for k in range(20)])
+
+
+def test_the_papers_points_are_those_of_its_tables():
+    points = {(p.dataset, p.alpha, p.part, p.method, p.adjusted): p for p in paper_points("frop")}
+    assert len(points) == 2 * 2 * 2 * 8 * 2
+    one = points["mura", 0.99, "test", "tfco", False]
+    assert (one.x, one.x_deviation, one.y, one.y_deviation) == (0.323, 0.437, 0.651, 0.291)
+    assert one.label == "DMO+TFCO"
+
+
+def test_methods_differ_by_marker_and_by_colour():
+    looks = looks_of([*LOOKS, "projected", "lifted", "ssa", "rcr", "eq", "xgboost"])
+    assert len({look.marker for look in looks.values()}) == len(looks) == 15
+    colours = [to_rgb(look.colour) for look in looks.values()]
+    for k, one in enumerate(colours):
+        for other in colours[:k]:
+            assert np.abs(np.subtract(one, other)).sum() > 0.2
+    assert list(looks)[-1] == "ero"  # drawn last, on top
+    assert looks_of(["rus", "mine"])["rus"] == LOOKS["rus"]
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.95, 0.99, 1.0])
+def test_the_scale_is_undone_and_keeps_the_order(alpha):
+    x = np.linspace(0, 1, 101)
+    assert unstretch(stretch(x, alpha), alpha) == pytest.approx(x)
+    assert (np.diff(stretch(x, alpha)) > 0).all()
+    assert stretch(alpha, alpha) == 0
+
+
+@pytest.fixture(scope="module")
+def panels():
+    points = paper_points("fpor")
+    figure = figure_of_points(points, "fpor")
+    figure.draw_without_rendering()
+    return points, figure
+
+
+def markers(ax):
+    return [line for line in ax.get_lines() if line.get_marker() not in ("None", "", None)]
+
+
+def test_every_panel_holds_its_points_hollow_before_and_filled_after(panels):
+    points, figure = panels
+    assert len(figure.axes) == 8
+    for ax in figure.axes:
+        dataset, level, part = ax.get_title(loc="left").split(", ")
+        alpha = float(level.split("=")[1].rstrip("$"))
+        own = [p for p in points if (p.dataset, p.alpha, p.part) == (dataset, alpha, part)]
+        drawn = {
+            (float(m.get_xdata()[0]), float(m.get_ydata()[0]), to_hex(m.get_markeredgecolor()),
+             m.get_marker(), to_hex(m.get_markerfacecolor()) != "#ffffff")
+            for m in markers(ax)
+        }  # fmt: skip
+        assert drawn == {(p.x, p.y, *LOOKS[p.method], p.adjusted) for p in own}
+        assert len(markers(ax)) == len(own) == 16
+
+
+def test_every_marker_and_the_level_are_inside_its_panel(panels):
+    for ax in panels[1].axes:
+        (low, high), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        for marker in markers(ax):
+            assert low < marker.get_xdata()[0] < high
+            assert bottom < marker.get_ydata()[0] < top
+        alpha = float(ax.get_title(loc="left").split("=")[1].split("$")[0])
+        assert low < alpha < high
+        assert alpha in ax.get_xticks()
+        span = ax.patches[0]
+        assert span.get_x() == alpha
+
+
+def test_the_legend_covers_no_panel_and_names_every_method(panels):
+    _, figure = panels
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    for ax in figure.axes:
+        assert not box.overlaps(ax.get_tightbbox())
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    names = [text.get_text() for text in legend.get_texts()]
+    assert {"WCE", "Focal", "DMO+ERO", "feasible"} <= set(names)
+    assert len(names) == len(set(names)) == 8 + 4
+
+
+def test_tick_labels_do_not_touch_each_other(panels):
+    for ax in panels[1].axes:
+        boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+        for left, right in pairwise(boxes):
+            assert left.x1 < right.x0
+
+
+def test_panels_of_a_single_perfect_point_without_trials_and_without_adjustment_are_drawn():
+    one = Point("a", 0.9, "train", "wce", "WCE", False, 1.0, 1.0, 0.0, 0.0)
+    other = Point("b", 1.0, "validation", "own", "Own", True, 1.0, 0.0, 0.0, 0.0)
+    figure = figure_of_points([one, other], "frop")
+    figure.draw_without_rendering()
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert titles == [f"{d}, $\\alpha={a}$, {p}" for p in ("train", "validation")
+                      for d, a in (("a", 0.9), ("b", 1))]  # fmt: skip
+    empty = [any(t.get_text() == "no trials" for t in ax.texts) for ax in figure.axes]
+    assert empty == [False, True, True, False]
+    assert figure.axes[-1].get_xlabel().startswith("recall")
+
+
+def test_a_tidy_table_is_drawn_by_its_own_labels():
+    results = trials(label="Mine")
+    figure = stress_test.figure(results[results["method"] == "wce"], "fpor")
+    assert len(figure.axes) == 8
+    assert figure.legends[0].get_texts()[0].get_text() == "Mine"
