@@ -10,7 +10,8 @@ export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test validity lint format bench-train bench-heldout bench-referee bench-speed \
-        bench-bundled bench-threshold bench-promise bench-certify clean
+        bench-bundled bench-threshold bench-promise bench-certify reproduce \
+        reproduce-smoke clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -71,6 +72,12 @@ bench-promise: $(VENV)/.bench ## promised floors on rows not seen, against sciki
 bench-certify: $(VENV)/.dev ## time of a certificate against numpy.sort; what each way of choosing keeps
 	$(BIN)/python benchmarks/bench_certify.py
 	$(BIN)/python benchmarks/bench_planning.py
+
+reproduce: $(VENV)/.dev ## the paper's tables and figures into results/ (needs SETPOINT_DATA; hours on a CPU)
+	$(BIN)/python -m setpoint.experiments all --scale small --out results
+
+reproduce-smoke: $(VENV)/.dev ## the same on generated data, to see that it works (a minute)
+	$(BIN)/python -m setpoint.experiments all --scale smoke --out build/smoke
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

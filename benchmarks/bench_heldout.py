@@ -12,11 +12,8 @@ Finished splits are kept in a file; a run that was stopped goes on from there.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +24,8 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier
 
-import setpoint
 from _data import load_grouped
+from _kept import run_kept
 from _splits import split
 from setpoint import (
     FPOR,
@@ -164,14 +161,6 @@ def run(name: str, seed: int, model: str) -> list[dict[str, Any]]:
     return out
 
 
-def digest() -> str:
-    """Return a digest of the package's code, so that results of different code do not mix."""
-    total = hashlib.sha256()
-    for file in sorted(Path(setpoint.__file__).parent.rglob("*.py")):
-        total.update(file.read_bytes())
-    return total.hexdigest()[:12]
-
-
 def mean(rows: list[dict[str, Any]], who: str, what: str = "objective") -> float:
     return float(np.mean([r[who][what] for r in rows]))
 
@@ -261,24 +250,13 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, default=Path("build/heldout.jsonl"))
     parser.add_argument("--no-mlp", action="store_true")
     given = parser.parse_args()
-    given.keep.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.keep.read_text().splitlines() if given.keep.exists() else []
-    code = digest()
-    results = [row for row in map(json.loads, lines) if row["code"] == code]
-    if len(results) < len(lines):
-        print(f"{len(lines) - len(results)} results of other code in {given.keep} are left out.")
-    done = {(r["data"], r["seed"], r["model"]) for r in results}
     jobs = [(d, s, "linear") for s in range(given.splits) for d in given.data]
     jobs += [(d, s, "xgboost") for s in range(given.splits) for d in given.data]
     if not given.no_mlp:
         jobs += [(d, s, "mlp") for s in range(given.splits) for d in given.data if d in MLP]
-    with ProcessPoolExecutor(given.jobs) as pool, given.keep.open("a") as file:
-        waiting = [pool.submit(run, *job) for job in jobs if job not in done]
-        for finished in as_completed(waiting):
-            rows = [{**row, "code": code} for row in finished.result()]
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
-            file.flush()
-            results += rows
+    results = run_kept(
+        given.keep, jobs, run, lambda r: (r["data"], r["seed"], r["model"]), given.jobs
+    )
     print(machine(), f"; {given.splits} splits\n")
     table([r for r in results if r["seed"] < given.splits and r["data"] in given.data])
 

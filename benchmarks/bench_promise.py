@@ -20,10 +20,8 @@ Finished splits are kept in a file; a run that was stopped goes on from there.
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +40,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from _data import load_grouped
-from bench_heldout import digest
+from _kept import run_kept
 from setpoint import SetpointThreshold, choose_threshold
 from setpoint._machine import machine
 
@@ -424,34 +422,17 @@ def main() -> None:
     if given.floors:
         floors(given.data)
         return
-    results = all_results(given)
+    # One data set after the other: a process reads each of them once.
+    jobs = [(d, m, s) for d in given.data for s in range(given.splits) for m in MODELS]
+    results = run_kept(
+        given.keep, jobs, run, lambda r: (r["data"], r["model"], r["seed"]), given.jobs
+    )
     print(machine(), f"; {given.splits} splits, confidence {CONFIDENCE}\n")
     cells = cells_of([r for r in results if r["seed"] < given.splits and r["data"] in given.data])
     table(cells)
     summary(cells)
     for method in METHODS:
         targets(cells, method)
-
-
-def all_results(given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return results that are kept, and run what is missing."""
-    given.keep.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.keep.read_text().splitlines() if given.keep.exists() else []
-    code = digest()
-    results = [row for row in map(json.loads, lines) if row["code"] == code]
-    if len(results) < len(lines):
-        print(f"{len(lines) - len(results)} results of other code in {given.keep} are left out.")
-    done = {(r["data"], r["model"], r["seed"]) for r in results}
-    # One data set after the other: a process reads each of them once.
-    jobs = [(d, m, s) for d in given.data for s in range(given.splits) for m in MODELS]
-    with ProcessPoolExecutor(given.jobs) as pool, given.keep.open("a") as file:
-        waiting = [pool.submit(run, *job) for job in jobs if job not in done]
-        for finished in as_completed(waiting):
-            rows = [{**row, "code": code} for row in finished.result()]
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
-            file.flush()
-            results += rows
-    return results
 
 
 if __name__ == "__main__":

@@ -73,8 +73,10 @@ def _trainings(losses: list[Loss], variant: Variant, scale: Scale, linear: bool)
 
 def _converged(loss: Loss, ridge: float, scale: Scale, linear: bool) -> LossTraining:
     training = LossTraining(loss, ridge, outer_iterations=scale.rounds)
-    if linear or isinstance(loss, CrossEntropy | Focal | LDAM):
+    if linear:
         return training
+    if isinstance(loss, CrossEntropy | Focal | LDAM):
+        return replace(training, outer_iterations=5 * scale.rounds)  # of Adam, on batches
     # These are no means over rows; a batch with three positives says little about them.
     return replace(training, batch_size=None, inner_iterations=100)
 

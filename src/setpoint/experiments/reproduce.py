@@ -84,7 +84,9 @@ def reproduce(
         for table in tables:
             written += _write_table(table, best, folder / "tables", split, tuple(datasets), scale)
         if "stress-test" in drawn:
-            written += _draw_stress_test(best, folder / "figures", split)
+            stressed = TABLES[STRESS_TABLES[0]].chosen(tuple(datasets))
+            shown = best[best["dataset"].isin(stressed)]
+            written += _draw_stress_test(shown, folder / "figures", split)
     for name in drawn:
         if name in figures.FIGURES:
             written += figures.save(figures.FIGURES[name](), folder / "figures", name)

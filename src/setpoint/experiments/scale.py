@@ -22,7 +22,9 @@ class Scale:
     subproblem_steps : int
         At most so many steps of a subproblem of Algorithm 1 as printed, with the same rule.
     rounds : int
-        Looks of a training to convergence; a look is 50 steps, or a pass over the rows.
+        How long a training to convergence is: so many times 50 steps of L-BFGS for a linear model;
+        for others five times as many passes over the rows or, where the loss is no mean over rows,
+        so many times 100 steps on all of them.
     lagrangian_steps : int
         Steps of the paper's TFCO; to convergence it takes three times as many.
     outer, inner : int

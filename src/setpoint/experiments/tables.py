@@ -50,7 +50,7 @@ class Table:
     def chosen(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
         """Return which of these data sets it is about; without any, its own."""
         known = {*self.datasets, "mura"}
-        return tuple(d for d in datasets if paper_name(d) in known) or self.datasets
+        return tuple(d for d in datasets or self.datasets if paper_name(d) in known)
 
     @property
     def kind(self) -> str:
@@ -181,7 +181,10 @@ def _block(table: Table, here: Any, dataset: str, target: Target) -> Iterator[Li
                 shown = mine[mine["part"] == part]
                 line.cells[part, metric] = {
                     "before": _value(shown[shown["threshold"] == "own"][metric]),
-                    "after": _value(shown[shown["threshold"] == adjusted][metric]),
+                    # What selects has set its threshold on rows that it was not trained on.
+                    "after": None
+                    if method.selects and not table.three
+                    else _value(shown[shown["threshold"] == adjusted][metric]),
                     "paper before": _printed(table, dataset, target, method, part, metric, False),
                     "paper after": _printed(table, dataset, target, method, part, metric, True),
                 }
@@ -236,9 +239,8 @@ def _marked(block: list[Line], target: Target) -> list[Line]:
 
 
 def _meets(value: Value | None, target: Target) -> bool:
-    assert value is not None
     assert target.alpha is not None
-    return value.mean >= target.alpha - SLACK
+    return value is not None and value.mean >= target.alpha - SLACK
 
 
 def _mark_best(lines: list[Line], column: tuple[str, str], when: str) -> None:

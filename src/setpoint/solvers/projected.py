@@ -50,8 +50,8 @@ class Projected:
         Steps of Adam between two looks. None: 20 where a validation part judges, 60 where the
         training rows do and it pays to go to the end.
     lr : float or None
-        Adam's learning rate, which falls to zero on a cosine over the run. None: 0.1 for a
-        linear model, 2e-3 for any other.
+        Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
+        0.1, and less with more than 100 features; 2e-3 for any other.
     dual_rate : float
         Step size of the multipliers: in one step they change by at most this factor of e.
     nearness : tuple of float
@@ -129,6 +129,11 @@ class _Column(NamedTuple):
     restart: int = 0
 
 
+def _usual_rate(module: nn.Module, n_features: int) -> float:
+    """Return a learning rate; Adam moves every weight by it, so a logit by as much per feature."""
+    return 0.1 * min(1.0, 100 / n_features) if is_linear(module) else 2e-3
+
+
 def _after(start: Contender) -> str:
     return f"goal-trained from {start.name.removeprefix('logistic regression, ')}"
 
@@ -140,7 +145,7 @@ class ProjectedRun:
         self.solver, self.problem, self.module = solver, problem, module
         weight, positive = problem.sample_weight, problem.positive
         self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
-        self._lr = solver.lr or (0.1 if is_linear(module) else 2e-3)
+        self._lr = solver.lr or _usual_rate(module, problem.X.shape[1])
         assert solver.inner_iterations is not None
         self._inner_iterations = solver.inner_iterations
         self._ordinary: list[Contender] = []

@@ -1,0 +1,50 @@
+"""Finished runs in a file, from which a stopped benchmark goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import setpoint
+
+Row = dict[str, Any]
+
+
+def digest() -> str:
+    """Return a digest of the package's code, so that results of different code do not mix."""
+    total = hashlib.sha256()
+    for file in sorted(Path(setpoint.__file__).parent.rglob("*.py")):
+        total.update(file.read_bytes())
+    return total.hexdigest()[:12]
+
+
+def run_kept(
+    file: Path,
+    jobs: Sequence[tuple[Any, ...]],
+    run: Callable[..., list[Row]],
+    key: Callable[[Row], Hashable],
+    workers: int,
+) -> list[Row]:
+    """Do the jobs that the file does not hold, each into the file at once; return all rows.
+
+    ``run(*job)`` returns rows, and ``key`` of such a row is the job.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = file.read_text().splitlines() if file.exists() else []
+    code = digest()
+    results = [row for row in map(json.loads, lines) if row["code"] == code]
+    if len(results) < len(lines):
+        print(f"{len(lines) - len(results)} results of other code in {file} are left out.")
+    done = {key(row) for row in results}
+    with ProcessPoolExecutor(workers) as pool, file.open("a") as kept:
+        waiting = [pool.submit(run, *job) for job in jobs if job not in done]
+        for finished in as_completed(waiting):
+            rows = [{**row, "code": code} for row in finished.result()]
+            kept.write("".join(json.dumps(row) + "\n" for row in rows))
+            kept.flush()
+            results += rows
+    return results
