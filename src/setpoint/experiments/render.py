@@ -35,12 +35,12 @@ def latex(table: Table, blocks: list[list[Line]]) -> str:
     lines = [
         rf"\begin{{tabular}}{{ll{'cc' * len(table.columns)}}}",
         r"\toprule",
-        " & ".join(head).replace("F1", "$F_1$") + r" \\",
+        " & ".join(head).replace("f1", "$F_1$") + r" \\",
     ]
     for block in blocks:
         lines.append(r"\midrule")
         for number, line in enumerate(block):
-            cells = [_name(line) if number == 0 else "", line.label]
+            cells = [_escaped(_name(line)) if number == 0 else "", _escaped(line.label)]
             for column in table.columns:
                 cell = line.cells[column]
                 cells.append(_pair(cell["before"], cell["after"], table.adjusts, _coloured))
@@ -85,6 +85,12 @@ def _coloured(value: Value | None, when: str) -> str:
     text = rf"\underline{{{text}}}" if value.feasible else text
     colour = "red" if when == "before" else "blue"
     return rf"\textcolor{{{colour}}}{{{text}}}" if value.best else text
+
+
+def _escaped(text: str) -> str:
+    """Return the text with what LaTeX would take for a command made harmless."""
+    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(words.get(c, rf"\{c}" if c in "&%$#_{}" else c) for c in text)
 
 
 def _row(cells: list[str]) -> str:

@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from setpoint._standardize import Standardizer
 from setpoint.errors import SetpointError
 from setpoint.experiments import figures
 from setpoint.experiments.data import LOADERS, obtain
 from setpoint.experiments.jobs import Job, Target
 from setpoint.experiments.methods import METHODS
 from setpoint.experiments.render import latex, markdown
-from setpoint.experiments.results import selected, tidy
+from setpoint.experiments.results import JOB, selected, tidy
 from setpoint.experiments.runner import run
 from setpoint.experiments.scale import SCALES
 from setpoint.experiments.store import Store
@@ -68,8 +71,18 @@ def reproduce(
     _check(scale=(scale, SCALES), split=(split, ("honest", "paper")))
     for dataset in datasets:
         _check(dataset=(dataset, LOADERS))
+    for method in methods:
+        _check(method=(method, METHODS))
+    for what, number in {"trials": trials, "workers": workers}.items():
+        if number is not None and number < 1:
+            raise SetpointError(f"{what} must be at least 1, not {number}.")
     trained = (*tables, *(TABLES[name] for name in STRESS_TABLES if "stress-test" in drawn))
     jobs = all_jobs(trained, scale, split, tuple(datasets), trials, tuple(methods))
+    if trained and not jobs:
+        raise SetpointError(
+            f"nothing to train: {', '.join(table.name for table in trained)} and "
+            f"{', '.join((*datasets, *methods))} have nothing in common."
+        )
     folder = Path(out)
     if jobs:
         _train(jobs, folder, workers, devices, quiet)
@@ -78,8 +91,10 @@ def reproduce(
     written = []
     if jobs:
         frame = tidy(Store(folder).results(jobs))
-        frame.to_parquet(_made(folder) / f"results-{split}.parquet", index=False)
-        written.append(folder / f"results-{split}.parquet")
+        written.append(_made(folder) / f"results-{split}.parquet")
+        published = frame.assign(alpha=frame["alpha"].where(frame["kind"] != "ofos"))
+        published.to_parquet(written[-1], index=False)
+        written.append(_write_about(frame, folder, scale, split))
         best = selected(frame)
         for table in tables:
             written += _write_table(table, best, folder / "tables", split, tuple(datasets), scale)
@@ -135,10 +150,30 @@ def _train(
         )
 
 
+def _write_about(frame: Any, folder: Path, scale: str, split: str) -> Path:
+    """Write what was run, when and on which machines."""
+    each = frame.drop_duplicates(JOB)
+    lines = [
+        f"{len(each):,} trainings, {scale} scale, {split} split.",
+        "",
+        "| trainings | dates | machine |",
+        "|---|---|---|",
+    ]
+    for name, rows in each.groupby("machine"):
+        first, last = rows["date"].min(), rows["date"].max()
+        dates = first if first == last else f"{first} to {last}"
+        lines.append(f"| {len(rows):,} | {dates} | {name} |")
+    path = folder / f"about-{split}.md"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
 def _write_table(
     table: Table, best: Any, folder: Path, split: str, datasets: tuple[str, ...], scale: str
 ) -> list[Path]:
     blocks = lines_of(table, best, datasets, split)
+    if not blocks:
+        return []
     own = best[best["three"] == table.three]
     note = (
         f"{table.title}. {scale} scale, {own['trial'].nunique()} trials, {split} split. Mean and "
@@ -146,8 +181,8 @@ def _write_table(
         "bold: best of those."
     )
     stem = _made(folder) / f"{table.name}-{split}"
-    stem.with_suffix(".md").write_text(f"{note}\n\n{markdown(table, blocks)}")
-    stem.with_suffix(".tex").write_text(f"% {note}\n{latex(table, blocks)}")
+    stem.with_suffix(".md").write_text(f"{note}\n\n{markdown(table, blocks)}", "utf-8")
+    stem.with_suffix(".tex").write_text(f"% {note}\n{latex(table, blocks)}", "utf-8")
     return [stem.with_suffix(".md"), stem.with_suffix(".tex")]
 
 
@@ -157,8 +192,10 @@ def _draw_stress_test(best: Any, folder: Path, split: str) -> list[Path]:
     once = best[(best["variant"] == "converged") == converged]
     shown = once[(once["alpha"] > 0.9) & ~once["three"] & once["threshold"].isin(["own", "train"])]
     shown = shown.assign(adjusted=shown["threshold"] == "train")
+    selects = shown["method"].map(lambda name: METHODS[name].selects).astype(bool)
+    shown = shown[~(selects & shown["adjusted"])]  # its threshold is set on rows of its own
     written = []
-    for kind in ("fpor", "frop"):
+    for kind in shown["kind"].unique():
         drawn = figures.stress_test.figure(shown, kind)
         written += figures.save(drawn, folder, f"stress-test-{kind}-{split}")
     return written
@@ -172,8 +209,9 @@ def _draw_histograms(folder: Path, scale: str) -> list[Path]:
     changes["outer_iterations"] = size.outer
     if size.inner is not None:
         changes["inner_iterations"] = size.inner
+    X = Standardizer.fit(dataset.X, np.ones(len(dataset))).transform(dataset.X)
     trained = figures.logit_histograms.train_for_histograms(
-        dataset.X, dataset.y, HISTOGRAM_TARGET.goal, seed=0, **changes
+        X, dataset.y, HISTOGRAM_TARGET.goal, seed=0, **changes
     )
     drawn = figures.logit_histograms.figure(
         trained.with_psi, trained.without_psi, dataset.y, f"{dataset.name}, {HISTOGRAM_TARGET.goal}"
@@ -221,6 +259,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except SetpointError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:  # a full disk, a folder that may not be written
+        print(
+            f"error: {error}. What is trained is kept. Put that right, or choose another folder "
+            "with --out; the same command goes on from here.",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on from here.", file=sys.stderr)

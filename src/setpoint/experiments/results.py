@@ -10,6 +10,7 @@ from setpoint.experiments.jobs import Target
 from setpoint.experiments.methods import METHODS
 from setpoint.operating_point import OperatingPoint
 
+JOB = ["dataset", "split", "three", "trial", "method", "variant", "configuration", "trained_for"]
 TRIAL = ["dataset", "split", "three", "trial", "method", "variant", "kind", "alpha"]
 
 
@@ -19,6 +20,8 @@ def tidy(results: Iterable[dict[str, Any]]) -> Any:
     rows = []
     for result in results:
         job = {k: v for k, v in result["job"].items() if k != "target"}
+        trained_for = result["job"]["target"]
+        job["trained_for"] = "any" if trained_for is None else str(Target(**trained_for))
         job["label"] = METHODS[job["method"]].label_of(job["variant"])
         for counts in result["counts"]:
             target = Target(counts["kind"], counts["alpha"])

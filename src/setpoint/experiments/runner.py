@@ -6,12 +6,15 @@ import datetime
 import multiprocessing
 import os
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,6 +23,7 @@ from setpoint.datasets import Dataset
 from setpoint.errors import SetpointError
 from setpoint.experiments import data, trial
 from setpoint.experiments.jobs import Job
+from setpoint.experiments.methods import METHODS
 from setpoint.experiments.scale import SCALES
 from setpoint.experiments.store import Store
 
@@ -60,7 +64,10 @@ def run(
 
     Ctrl-C, or a crash, loses only the jobs under way; the same call goes on from there.
     """
+    if not jobs:
+        return []
     store = Store(folder)
+    store.claim(jobs[0].scale)
     sources = {
         name: data.obtain(
             name, store.folder / "data", stand_ins=SCALES[jobs[0].scale].stand_ins
@@ -79,28 +86,39 @@ def run(
         if report is not None:
             report(done, len(set(jobs)), job)
 
+    _dataset.cache_clear()  # of an earlier call, when the file may have been another
+    # A process keeps one split at hand; and long jobs last would leave most workers idle.
+    todo.sort(key=lambda job: (job.dataset, job.split, job.three, job.trial, -_size(job)))
     workers = workers or max(os.cpu_count() or 1, len(devices))
     if workers == 1 or len(todo) < 2:
         for job in todo:
             finished(job, _do(job, str(store.folder), devices[0]))
         return failures
-    # A worker keeps one split at hand; and long jobs last would leave most workers idle.
-    todo.sort(key=lambda job: (job.dataset, job.split, job.three, job.trial, -_size(job)))
-    context = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_work)
+    others = set(multiprocessing.active_children())
+    # A copy of this process could not use CUDA; of a server that has only imported, it can.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    turn = context.Value("i", 0)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_begin_work, initargs=(turn, tuple(devices))
+    )
     pending: dict[Future[str | None], Job] = {}
     try:
-        for number, job in enumerate(todo):
-            device = devices[number % len(devices)]
-            pending[pool.submit(_do, job, str(store.folder), device)] = job
+        for job in todo:
+            pending[pool.submit(_do, job, str(store.folder))] = job
         while pending:
             for future in wait(pending, return_when=FIRST_COMPLETED).done:
                 job = pending.pop(future)
                 finished(job, future.result())
-    except BaseException:
+    except BaseException as error:
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
+        for process in set(multiprocessing.active_children()) - others:
             process.terminate()
+        if isinstance(error, BrokenProcessPool):
+            raise SetpointError(
+                "a worker died, most likely for lack of memory. What is finished is kept, and the "
+                "same command goes on from there; --workers lets fewer work at a time."
+            ) from error
         raise
     pool.shutdown()
     return failures
@@ -108,12 +126,30 @@ def run(
 
 def _size(job: Job) -> int:
     """Return which jobs to begin with, roughly."""
-    return {"printed": 3, "lifted": 2, "projected": 2, "default": 2, "alm": 2}.get(job.method, 1)
+    if job.method.endswith("printed"):
+        return 3
+    return 1 if METHODS[job.method].variants == ("paper", "converged") else 2
 
 
-def _begin_work() -> None:
+_device = "cpu"  # this worker's
+
+
+def _begin_work(turn: Any, devices: tuple[str, ...]) -> None:
+    global _device
+    with turn.get_lock():
+        _device = devices[turn.value % len(devices)]
+        turn.value += 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
     torch.set_num_threads(1)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
+    """End this worker when its parent is killed; it would wait for more work forever."""
+    parent.join()
+    os._exit(1)
 
 
 @lru_cache(maxsize=1)
@@ -121,8 +157,9 @@ def _dataset(path: str) -> Dataset:
     return Dataset.load(path)
 
 
-def _do(job: Job, folder: str, device: str) -> str | None:
-    """Do and keep a job; return what went wrong, if anything."""
+def _do(job: Job, folder: str, device: str | None = None) -> str | None:
+    """Do and keep a job, on this worker's device; return what went wrong, if anything."""
+    device = device or _device
     store = Store(folder)
     try:
         dataset = _dataset(str(data.prepared(job.dataset, store.folder / "data")))
@@ -132,7 +169,10 @@ def _do(job: Job, folder: str, device: str) -> str | None:
         store.keep(job, result)
     except OSError as error:
         # A full disk ends the run: every further job would fail as well.
-        raise SetpointError(f"{job.name} could not be kept: {error}.") from error
+        raise SetpointError(
+            f"{job.name} could not be kept: {error}. Make room in {folder}, and the same command "
+            "goes on from there; or choose another folder with --out."
+        ) from error
     except Exception:
         return traceback.format_exc()
     return None

@@ -31,6 +31,17 @@ class Store:
                 "folder with --out."
             ) from error
 
+    def claim(self, scale: str) -> None:
+        """Take the folder for one scale; another one's results would be overwritten."""
+        mark = self.folder / "scale"
+        held = mark.read_text().strip() if mark.exists() else scale
+        if held != scale:
+            raise SetpointError(
+                f"{self.folder} holds results of the scale {held!r}; choose another folder for "
+                f"{scale!r} with --out."
+            )
+        mark.write_text(f"{scale}\n")
+
     def path(self, job: Job) -> Path:
         """Return where a job's result lies."""
         return self.folder / "jobs" / f"{job.name}.json"
@@ -46,6 +57,7 @@ class Store:
                 found["job"] == json.loads(json.dumps(job.to_dict()))
                 and found["solver"] == repr(job.solver)
                 and found["source"] == source
+                and found["counts"]
             )
         except (OSError, ValueError, KeyError, TypeError):
             return False

@@ -79,6 +79,7 @@ def _targets(kind: str, *alphas: float) -> tuple[Target, ...]:
     return tuple(Target(kind, alpha) for alpha in alphas)
 
 
+# They are about what training reaches on its rows; what selects keeps some of them back.
 _ABLATED = (*ABLATIONS, *(m for m in OURS if not m.selects))
 TABLES = {
     table.name: table
@@ -171,20 +172,22 @@ def lines_of(table: Table, frame: Any, datasets: tuple[str, ...], split: str) ->
 
 def _block(table: Table, here: Any, dataset: str, target: Target) -> Iterator[Line]:
     adjusted = "validation" if table.three else "train"
+    groups = dict(list(here.groupby(["method", "variant", "threshold", "part"])))
     for method in table.methods:
         for variant in method.variants:
-            mine = here[(here["method"] == method.name) & (here["variant"] == variant)]
-            if not len(mine):
+            if (method.name, variant, "own", "train") not in groups:
                 continue
             line = Line(dataset, target, method, method.label_of(variant))
             for part, metric in table.columns:
-                shown = mine[mine["part"] == part]
+                before, after = (
+                    _value(groups[method.name, variant, rule, part][metric])
+                    for rule in ("own", adjusted)
+                )
+                # What selects has set its threshold on rows that it was not trained on.
+                settled = method.selects and not table.three
                 line.cells[part, metric] = {
-                    "before": _value(shown[shown["threshold"] == "own"][metric]),
-                    # What selects has set its threshold on rows that it was not trained on.
-                    "after": None
-                    if method.selects and not table.three
-                    else _value(shown[shown["threshold"] == adjusted][metric]),
+                    "before": before,
+                    "after": None if settled else after,
                     "paper before": _printed(table, dataset, target, method, part, metric, False),
                     "paper after": _printed(table, dataset, target, method, part, metric, True),
                 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -58,8 +59,7 @@ def do(job: Job, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
             training, selecting = _with_selection(dataset, split, job.trial)
         validation = None if selecting is None else _problem(X, y, selecting, job.target)
         problem = _problem(X, y, training, job.target, validation)
-        solution = solve(problem, module, job.solver, seed=job.trial)
-        threshold = solution.operating_point.threshold
+        threshold = _solve(job, problem, module)
     seconds = time.perf_counter() - started
     scores = scores_of(module, X).cpu().numpy()
     return {
@@ -93,6 +93,20 @@ def _train_to_the_end(job: Job, problem: Problem, module: torch.nn.Module) -> No
     run.start()
     for iteration in range(1, job.solver.outer_iterations + 1):
         run.advance(iteration)
+
+
+def _solve(job: Job, problem: Problem, module: torch.nn.Module) -> float:
+    """Train for the goal and return the threshold; Ctrl-C ends the job, not the training alone."""
+    with warnings.catch_warnings():
+        # The best model so far is kept for a user at work; here it would pass for a finished job.
+        warnings.filterwarnings("error", "training was interrupted")
+        try:
+            solution = solve(problem, module, job.solver, seed=job.trial)
+        except UserWarning as interruption:
+            if "training was interrupted" in str(interruption):
+                raise KeyboardInterrupt from interruption
+            raise
+    return solution.operating_point.threshold
 
 
 def _with_selection(

@@ -1,0 +1,151 @@
+"""The experiments' data: real ones, prepared ones, stand-ins, and never one for another."""
+
+import numpy as np
+import pytest
+
+from setpoint.datasets import CorruptDataError, Dataset, MissingDataError
+from setpoint.errors import SetpointError
+from setpoint.experiments.data import LOADERS, MODELS, obtain, paper_name, prepared, stand_in
+from setpoint.experiments.tables import TABLES
+
+
+@pytest.fixture(autouse=True)
+def no_official_files(monkeypatch, tmp_path):
+    monkeypatch.setenv("SETPOINT_DATA", str(tmp_path / "official"))
+
+
+def small(name="ade", source="file.csv (md5 1)", shift=0.0):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2)) + shift
+    return Dataset(name, X, np.arange(30) % 3 == 0, np.arange(30) // 2, None, source)
+
+
+def put(dataset, folder):
+    dataset.save(prepared(dataset.name, folder))
+
+
+WANTED = {
+    "creditcard": ("creditcard.csv", "https://www.kaggle.com/datasets/mlg-ulb/creditcardfraud"),
+    "ade": ("ade_v2.parquet", "load_ade_texts reads the corpus"),
+    "eyepacs": ("eyepacs_efflite0.npz", "diabetic-retinopathy-detection"),
+    "ade-bert": ("train.jsonl", "https://huggingface.co/datasets/SetFit/ade_corpus_v2"),
+    "eyepacs-dinov2": ("eyepacs/trainLabels.csv", "diabetic-retinopathy-detection"),
+    "mura-dinov2": ("MURA-v1.1/train_image_paths.csv", "https://stanfordmlgroup.github.io"),
+}
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_missing_files_are_named_with_their_source(name, tmp_path):
+    with pytest.raises(MissingDataError) as caught:
+        obtain(name, tmp_path / "data", stand_ins=False)
+    message = str(caught.value)
+    assert str(tmp_path / "official") in message
+    file, page = WANTED[name]
+    assert file in message
+    assert page in message
+    assert "SETPOINT_DATA" in message
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_unknown_data_set_is_answered_with_the_known_ones(tmp_path):
+    for stand_ins in (True, False):
+        with pytest.raises(SetpointError, match="unknown data set 'mnist'; known: .*mura-dinov2"):
+            obtain("mnist", tmp_path, stand_ins=stand_ins)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_the_official_files_are_absent_the_prepared_data_are_taken(tmp_path):
+    put(small(), tmp_path)
+    before = prepared("ade", tmp_path).read_bytes()
+    got = obtain("ade", tmp_path, stand_ins=False)
+    assert got.source == "file.csv (md5 1)"
+    assert np.array_equal(got.X, small().X)
+    assert np.array_equal(got.groups, small().groups)
+    assert prepared("ade", tmp_path).read_bytes() == before
+
+
+def test_what_is_loaded_is_left_prepared(tmp_path, monkeypatch):
+    monkeypatch.setitem(LOADERS, "ade", small)
+    folder = tmp_path / "new" / "data"
+    got = obtain("ade", folder, stand_ins=False)
+    held = Dataset.load(prepared("ade", folder))
+    assert got.source == held.source == "file.csv (md5 1)"
+    assert np.array_equal(held.X, got.X)
+    assert [p.name for p in folder.iterdir()] == ["ade.npz"]  # no temporary files
+
+
+def test_a_prepared_file_is_written_once_and_replaced_when_its_source_changed(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(LOADERS, "ade", small)
+    obtain("ade", tmp_path, stand_ins=False)
+    first = prepared("ade", tmp_path).stat().st_mtime_ns
+    obtain("ade", tmp_path, stand_ins=False)
+    assert prepared("ade", tmp_path).stat().st_mtime_ns == first
+    monkeypatch.setitem(LOADERS, "ade", lambda: small(source="file.csv (md5 2)", shift=1.0))
+    got = obtain("ade", tmp_path, stand_ins=False)
+    held = Dataset.load(prepared("ade", tmp_path))
+    assert got.source == held.source == "file.csv (md5 2)"
+    assert np.array_equal(held.X, small(shift=1.0).X)
+
+
+def test_a_stand_in_is_never_taken_for_the_real_data(tmp_path):
+    """A smoke run leaves its stand-ins in the folder; a later run must not find them there."""
+    obtain("ade", tmp_path, stand_ins=True)
+    with pytest.raises(MissingDataError, match=r"ade_v2\.parquet not found"):
+        obtain("ade", tmp_path, stand_ins=False)
+
+
+def test_real_data_take_a_stand_ins_place_and_the_other_way_round(tmp_path, monkeypatch):
+    monkeypatch.setitem(LOADERS, "ade", small)
+    for stand_ins, source in ((True, stand_in("ade").source), (False, small().source)) * 2:
+        assert obtain("ade", tmp_path, stand_ins=stand_ins).source == source
+        assert Dataset.load(prepared("ade", tmp_path)).source == source
+
+
+def test_a_damaged_prepared_file_is_named(tmp_path):
+    put(small(), tmp_path)
+    path = prepared("ade", tmp_path)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(CorruptDataError, match=r"ade\.npz.*delete it"):
+        obtain("ade", tmp_path, stand_ins=False)
+
+
+def test_a_damaged_official_file_is_not_papered_over_with_prepared_data(tmp_path):
+    put(small("creditcard"), tmp_path)
+    official = tmp_path / "official"
+    official.mkdir()
+    (official / "creditcard.csv").write_text("Time,V1,Class\n0,1,0\n")
+    with pytest.raises(CorruptDataError, match="creditcard.csv"):
+        obtain("creditcard", tmp_path, stand_ins=False)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_stand_ins_are_the_same_every_time_and_differ_between_data_sets(name):
+    one, again = stand_in(name), stand_in(name)
+    assert np.array_equal(one.X, again.X)
+    assert np.array_equal(one.y, again.y)
+    assert one.name == name
+    assert "stand-in" in one.source
+    others = [stand_in(other) for other in LOADERS if other != name]
+    assert not any(np.array_equal(one.X, other.X) for other in others)
+
+
+def test_a_third_of_a_stand_in_comes_in_pairs_of_equal_rows():
+    made = stand_in("ade")
+    names, counts = np.unique(made.groups, return_counts=True)
+    assert sorted(set(counts.tolist())) == [1, 2]
+    assert (counts == 2).sum() * 2 == len(made) // 3
+    for name in names[counts == 2]:
+        first, second = np.flatnonzero(made.groups == name)
+        assert np.array_equal(made.X[first], made.X[second])
+        assert made.y[first] == made.y[second]
+
+
+def test_every_data_set_of_a_table_can_be_loaded_and_has_a_paper_name():
+    for table in TABLES.values():
+        assert set(table.datasets) <= set(LOADERS)
+    assert set(MODELS) <= set(LOADERS)
+    assert [paper_name(name) for name in LOADERS] == [
+        "creditcard", "ade", "eyepacs", "ade", "eyepacs", "mura",
+    ]  # fmt: skip
