@@ -9,7 +9,7 @@ SETPOINT_DATA ?= data
 export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test validity lint format bench-train bench-heldout bench-referee bench-speed \
+.PHONY: help demo test test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
         bench-bundled bench-threshold bench-promise bench-certify reproduce \
         reproduce-smoke clean
 
@@ -35,6 +35,9 @@ demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest --numprocesses auto
+
+test-cuda: $(VENV)/.dev ## run the tests that need a GPU
+	$(BIN)/python -m pytest tests/cuda
 
 validity: $(VENV)/.dev ## simulate how often certificates and verdicts are false (minutes)
 	$(BIN)/python -m pytest --numprocesses auto validity

@@ -123,3 +123,16 @@ def test_empty(folder):
     (folder / "creditcard.csv").touch()
     with pytest.raises(CorruptDataError, match=r"creditcard\.csv is empty"):
         load()
+
+
+def test_who_needs_the_original_is_not_told_to_write_the_table_anew(folder):
+    with pytest.raises(MissingDataError) as missing:
+        load_creditcard(exact=True)
+    write(folder)
+    with pytest.raises(CorruptDataError, match="has the md5") as wrong:
+        load_creditcard(exact=True)
+    for caught in (missing, wrong):
+        said = str(caught.value)
+        assert "download creditcard.csv from https://www.kaggle.com/datasets/mlg-ulb" in said
+        assert "saved again by another program it is refused" in said
+        assert "openml" not in said

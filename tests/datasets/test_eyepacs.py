@@ -138,3 +138,13 @@ def test_broken_features(folder):
     write_features(folder, level=(0, 1, -1, 0))
     with pytest.raises(CorruptDataError, match="in the column level: -1, first in row 3"):
         _load_features(Expected(4, 2))
+
+
+def test_missing_features_are_named_with_the_page_of_the_pictures(folder):
+    with pytest.raises(MissingDataError, match=r"^eyepacs_efflite0\.npz not found") as caught:
+        load_eyepacs_features()
+    said = str(caught.value)
+    for part in ("trainLabels.csv and train.zip.*", "EfficientNet-lite0",
+                 "https://www.kaggle.com/competitions/diabetic-retinopathy-detection/data",
+                 "store them in eyepacs_efflite0.npz"):  # fmt: skip
+        assert part in said

@@ -1,6 +1,5 @@
 import hashlib
 import os
-import sys
 
 import pytest
 
@@ -15,7 +14,6 @@ from setpoint.datasets._files import (
     folders,
     lines,
     named,
-    need,
 )
 
 HOW = "download it from https://example.org/page"
@@ -112,9 +110,3 @@ def test_a_text_file_in_another_encoding(tmp_path):
     path.write_bytes("naïve".encode("latin-1"))
     with pytest.raises(CorruptDataError, match="x.txt is not UTF-8 text"):
         list(lines(path, HOW))
-
-
-def test_a_missing_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(SetpointError, match=r'pandas: pip install "setpoint\[experiments\]"'):
-        need("pandas")

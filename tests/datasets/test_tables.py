@@ -1,7 +1,10 @@
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from setpoint import SetpointError
 from setpoint.datasets import CorruptDataError
 from setpoint.datasets._tables import check_labels, read_csv, read_parquet
 
@@ -108,3 +111,10 @@ def test_labels(tmp_path):
     with pytest.raises(CorruptDataError) as caught:
         check_labels(tmp_path, "y", np.array([0, 1, 2, 0.5, 2]), (0, 1), HOW)
     assert "labels other than 0, 1 in the column y: 0.5, 2, first in row 3" in str(caught.value)
+
+
+@pytest.mark.parametrize(("module", "reader"), [("pandas", read_csv), ("pyarrow", read_parquet)])
+def test_a_missing_extra(module, reader, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SetpointError, match=rf'{module}: pip install "setpoint\[experiments\]"'):
+        reader(tmp_path / "x", ("a",), (), HOW)

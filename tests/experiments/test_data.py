@@ -5,7 +5,16 @@ import pytest
 
 from setpoint.datasets import CorruptDataError, Dataset, MissingDataError
 from setpoint.errors import SetpointError
-from setpoint.experiments.data import LOADERS, MODELS, obtain, paper_name, prepared, stand_in
+from setpoint.experiments import data
+from setpoint.experiments.data import (
+    LOADERS,
+    MODELS,
+    obtain,
+    paper_name,
+    prepared,
+    sources,
+    stand_in,
+)
 from setpoint.experiments.tables import TABLES
 
 
@@ -26,7 +35,7 @@ def put(dataset, folder):
 
 WANTED = {
     "creditcard": ("creditcard.csv", "https://www.kaggle.com/datasets/mlg-ulb/creditcardfraud"),
-    "ade": ("ade_v2.parquet", "load_ade_texts reads the corpus"),
+    "ade": ("ade_v2_mpnet.npz", "https://sites.google.com/site/adecorpus"),
     "eyepacs": ("eyepacs_efflite0.npz", "diabetic-retinopathy-detection"),
     "ade-bert": ("train.jsonl", "https://huggingface.co/datasets/SetFit/ade_corpus_v2"),
     "eyepacs-dinov2": ("eyepacs/trainLabels.csv", "diabetic-retinopathy-detection"),
@@ -44,6 +53,10 @@ def test_missing_files_are_named_with_their_source(name, tmp_path):
     assert file in message
     assert page in message
     assert "SETPOINT_DATA" in message
+    instead = {"ade": "ade-bert", "eyepacs": "eyepacs-dinov2"}.get(name)
+    assert ("Or take " in message) == (instead is not None)
+    if instead:
+        assert f"Or take {instead}: its features are extracted on first use." in message
     assert not (tmp_path / "data").exists()
 
 
@@ -103,12 +116,71 @@ def test_real_data_take_a_stand_ins_place_and_the_other_way_round(tmp_path, monk
         assert Dataset.load(prepared("ade", tmp_path)).source == source
 
 
-def test_a_damaged_prepared_file_is_named(tmp_path):
+def damage(path, kind):
+    whole = path.read_bytes()
+    if kind == "no npz":
+        path.write_text("a,b\n1,2\n")
+    elif kind == "another npz":
+        np.savez(path, X=np.ones(3))
+    elif kind == "a single array":
+        with path.open("wb") as file:
+            np.save(file, np.ones(3))
+    else:
+        path.write_bytes(whole[: int(kind * len(whole))])
+
+
+DAMAGES = [0.0, 0.3, 0.9, "no npz", "another npz", "a single array"]
+
+
+@pytest.mark.parametrize("stand_ins", [False, True])
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_prepared_file_is_made_again(kind, stand_ins, tmp_path, monkeypatch):
+    monkeypatch.setitem(LOADERS, "ade", small)
+    whole = obtain("ade", tmp_path, stand_ins=stand_ins)
+    path = prepared("ade", tmp_path)
+    damage(path, kind)
+    assert obtain("ade", tmp_path, stand_ins=stand_ins).source == whole.source
+    assert np.array_equal(Dataset.load(path).X, whole.X)
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_prepared_file_is_named_where_it_cannot_be_made_again(kind, tmp_path):
     put(small(), tmp_path)
     path = prepared("ade", tmp_path)
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(CorruptDataError, match=r"ade\.npz.*delete it"):
+    damage(path, kind)
+    with pytest.raises(MissingDataError, match=r"ade_v2\.parquet not found") as caught:
         obtain("ade", tmp_path, stand_ins=False)
+    assert f"what lies prepared cannot be used: {path} " in str(caught.value)
+
+
+def test_the_sources_of_what_lies_prepared(tmp_path):
+    assert sources(tmp_path / "nothing yet") == {}
+    put(small(), tmp_path)
+    put(small("eyepacs", source="other"), tmp_path)
+    assert sources(tmp_path) == {"ade": "file.csv (md5 1)", "eyepacs": "other"}
+    for kind in ("no npz", "another npz", 0.2):
+        damage(prepared("ade", tmp_path), kind)
+        assert sources(tmp_path) == {"eyepacs": "other"}
+    prepared("creditcard", tmp_path).mkdir()
+    assert sources(tmp_path) == {"eyepacs": "other"}
+
+
+def test_features_are_cached_where_the_user_says(tmp_path, monkeypatch):
+    """The folder of the data may be one that nobody may write to."""
+    monkeypatch.setenv("SETPOINT_CACHE", str(tmp_path / "mine"))
+
+    class Lengths:
+        dimension, fingerprint = 1, "lengths"
+
+        def digest(self, item):
+            return str(len(item))
+
+        def encode(self, items):
+            return np.array([[len(item)] for item in items], np.float32)
+
+    assert data._extracted(["fever", ""], Lengths()).tolist() == [[5.0], [0.0]]
+    assert list((tmp_path / "mine" / "lengths").glob("*.npz"))
+    assert not (tmp_path / "official").exists()
 
 
 def test_a_damaged_official_file_is_not_papered_over_with_prepared_data(tmp_path):

@@ -9,12 +9,13 @@ import time
 
 import pytest
 
-from setpoint.experiments.reproduce import main
+from setpoint.experiments.command import main
 from setpoint.experiments.tables import TABLES, all_jobs
 
 METHODS = ("wce", "focal", "ldam", "term", "tfco", "printed")
 ARGUMENTS = ["fpor", "--scale", "smoke", "--datasets", "ade", "--trials", "3"]
 ARGUMENTS += ["--methods", *METHODS]
+STEM = f"fpor-honest_ade_{'_'.join(METHODS)}_3-trials"
 NAMES = {job.name for job in all_jobs((TABLES["fpor"],), "smoke", "honest", ("ade",), 3, METHODS)}
 
 
@@ -105,7 +106,7 @@ def check_that_it_goes_on(out, uninterrupted, again=go_on):
     assert set(results(out)) == NAMES
     assert {name: t for name, t in times(out).items() if name in first} == first
     assert results(out) == results(uninterrupted)
-    for name in ("fpor-honest.md", "fpor-honest.tex"):
+    for name in (f"{STEM}.md", f"{STEM}.tex"):
         table = (out / "tables" / name).read_text(encoding="utf-8")
         assert table == (uninterrupted / "tables" / name).read_text(encoding="utf-8")
 
@@ -122,7 +123,7 @@ def test_ctrl_c_ends_all_workers_and_the_same_command_goes_on(tmp_path, uninterr
         process = start(out, workers=1)
         printed, errors = process.communicate(timeout=120)
         assert f"{len(NAMES)} of {len(NAMES)} jobs done" in errors
-        assert str(out / "tables" / "fpor-honest.md") in printed.splitlines()
+        assert str(out / "tables" / f"{STEM}.md") in printed.splitlines()
         return process.returncode
 
     check_that_it_goes_on(tmp_path, uninterrupted, again)

@@ -1,17 +1,16 @@
 """Tables as text: nothing lost, nothing that breaks Markdown or LaTeX."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from setpoint.experiments.jobs import OFOS_TARGET, Target
 from setpoint.experiments.methods import METHODS
-from setpoint.experiments.render import latex, markdown
+from setpoint.experiments.render import latex, markdown, note
 from setpoint.experiments.tables import TABLES, Line, Value
 
 
-def line(table="fpor", method="wce", dataset="ade", label=None, alpha=0.9, **cells):
+def line(table="fpor", method="wce", dataset="ade", label=None, alpha=0.9, trials=3, **cells):
     """Return a line whose cells are equal but for those given as ``test_f1={...}``."""
     own, kind = METHODS[method], TABLES[table].kind
     target = OFOS_TARGET if kind == "ofos" else Target(kind, alpha)
@@ -21,7 +20,7 @@ def line(table="fpor", method="wce", dataset="ade", label=None, alpha=0.9, **cel
         (part, metric): {**plain, **cells.get(f"{part}_{metric}", {})}
         for part, metric in TABLES[table].columns
     }
-    return Line(dataset, target, own, label or own.label, filled)
+    return Line(dataset, target, own, label or own.label, trials, filled)
 
 
 def rows(text):
@@ -65,12 +64,55 @@ def test_values_after_adjustment_stand_in_parentheses_and_marks_are_theirs():
     assert first[4] == "0.500 ± 0.100 (0.600 ± 0.200)"
 
 
-def test_a_table_without_adjustment_has_no_parentheses_of_ours():
-    table = replace(TABLES["fpor"], adjusts=False)
-    own = {"paper after": None}
-    first = rows(markdown(table, [[line(test_f1=own)]]))[2]
+def test_what_is_not_adjusted_has_no_parentheses():
+    first = rows(markdown(TABLES["fpor"], [[line(test_f1={"after": None, "paper after": None})]]))[
+        2
+    ]
     assert first[-2:] == ["0.500 ± 0.100", "0.300 ± 0.010"]
-    assert first[3] == "0.300 ± 0.010 (0.400 ± 0.020)"  # the paper's are as they are
+    assert first[3] == "0.300 ± 0.010 (0.400 ± 0.020)"
+
+
+SILENT, SOME = Value(1.0, 0.0, trials=3, without_alarms=3), Value(0.9, 0.1, True, True, 3, 2)
+
+
+def test_where_there_are_no_alarms_there_is_no_precision():
+    cells = {"before": SILENT, "after": SOME}
+    blocks = [[line(train_precision=cells)]]
+    text = markdown(TABLES["fpor"], blocks)
+    assert rows(text)[2][2] == "no alarms (**<u>0.900 ± 0.100</u>**°)"
+    table, remark = text.split("\n\n")
+    assert table.count("°") == 1
+    assert remark == "° In some trials there are no alarms; there precision counts as 1.\n"
+    tex = latex(TABLES["fpor"], blocks)
+    assert r"& no alarms (\textbf{\underline{0.900 $\pm$ {\tiny 0.100}}}$^\circ$) &" in tex
+    assert r"\multicolumn{12}{l}{\footnotesize $^\circ$ In some trials" in tex
+    assert tex.isascii()
+    assert balanced(tex)
+
+
+def test_the_remark_stands_only_where_it_is_needed():
+    for value in (SILENT, Value(0.9, 0.1, trials=3)):
+        blocks = [[line(test_precision={"before": value, "after": value})]]
+        assert "°" not in markdown(TABLES["fpor"], blocks)
+        assert "circ" not in latex(TABLES["fpor"], blocks)
+
+
+def test_a_diverged_row_says_so_beside_the_papers_figures():
+    none = {f"{p}_{m}": {"before": None, "after": None} for p, m in TABLES["fpor"].columns}
+    blocks = [[line(trials=0, **none), line()]]
+    first, second = rows(markdown(TABLES["fpor"], blocks))[2:]
+    assert first[2::2] == ["diverged"] * 5
+    assert first[3::2] == second[3::2] == ["0.300 ± 0.010 (0.400 ± 0.020)"] * 5
+    assert latex(TABLES["fpor"], blocks).count("& diverged &") == 5
+
+
+def test_the_note_counts_trials_as_a_person_would():
+    assert note(TABLES["fpor"], "smoke", "paper", 1).startswith(
+        "FPOR: max recall s.t. precision >= 0.9. smoke scale, 1 trial, paper split. "
+    )
+    assert "full scale, 10 trials, honest split" in note(TABLES["frop"], "full", "honest", 10)
+    assert "floor" in note(TABLES["three-split-fpor"], "small", "honest", 3)
+    assert "floor" not in note(TABLES["ofos"], "small", "honest", 3)
 
 
 def test_our_methods_stand_out_and_missing_figures_leave_a_gap():
@@ -113,14 +155,14 @@ def test_latex_is_balanced_and_has_the_columns_it_announces(name):
     assert text.isascii()
 
 
-def test_latex_marks_by_colour_and_line_and_shades_our_rows():
+def test_latex_marks_as_markdown_does_and_shades_our_rows():
     marks = {
-        "before": Value(0.9, 0.01, feasible=True, best=True),
-        "after": Value(0.95, 0.02, best=True),
+        "before": Value(0.9, 0.01, feasible=True),
+        "after": Value(0.95, 0.02, feasible=True, best=True),
     }
     text = latex(TABLES["fpor"], [[line(train_precision=marks), line(method="projected")]])
-    assert r"\textcolor{red}{\underline{0.900 $\pm$ {\tiny 0.010}}}" in text
-    assert r"(\textcolor{blue}{0.950 $\pm$ {\tiny 0.020}})" in text
+    assert r"& \underline{0.900 $\pm$ {\tiny 0.010}} (" in text
+    assert r"(\textbf{\underline{0.950 $\pm$ {\tiny 0.020}}}) &" in text
     first, second = (row for row in text.splitlines() if "WCE" in row or "projected" in row)
     assert not first.startswith(r"\rowcolor")
     assert second.startswith(r"\rowcolor[gray]{0.85} ")

@@ -1,20 +1,20 @@
 """The command: what it trains, what it writes, and what it says when it cannot."""
 
 import json
-import re
+import shutil
 import time
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from setpoint.datasets import Dataset
 from setpoint.errors import SetpointError
-from setpoint.experiments import figures
-from setpoint.experiments.data import LOADERS, prepared, stand_in
+from setpoint.experiments import figures, outputs, trial
+from setpoint.experiments.code import digest
+from setpoint.experiments.data import LOADERS
 from setpoint.experiments.jobs import TARGETS
 from setpoint.experiments.methods import METHODS
-from setpoint.experiments.reproduce import NAMES, main, reproduce
+from setpoint.experiments.reproduce import NAMES, reproduce
 from setpoint.experiments.scale import SCALES
 from setpoint.experiments.tables import TABLES, all_jobs
 
@@ -85,7 +85,7 @@ def test_the_parquet_file_is_tidy(tmp_path):
     expected = sum(len(job.targets) * (9 if job.three else 4) for job in jobs)
     assert len(frame) == expected
     keys = ["dataset", "split", "three", "trial", "method", "variant", "configuration", "kind",
-            "alpha", "threshold", "part"]  # fmt: skip
+            "alpha", "rule", "part"]  # fmt: skip
     # (a goal-blind training has a row for every goal, a seeing one for its own)
     assert not frame.duplicated(keys).any()
     kinds = {field.name: str(field.type) for field in pq.read_schema(path)}
@@ -96,7 +96,7 @@ def test_the_parquet_file_is_tidy(tmp_path):
     assert kinds["three"] == "bool"
     assert all(kinds[name].endswith("string") for name in ("dataset", "method", "label", "solver"))
     assert not frame.drop(columns="alpha").isna().to_numpy().any()
-    assert set(frame["threshold"]) == {"own", "train", "validation"}
+    assert set(frame["rule"]) == {"own", "train", "validation"}
     assert set(frame["part"]) == {"train", "validation", "test"}
     assert (frame["tp"] + frame["fn"] > 0).all()
     assert frame.loc[frame["kind"] == "ofos", "alpha"].isna().all()
@@ -113,10 +113,11 @@ def test_the_parquet_file_is_tidy(tmp_path):
 def test_a_table_says_how_it_was_made_and_holds_what_the_jobs_hold(tmp_path):
     written = smoke(["fpor"], tmp_path, methods=("projected",), trials=2, split="paper")
     assert relative(written, tmp_path) == [
-        "about-paper.md", "results-paper.parquet", "tables/fpor-paper.md", "tables/fpor-paper.tex",
+        "about-paper.md", "results-paper.parquet",
+        "tables/fpor-paper_ade_projected_2-trials.md",
+        "tables/fpor-paper_ade_projected_2-trials.tex",
     ]  # fmt: skip
-    text = (tmp_path / "tables" / "fpor-paper.md").read_text(encoding="utf-8")
-    tex = (tmp_path / "tables" / "fpor-paper.tex").read_text(encoding="utf-8")
+    text, tex = (p.read_text(encoding="utf-8") for p in written[2:])
     assert "smoke scale, 2 trials, paper split" in text.splitlines()[0]
     assert tex.startswith("% FPOR: max recall s.t. precision >= 0.9. smoke scale, 2 trials")
     about = (tmp_path / "about-paper.md").read_text(encoding="utf-8")
@@ -165,7 +166,8 @@ def test_the_stress_test_trains_its_levels_and_shows_every_method_once(tmp_path,
     )
     written = smoke(["stress-test", "three-split-fpor"], tmp_path, split="paper")
     assert relative([p for p in written if p.suffix == ".png"], tmp_path) == [
-        "figures/stress-test-fpor-paper.png", "figures/stress-test-frop-paper.png",
+        "figures/stress-test-fpor-paper_ade_wce_tfco_projected.png",
+        "figures/stress-test-frop-paper_ade_wce_tfco_projected.png",
     ]  # fmt: skip
     frame = shown[0]
     assert set(frame["alpha"]) == {0.95, 0.99}
@@ -177,17 +179,13 @@ def test_the_stress_test_trains_its_levels_and_shows_every_method_once(tmp_path,
     assert not frame.duplicated(
         ["dataset", "kind", "alpha", "method", "trial", "part", "adjusted"]
     ).any()
-    assert frame["adjusted"].equals(frame["threshold"] == "train")
+    assert frame["adjusted"].equals(frame["rule"] == "train")
 
 
 def test_names_of_groups(tmp_path, monkeypatch):
-    trained, drawn = [], []
+    trained = []
     monkeypatch.setattr(
         "setpoint.experiments.reproduce._train", lambda jobs, *_: trained.append(jobs)
-    )
-    monkeypatch.setattr("setpoint.experiments.reproduce.figures.FIGURES", {})
-    monkeypatch.setattr(
-        "setpoint.experiments.reproduce._draw_histograms", lambda *_: drawn.append(1) or []
     )
 
     def jobs(names):
@@ -200,6 +198,143 @@ def test_names_of_groups(tmp_path, monkeypatch):
     assert jobs(["figures"]) == jobs(["fpor-alpha", "frop-alpha"])  # for the stress test
     assert jobs(["fpor", "fpor", "all"]) == every
     assert set(NAMES) == {*TABLES, *figures.NAMES}
+
+
+# --- less than before -----------------------------------------------------------------------------
+
+
+MUCH = {
+    "names": ["fpor-alpha"], "datasets": ("ade", "eyepacs"), "methods": ("wce", "projected"),
+    "trials": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def much(tmp_path_factory):
+    """What an earlier command left: another one's trainings, too."""
+    out = tmp_path_factory.mktemp("much")
+    smoke(["frop-alpha"], out, methods=("wce", "projected"), trials=2, only_train=True)
+    smoke(["frop-alpha"], out, methods=("wce", "projected"), datasets=("eyepacs",), trials=2,
+          only_train=True)  # fmt: skip
+    smoke(out=out, **MUCH)
+    return out
+
+
+def contents(out):
+    return {p.name: p.read_bytes() for p in (out / "tables").iterdir()}
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        {},
+        {"names": ["frop-alpha"]},
+        {"datasets": ("eyepacs",)},
+        {"methods": ("wce",)},
+        {"trials": 1},
+    ],
+)
+def test_less_is_never_written_over_more(less, much, tmp_path):
+    shutil.copytree(much, tmp_path, dirs_exist_ok=True)
+    first, before = contents(tmp_path), times(tmp_path)
+    written = smoke(out=tmp_path, **(MUCH | less))
+    assert relative(written[:2], tmp_path) == ["about-honest.md", "results-honest.parquet"]
+    now = contents(tmp_path)
+    assert first.items() <= now.items()
+    assert len(now) == len(first) + (2 if less else 0)
+    assert times(tmp_path) == before
+    old, new = (pd.read_parquet(f / "results-honest.parquet") for f in (much, tmp_path))
+    pd.testing.assert_frame_equal(new, old)
+    about = [(f / "about-honest.md").read_text() for f in (much, tmp_path)]
+    assert about[0] == about[1]
+
+
+def test_the_name_of_a_table_tells_what_it_has_less_than_usual():
+    fpor, stressed = TABLES["fpor"], TABLES["fpor-alpha"]
+    usual = SCALES["small"].trials
+    every = tuple(METHODS)
+
+    def name(table, datasets=(), methods=(), trials=usual):
+        return outputs.narrowed(table, "small", datasets, methods, trials)
+
+    assert name(fpor) == ""
+    assert name(fpor, ("eyepacs", "ade", "creditcard"), every) == ""
+    assert name(fpor, ("ade", "creditcard")) == "_ade_creditcard"
+    assert name(stressed, ("ade", "creditcard")) == "_ade"  # it has only that
+    assert name(fpor, ("ade-bert",), ("rus", "wce", "eq-lifted"), 1) == "_ade-bert_wce_rus_1-trials"
+    assert name(fpor, trials=usual + 1) == f"_{usual + 1}-trials"
+    for table in TABLES.values():  # systems allow 255 bytes
+        longest = name(table, tuple(LOADERS), tuple(m.name for m in table.methods[1:]), 1000)
+        assert len(f"stress-test-{table.name}-honest{longest}.tex") < 250
+
+
+def test_all_that_is_kept_is_in_the_parquet_file_and_nothing_that_no_longer_counts(tmp_path):
+    smoke(["fpor"], tmp_path, methods=("wce",))
+    smoke(["frop"], tmp_path, methods=("projected",))
+    frame = pd.read_parquet(tmp_path / "results-honest.parquet")
+    assert set(frame["method"]) == {"wce", "projected"}
+    for path in (tmp_path / "jobs").glob("*_wce_*"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"code": "0123456789ab"}))
+    smoke(["frop"], tmp_path, methods=("projected",))
+    frame = pd.read_parquet(tmp_path / "results-honest.parquet")
+    assert set(frame["method"]) == {"projected"}
+    smoke(["frop"], tmp_path, methods=("projected",), split="paper")
+    assert set(pd.read_parquet(tmp_path / "results-paper.parquet")["split"]) == {"paper"}
+
+
+# --- trained by other code, diverged --------------------------------------------------------------
+
+
+def test_trainings_of_other_code_are_done_again_or_counted(tmp_path):
+    smoke(["fpor"], tmp_path, methods=("projected", "wce"))
+    old = sorted((tmp_path / "jobs").glob("*_wce_*"))
+    for path in old:
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"code": "0123456789ab"}))
+    before = times(tmp_path)
+    smoke(["fpor"], tmp_path, methods=("projected", "wce"), keep_old=True)
+    assert times(tmp_path) == before
+    about = (tmp_path / "about-honest.md").read_text().splitlines()
+    assert about[0] == f"{len(before)} trainings, smoke scale, honest split."
+    assert about[1] == f"{len(old)} of them are of other code than this version's."
+    smoke(["fpor"], tmp_path, methods=("projected", "wce"))
+    assert {name for name, t in times(tmp_path).items() if t != before[name]} == {
+        path.name for path in old
+    }
+    assert all(json.loads(path.read_text())["code"] == digest() for path in old)
+    assert "other code" not in (tmp_path / "about-honest.md").read_text()
+
+
+@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("only_train", [False, True])
+def test_trainings_that_diverged_are_named_and_block_no_table(
+    count, only_train, tmp_path, capsys, monkeypatch
+):
+    jobs = all_jobs((TABLES["ofos"],), "smoke", "honest", ("ade",), 3, ("wce", "projected"))
+    gone = {job.name for job in jobs if job.method == "wce"}
+    gone = set(sorted(gone)[:count])
+    real = trial.do
+
+    def do(job, *rest):
+        result = real(job, *rest)
+        return result | {"diverged": True, "counts": []} if job.name in gone else result
+
+    monkeypatch.setattr(trial, "do", do)
+    given = {"methods": ("wce", "projected"), "trials": 3, "only_train": only_train}
+    written = smoke(["ofos"], tmp_path, **given)
+    (line,) = capsys.readouterr().err.splitlines()
+    told, _, names = line.partition(": ")
+    assert told == f"{count} of {len(jobs)} trainings diverged and rank last"
+    shown = names.split(", ")
+    assert set(shown) <= {*gone, "..."}
+    assert len(shown) == (1 if count == 1 else 4)
+    assert shown[-1] == "..." or count == 1
+    if only_train:
+        return
+    assert len(written) == 4
+    about = (tmp_path / "about-honest.md").read_text().splitlines()
+    assert about[0] == f"{len(jobs)} trainings, smoke scale, honest split."
+    assert about[1] == f"{count} of them diverged and rank last."
+    assert "nan" not in written[2].read_text(encoding="utf-8")
 
 
 # --- asked for something else ---------------------------------------------------------------------
@@ -216,6 +351,8 @@ def test_names_of_groups(tmp_path, monkeypatch):
         ({"trials": 0}, "trials must be at least 1, not 0"),
         ({"trials": -2}, "trials must be at least 1, not -2"),
         ({"workers": -1}, "workers must be at least 1, not -1"),
+        ({"devices": ["cpu", "cuda:77"]}, "the device 'cuda:77' is not there"),
+        ({"devices": []}, "name at least one device"),
         (
             {"names": ["fpor-alpha", "ablation-frop"], "datasets": ["creditcard"]},
             "nothing to train: fpor-alpha, ablation-frop and creditcard, wce have nothing",
@@ -238,144 +375,9 @@ def test_a_table_that_is_not_about_the_data_is_left_out_where_others_are(tmp_pat
     asked = ["fpor", "fpor-alpha", "stress-test"]
     written = smoke(asked, tmp_path, methods=("wce",), datasets=("creditcard",))
     assert relative(written, tmp_path) == [
-        "about-honest.md", "results-honest.parquet", "tables/fpor-honest.md",
-        "tables/fpor-honest.tex",
+        "about-honest.md", "results-honest.parquet", "tables/fpor-honest_creditcard_wce.md",
+        "tables/fpor-honest_creditcard_wce.tex",
     ]  # fmt: skip
-
-
-def test_missing_data_are_named_and_the_next_step_too(tmp_path, capsys):
-    out = tmp_path / "out"
-    code = main(["fpor", "--datasets", "creditcard", "--workers", "1", "--out", str(out)])
-    assert code == 1
-    message = capsys.readouterr().err
-    assert message.startswith("error: creditcard.csv not found in ")
-    assert "https://www.kaggle.com/datasets/mlg-ulb/creditcardfraud" in message
-    assert "Traceback" not in message
-
-
-# --- the command line -----------------------------------------------------------------------------
-
-
-def run_main(arguments, capsys):
-    code = main(arguments)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
-ARGUMENTS = ["--scale", "smoke", "--datasets", "ade", "--methods", "wce", "projected"]
-ARGUMENTS += ["--workers", "1"]
-
-
-def test_the_command_prints_its_files_and_its_progress(tmp_path, capsys):
-    out = tmp_path / "out"
-    code, printed, errors = run_main(["fpor", *ARGUMENTS, "--out", str(out)], capsys)
-    assert code == 0
-    assert printed.splitlines() == [
-        str(out / name)
-        for name in (
-            "results-honest.parquet", "about-honest.md", "tables/fpor-honest.md",
-            "tables/fpor-honest.tex",
-        )
-    ]  # fmt: skip
-    assert errors.splitlines()[-1].startswith("4 of 4 jobs done, the last ade_honest_2_trial0_")
-    code, _, errors = run_main(["fpor", *ARGUMENTS, "--out", str(out), "--quiet"], capsys)
-    assert (code, errors) == (0, "")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ["fprr"],
-        ["fpor", "--datasets", "mnist"],
-        ["fpor", "--methods", "xgboost"],
-        ["fpor", "--trials", "0"],
-        ["fpor", "--workers", "-1"],
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_code_1(wrong, tmp_path, capsys):
-    code, printed, errors = run_main([*wrong, "--out", str(tmp_path / "out")], capsys)
-    assert (code, printed) == (1, "")
-    assert re.fullmatch(r"error: [^\n]+\n", errors)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [[], ["fpor", "--scale", "huge"], ["fpor", "--split", "x"], ["fpor", "--trials", "two"]],
-)
-def test_what_argparse_knows_it_refuses(wrong, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(wrong)
-    assert caught.value.code == 2
-    assert "usage: python -m setpoint.experiments" in capsys.readouterr().err
-
-
-def test_help_names_tables_figures_and_data(capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(["--help"])
-    assert caught.value.code == 0
-    told = "".join(capsys.readouterr().out.split())  # long names are broken at their hyphens
-    for name in (*TABLES, *figures.NAMES, *LOADERS, *SCALES):
-        assert name in told
-
-
-@pytest.mark.parametrize("names", [["fpor"], ["regulariser"]])
-def test_a_folder_that_cannot_be_written_is_one_line(names, tmp_path, capsys):
-    (tmp_path / "out").write_text("a file already")
-    code, _, errors = run_main([*names, *ARGUMENTS, "--out", str(tmp_path / "out")], capsys)
-    assert code == 1
-    assert re.fullmatch(r"error: [^\n]+--out[^\n]*\n", errors)
-    assert str(tmp_path / "out") in errors
-
-
-@pytest.mark.parametrize("what", ["data", "tables", "results-honest.parquet"])
-def test_a_place_that_is_taken_is_named_and_what_is_trained_is_kept(what, tmp_path, capsys):
-    """Whatever the system refuses to write: a full disk, no rights, a file in the way."""
-    (tmp_path / what).mkdir() if "." in what else (tmp_path / what).write_text("a file already")
-    code, _, errors = run_main(["fpor", *ARGUMENTS, "--quiet", "--out", str(tmp_path)], capsys)
-    assert code == 1
-    assert re.fullmatch(r"error: [^\n]+\n", errors)
-    assert what in errors
-    assert "the same command goes on" in errors
-    (tmp_path / what).rmdir() if "." in what else (tmp_path / what).unlink()
-    before = times(tmp_path)
-    assert len(before) == (0 if what == "data" else 4)
-    assert main(["fpor", *ARGUMENTS, "--quiet", "--out", str(tmp_path)]) == 0
-    assert before.items() <= times(tmp_path).items()
-
-
-def test_failed_jobs_are_named_with_their_tracebacks_and_tried_again(tmp_path, capsys):
-    """Data of which only some trials can be split, as with a very rare class."""
-    rare = stand_in("ade", rows=30)
-    y = rare.y & False
-    y[[3, 17]] = True
-    path = prepared("ade", tmp_path / "data")
-    Dataset("ade", rare.X, y, None, None, "two positives").save(path)
-    arguments = ["fpor", "--scale", "small", "--datasets", "ade", "--methods", "wce", "--quiet"]
-    arguments += ["--workers", "1", "--trials", "2", "--out", str(tmp_path)]
-    code, printed, errors = run_main(arguments, capsys)
-    assert (code, printed) == (1, "")
-    done = times(tmp_path)
-    total = len(all_jobs((TABLES["fpor"],), "small", "honest", ("ade",), 2, ("wce",)))
-    assert 0 < len(done) < total
-    assert errors.startswith(f"error: {total - len(done)} of {total} jobs failed; the others are ")
-    assert "the same command tries these again" in errors
-    assert errors.count("Traceback") == 3
-    failed = re.findall(r"^ade_honest_2_trial\d_wce_(?:paper|converged)_\d_any$", errors, re.M)
-    assert len(failed) == 3
-    assert not {f"{name}.json" for name in failed} & set(done)
-    assert "has no positives" in errors
-    assert not (tmp_path / "tables").exists()
-    assert run_main(arguments, capsys)[0] == 1
-    assert times(tmp_path) == done
-
-
-def test_a_stopped_command_says_so(tmp_path, capsys, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("setpoint.experiments.reproduce.run", stop)
-    code, _, errors = run_main(["fpor", *ARGUMENTS, "--out", str(tmp_path)], capsys)
-    assert (code, errors.strip()) == (130, "stopped; the same command goes on from here.")
 
 
 def test_progress_is_told_every_few_seconds_and_at_the_end(tmp_path, capsys, monkeypatch):

@@ -1,13 +1,15 @@
 """From finished jobs to rows, and from a grid to its best configuration."""
 
 import itertools
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from setpoint.errors import SetpointError
-from setpoint.experiments.results import TRIAL, selected, tidy
+from setpoint.experiments.jobs import TARGETS
+from setpoint.experiments.results import SLACK, TRIAL, selected, tidy
 
 PARTS = {False: ("train", "test"), True: ("train", "validation", "test")}
 
@@ -17,7 +19,8 @@ def result(method="tfco", variant="paper", configuration=0, trial=0, three=False
            "variant": variant, "configuration": configuration,
            "target": {"kind": "fpor", "alpha": 0.9}, "scale": "smoke"}  # fmt: skip
     return {"job": job, "solver": f"S({configuration})", "source": "s", "seconds": 0.5,
-            "machine": "m", "date": "2026-01-01", "counts": list(counts)}  # fmt: skip
+            "machine": "m", "date": "2026-01-01", "counts": list(counts),
+            "diverged": not counts}  # fmt: skip
 
 
 def count(threshold, part, tp, fp, fn=None, tn=100, kind="fpor", alpha=0.9):
@@ -47,7 +50,9 @@ def test_a_row_per_goal_rule_and_part_with_metrics_from_the_counts():
     assert set(frame["solver"]) == {"S(0)", "S(1)"}
     assert set(frame["trained_for"]) == {"fpor0.9"}
     assert frame[["tp", "fp", "fn", "tn", "trial", "configuration"]].dtypes.unique() == [np.int64]
-    assert frame["three"].dtype == bool
+    assert frame["three"].dtype == frame["diverged"].dtype == bool
+    assert list(frame["rule"]) == ["own", "own", "train", "train", "own", "own"]
+    assert "threshold" not in frame  # that would be a number
     numbers = ["alpha", "precision", "recall", "f1", "objective", "violation", "seconds"]
     assert frame[numbers].dtypes.unique() == [np.float64]
     assert not frame.isna().to_numpy().any()
@@ -68,6 +73,35 @@ def test_each_goal_is_judged_by_its_own_objective():
 def test_no_results_are_an_error_not_an_empty_table():
     with pytest.raises(SetpointError, match="no results"):
         tidy([])
+
+
+def test_without_pandas_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(SetpointError, match=r'pandas: pip install "setpoint\[experiments\]"'):
+        tidy([result(counts=[count("own", "train", 90, 10)])])
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_a_diverged_training_has_a_row_per_goal_and_no_figures(blind):
+    lost = result("wce" if blind else "tfco")
+    if blind:
+        lost["job"]["target"] = None
+    frame = tidy([lost, result(configuration=1, counts=[count("own", "train", 90, 10)])])
+    rows = frame[frame["diverged"]]
+    goals = set(zip(rows["kind"], rows["alpha"], strict=True))
+    every = {(t.kind, -1.0 if t.alpha is None else t.alpha) for t in TARGETS}
+    assert goals == (every if blind else {("fpor", 0.9)})
+    assert len(rows) == len(goals)
+    assert rows[["rule", "part", "precision", "recall", "f1", "objective"]].isna().all(axis=None)
+    assert (rows["violation"] == np.inf).all()
+    assert not frame[~frame["diverged"]].isna().any(axis=None)
+    assert frame[["tp", "fp", "fn", "tn"]].dtypes.unique() == [np.int64]
+
+
+def test_results_from_before_there_was_that_word_are_read():
+    old = result(counts=[count("own", "train", 90, 10)])
+    del old["diverged"]
+    assert tidy([old])["diverged"].tolist() == [False]
 
 
 # --- selection ------------------------------------------------------------------------------------
@@ -121,6 +155,45 @@ def test_the_least_violation_comes_first_then_the_objective():
     assert winner(grid([{at: (20, 1)}, {at: (30, 1)}, {at: (25, 0)}])) == 1
     # None is feasible: nearest to the floor, whatever it catches.
     assert winner(grid([{at: (90, 60)}, {at: (10, 5)}, {at: (50, 50)}])) == 1
+
+
+def test_a_violation_within_the_papers_slack_is_none():
+    """Precision 0.899 of 0.9 and more recall win, 0.8989 do not."""
+    at = ("train", "train")
+    held, at_the_slack, missed = (10_000, 0), (89_900, 10_100), (89_890, 10_110)
+    rows = 100_000
+
+    def choose(*merits):
+        return winner(
+            result("tfco", "converged", k, counts=[count("train", "train", *m, fn=rows - m[0])])
+            for k, m in enumerate(merits)
+        )
+
+    assert SLACK == 0.001
+    assert choose(held, at_the_slack) == 1
+    assert choose(at_the_slack, held) == 0
+    assert choose(held, missed) == 0
+    assert choose(missed, at_the_slack) == 1
+    assert winner(grid([{at: (0, 0)}, {at: (899, 101)}])) == 1  # no alarms at all hold the floor
+
+
+def test_what_diverged_is_chosen_only_where_nothing_else_is_left():
+    at = ("train", "train")
+    hopeless = {at: (1, 99)}
+    results = [
+        result(variant="converged", configuration=0),
+        *(r for r in grid([hopeless] * 2) if r["job"]["configuration"] == 1),
+        result(variant="converged", configuration=0, trial=1),
+        result(variant="converged", configuration=1, trial=1),
+        result("wce", "paper", 0),
+    ]
+    for order in (results, results[::-1]):
+        frame = selected(tidy(order))
+        assert len(frame) == 4 + 1 + 1
+        chosen = frame.groupby(["method", "trial"])[["configuration", "diverged"]].agg(set)
+        assert chosen.loc[("tfco", 0)].tolist() == [{1}, {False}]
+        assert chosen.loc[("tfco", 1)].tolist() == [{0}, {True}]
+        assert chosen.loc[("wce", 0)].tolist() == [{0}, {True}]
 
 
 def test_among_equals_the_first_configuration_is_taken_whatever_the_files_order():
@@ -195,5 +268,5 @@ def test_test_rows_are_never_looked_at(variant, three):
     shuffled.loc[test, metrics] = frame.loc[test, metrics].to_numpy()[order]
     assert not shuffled.equals(frame)
     again = selected(shuffled)
-    keys = [*TRIAL, "configuration", "threshold", "part"]
+    keys = [*TRIAL, "configuration", "rule", "part"]
     pd.testing.assert_frame_equal(best[keys], again[keys])

@@ -9,14 +9,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from setpoint.datasets import Dataset, honest_split
 from setpoint.errors import SetpointError
 from setpoint.experiments import trial
+from setpoint.experiments.code import digest
 from setpoint.experiments.data import prepared, stand_in
 from setpoint.experiments.jobs import Job, Target, jobs_of
 from setpoint.experiments.methods import METHODS
-from setpoint.experiments.runner import run
+from setpoint.experiments.runner import check_devices, run
 from setpoint.experiments.store import Store
 
 JOBS = [
@@ -130,6 +132,98 @@ def test_other_data_under_the_same_name_are_trained_on_anew(tmp_path):
         expected = trial.do(job, Dataset.load(path))["counts"]
         assert result["counts"] == json.loads(json.dumps(expected))
         assert Store(tmp_path).has(job, source)
+
+
+def test_results_of_other_code_are_trained_again_unless_they_are_to_be_kept(tmp_path):
+    jobs = JOBS[:3]
+    run(jobs, tmp_path, workers=1)
+    old = Store(tmp_path).path(jobs[1])
+    old.write_text(json.dumps(json.loads(old.read_text()) | {"code": "0123456789ab"}))
+    before = times(tmp_path)
+    told = []
+    assert run(jobs, tmp_path, workers=1, report=lambda *t: told.append(t), keep_old=True) == []
+    assert told == []
+    assert times(tmp_path) == before
+    assert run(jobs, tmp_path, workers=1, report=lambda *t: told.append(t)) == []
+    assert told == [(3, 3, jobs[1])]
+    assert json.loads(old.read_text())["code"] == digest()
+
+
+def test_workers_mark_results_with_the_same_code(tmp_path):
+    run(JOBS[:4], tmp_path, workers=2)
+    codes = {json.loads(p.read_text())["code"] for p in (tmp_path / "jobs").iterdir()}
+    assert codes == {digest()}
+
+
+def test_a_training_that_diverged_is_done_and_not_tried_again(tmp_path, monkeypatch):
+    real = trial.do
+
+    def do(job, dataset, device):
+        result = real(job, dataset, device)
+        return result | {"diverged": True, "counts": []} if job == JOBS[1] else result
+
+    monkeypatch.setattr(trial, "do", do)
+    assert run(JOBS[:3], tmp_path, workers=1) == []
+    before = times(tmp_path)
+    assert run(JOBS[:3], tmp_path, workers=1) == []
+    assert times(tmp_path) == before
+    assert held(tmp_path)[JOBS[1].name] == []
+
+
+# --- devices and threads --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["gpu", "", "cuda:", "cuda:-1", "cuda:99", "meta", "cpu cuda", 3])
+def test_a_device_that_is_not_there_is_refused_before_anything_is_made(wrong, tmp_path):
+    with pytest.raises(SetpointError, match=r"device .* is not there; this machine has cpu") as e:
+        run(JOBS, tmp_path / "out", workers=1, devices=["cpu", wrong])
+    assert repr(wrong) in str(e.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_device_at_all_is_refused():
+    with pytest.raises(SetpointError, match="at least one device"):
+        check_devices([])
+
+
+@pytest.mark.parametrize(("count", "good", "bad"), [
+    (0, ["cpu"], ["cuda", "cuda:0"]),
+    (2, ["cpu", "cuda", "cuda:0", "cuda:1"], ["cuda:2"]),
+])  # fmt: skip
+def test_gpus_are_counted(count, good, bad, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    check_devices(good)
+    for name in bad:
+        with pytest.raises(SetpointError, match=f"the device '{name}' is not there"):
+            check_devices([name])
+
+
+@pytest.mark.parametrize("how", ["one worker", "one job", "stopped"])
+def test_one_process_works_on_one_thread_and_leaves_the_others_their_number(
+    how, tmp_path, monkeypatch
+):
+    """As workers do: sums in another order would give other results."""
+    threads, real = [], trial.do
+
+    def do(*arguments):
+        threads.append(torch.get_num_threads())
+        if how == "stopped":
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(trial, "do", do)
+    torch.set_num_threads(3)
+    try:
+        if how == "stopped":
+            with pytest.raises(KeyboardInterrupt):
+                run(JOBS[:2], tmp_path, workers=1)
+        else:
+            jobs, workers = (JOBS[:2], 1) if how == "one worker" else (JOBS[:1], 4)
+            assert run(jobs, tmp_path, workers=workers) == []
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(1)
+    assert set(threads) == {1}
 
 
 # --- failures -------------------------------------------------------------------------------------

@@ -17,25 +17,37 @@ ROWS = {  # method and variant, by the label of the row
     "DMO+ERO, projected": ("projected", "paper"),
     "setpoint, default": ("default", "paper"),
 }
+LOST = "diverged"
 
 
 def frame(values, *, target=Target("fpor", 0.9), dataset="ade", three=False, split="honest"):  # noqa: B008
-    """Return selected results: by label, {(rule, part): [(precision, recall, f1) per trial]}."""
+    """Return selected results: by label, {(rule, part): [(precision, recall, f1) per trial]}.
+
+    In the place of a trial's figures None stands for no alarms, LOST for none at all.
+    """
     rules = ["own", "train", *(["validation"] if three else [])]
     parts = ["train", *(["validation"] if three else []), "test"]
     rows = []
     for label, given in values.items():
         method, variant = ROWS[label]
+        about = {"dataset": dataset, "split": split, "three": three, "method": method,
+                 "variant": variant, "kind": target.kind,
+                 "alpha": -1.0 if target.alpha is None else target.alpha}  # fmt: skip
         for rule, part in itertools.product(rules, parts):
-            for trial, (precision, recall, f1) in enumerate(given.get((rule, part), [(0, 0, 0)])):
+            for trial, figures in enumerate(given.get((rule, part), [(0, 0, 0)])):
+                if figures is LOST:
+                    continue
+                precision, recall, f1 = figures or (1.0, 0.0, 0.0)
                 rows.append(
-                    {"dataset": dataset, "split": split, "three": three, "trial": trial,
-                     "method": method, "variant": variant, "kind": target.kind,
-                     "alpha": -1.0 if target.alpha is None else target.alpha,
-                     "threshold": rule, "part": part,
+                    {**about, "trial": trial, "rule": rule, "part": part, "diverged": False,
+                     "tp": 0, "fp": 0 if figures is None else 1,
                      "precision": precision, "recall": recall, "f1": f1}
                 )  # fmt: skip
-    return pd.DataFrame(rows)
+        for trial, figures in enumerate(given.get(("own", "train"), [])):
+            if figures is LOST:
+                rows.append({**about, "trial": trial, "diverged": True, "tp": 0, "fp": 0})
+    named = ("rule", "part", "precision", "recall", "f1")
+    return pd.DataFrame([{**dict.fromkeys(named), **row} for row in rows])
 
 
 def everywhere(*trials, three=False):
@@ -104,7 +116,7 @@ def test_what_set_its_threshold_on_rows_of_its_own_is_not_adjusted_on_training_r
     found = lines("fpor", frame(given))
     assert cell(found["setpoint, default"], "test", "recall", "after") is None
     assert cell(found["setpoint, default"], "test", "recall", "before").best
-    assert cell(found["WCE"], "test", "recall", "after").best  # of those that were adjusted
+    assert not cell(found["WCE"], "test", "recall", "after").best
     alone = lines("fpor", frame({"setpoint, default": everywhere((0.95, 0.5, 0.6))}))
     assert cell(alone["setpoint, default"], "test", "recall", "before").best
     given = frame({"setpoint, default": everywhere((0.95, 0.5, 0.6), three=True)}, three=True)
@@ -172,8 +184,8 @@ def test_the_floor_is_held_from_a_thousandth_below_it(alpha):
     table = "fpor" if alpha == 0.9 else "fpor-alpha"
     at, below = alpha - 0.001, alpha - 0.0011
     given = {
-        "WCE": everywhere(*[(at, 0.5, 0.5)] * 3),
-        "DMO+TFCO": everywhere(*[(below, 0.9, 0.9)] * 3),
+        "WCE": everywhere(*[(at, 0.5, 0.5)] * 2),
+        "DMO+TFCO": everywhere(*[(below, 0.9, 0.9)] * 2),
         "DMO+ERO, projected": everywhere((1.0, 0.1, 0.1), (2 * at - 1 + 1e-9, 0.1, 0.1)),
     }
     found = lines(table, frame(given, target=Target("fpor", alpha)))
@@ -183,12 +195,12 @@ def test_the_floor_is_held_from_a_thousandth_below_it(alpha):
         assert not cell(found["DMO+TFCO"], part, "precision", when).feasible
         assert not cell(found["WCE"], part, "recall", when).feasible  # that is no floor
         # Best of the feasible ones, however much the others catch.
-        assert cell(found["WCE"], part, "recall", when).best
+        assert cell(found["WCE"], part, "recall", when).best == (when == "after")
         assert not cell(found["DMO+TFCO"], part, "recall", when).best
         assert not cell(found["WCE"], part, "precision", when).best
 
 
-def test_marks_belong_to_a_part_and_to_before_or_after():
+def test_floors_are_marked_before_and_after_and_the_best_is_after():
     able, unable = (0.95, 0.3, 0.4), (0.2, 0.8, 0.3)
     values = {("own", "train"): [unable], ("train", "train"): [able],
               ("own", "test"): [able], ("train", "test"): [unable]}  # fmt: skip
@@ -201,8 +213,21 @@ def test_marks_belong_to_a_part_and_to_before_or_after():
     }  # fmt: skip
     assert found == {
         ("train", "before"): (False, False), ("train", "after"): (True, True),
-        ("test", "before"): (True, True), ("test", "after"): (False, False),
+        ("test", "before"): (True, False), ("test", "after"): (False, False),
     }  # fmt: skip
+
+
+def test_what_has_no_adjusted_value_competes_with_its_own_against_the_adjusted_ones():
+    """And a threshold of 0.5 does not compete with one that was found in training."""
+    before, after = (0.95, 0.9, 0.9), (0.95, 0.5, 0.6)
+    wce = {("own", p): [before] for p in ("train", "test")}
+    wce |= {("train", p): [after] for p in ("train", "test")}
+    for own, wins in (((0.95, 0.6, 0.7), True), ((0.95, 0.4, 0.5), False), ((0.5, 1, 0.5), False)):
+        found = lines("fpor", frame({"WCE": wce, "setpoint, default": everywhere(own)}))
+        for metric in ("recall", "f1"):
+            assert not cell(found["WCE"], "test", metric, "before").best
+            assert cell(found["WCE"], "test", metric, "after").best != wins
+            assert cell(found["setpoint, default"], "test", metric, "before").best == wins
 
 
 def test_ties_within_a_thousandth_are_all_best():
@@ -212,17 +237,17 @@ def test_ties_within_a_thousandth_are_all_best():
         "DMO+TFCO": everywhere((0.95, 0.6985, 0.5)),
     }
     found = lines("fpor", frame(given))
-    best = {label: cell(line, "test", "recall").best for label, line in found.items()}
+    best = {label: cell(line, "test", "recall", "after").best for label, line in found.items()}
     assert best == {"WCE": True, "WCE, converged": True, "DMO+TFCO": False}
 
 
 def test_the_best_f1_on_test_rows_is_marked_whether_feasible_or_not():
     given = {"WCE": everywhere((0.2, 0.9, 0.8)), "DMO+TFCO": everywhere((0.95, 0.5, 0.6))}
     found = lines("fpor", frame(given))
-    assert cell(found["WCE"], "test", "f1").best
-    assert not cell(found["DMO+TFCO"], "test", "f1").best
-    assert cell(found["DMO+TFCO"], "test", "recall").best
-    assert not cell(found["WCE"], "test", "recall").best
+    assert cell(found["WCE"], "test", "f1", "after").best
+    assert not cell(found["DMO+TFCO"], "test", "f1", "after").best
+    assert cell(found["DMO+TFCO"], "test", "recall", "after").best
+    assert not cell(found["WCE"], "test", "recall", "after").best
 
 
 def test_where_none_is_feasible_no_objective_is_best():
@@ -238,8 +263,8 @@ def test_frop_has_its_floor_on_recall():
     given = {"WCE": everywhere((0.2, 0.95, 0.3)), "DMO+TFCO": everywhere((0.9, 0.5, 0.4))}
     found = lines("frop", frame(given, target=Target("frop", 0.9)))
     assert cell(found["WCE"], "test", "recall").feasible
-    assert cell(found["WCE"], "test", "precision").best
-    assert not cell(found["DMO+TFCO"], "test", "precision").best
+    assert cell(found["WCE"], "test", "precision", "after").best
+    assert not cell(found["DMO+TFCO"], "test", "precision", "after").best
     assert METRICS["frop"] == ("recall", "precision")
 
 
@@ -247,9 +272,68 @@ def test_ofos_has_no_floor_and_the_best_f1_of_every_part():
     given = {"WCE": everywhere((0, 0, 0.5)), "DMO+TFCO": everywhere((0, 0, 0.6))}
     found = lines("ofos", frame(given, target=OFOS_TARGET))
     for part, when in itertools.product(("train", "test"), ("before", "after")):
-        assert cell(found["DMO+TFCO"], part, "f1", when).best
+        assert cell(found["DMO+TFCO"], part, "f1", when).best == (when == "after")
         assert not cell(found["WCE"], part, "f1", when).best
         assert not cell(found["WCE"], part, "f1", when).feasible
+
+
+# --- no alarms, no model --------------------------------------------------------------------------
+
+
+def test_a_model_without_alarms_holds_no_floor_and_is_never_best():
+    """Its precision is 1 by convention; there is nothing to be proud of."""
+    given = {"WCE": everywhere(None, None), "DMO+TFCO": everywhere((0.5, 0.9, 0.6), (0.5, 1, 0.6))}
+    found = lines("fpor", frame(given))
+    for part, when in itertools.product(("train", "test"), ("before", "after")):
+        value = cell(found["WCE"], part, "precision", when)
+        assert value.no_alarms
+        assert not value.feasible
+        assert not cell(found["WCE"], part, "recall", when).best
+        assert not cell(found["WCE"], part, "recall", when).no_alarms  # that is 0, and says so
+        assert not cell(found["DMO+TFCO"], part, "precision", when).no_alarms
+    found = lines("frop", frame({"WCE": everywhere(None)}, target=Target("frop", 0.9)))
+    assert not cell(found["WCE"], "test", "precision", "after").best
+
+
+def test_trials_without_alarms_among_others_are_counted_where_they_are():
+    values = everywhere((0.9, 0.5, 0.6), (0.8, 0.5, 0.6), (0.7, 0.5, 0.6))
+    values["own", "test"] = [None, (0.8, 0.5, 0.6), None]
+    line = lines("fpor", frame({"WCE": values}))["WCE"]
+    value = cell(line, "test", "precision")
+    assert (value.without_alarms, value.trials, value.no_alarms) == (2, 3, False)
+    assert value.mean == pytest.approx(2.8 / 3)
+    assert value.feasible
+    assert cell(line, "test", "precision", "after").without_alarms == 0
+    assert cell(line, "test", "recall").without_alarms == 0
+    assert cell(line, "train", "precision").without_alarms == 0
+
+
+def test_a_row_without_any_model_stays_and_blocks_nothing():
+    given = {
+        "WCE": everywhere(LOST, LOST),
+        "DMO+TFCO": everywhere((0.95, 0.5, 0.6), LOST),
+        "DMO+ERO, projected": everywhere((0.95, 0.4, 0.5), (0.95, 0.5, 0.5)),
+    }
+    found = lines("fpor", frame(given))
+    assert list(found) == ["WCE", "DMO+TFCO (1 of 2 trials)", "DMO+ERO, projected"]
+    assert [line.trials for line in found.values()] == [0, 1, 2]
+    for column in TABLES["fpor"].columns:
+        assert cell(found["WCE"], *column) is cell(found["WCE"], *column, "after") is None
+    assert cell(found["WCE"], "test", "f1", "paper before") is not None
+    tfco = found["DMO+TFCO (1 of 2 trials)"]
+    assert cell(tfco, "test", "recall").mean == 0.5
+    assert cell(tfco, "test", "recall", "after").best
+
+
+def test_a_table_of_which_all_diverged_is_drawn():
+    (line,) = lines("ofos", frame({"WCE": everywhere(LOST)}, target=OFOS_TARGET)).values()
+    assert line.trials == 0
+    assert line.label == "WCE"
+
+
+def test_trials_that_are_not_there_yet_are_said_to_be_missing():
+    given = {"WCE": everywhere(*[(1, 1, 1)] * 3), "DMO+TFCO": everywhere((1, 1, 1), (1, 1, 1))}
+    assert list(lines("fpor", frame(given))) == ["WCE", "DMO+TFCO (2 of 3 trials)"]
 
 
 # --- the paper's own ------------------------------------------------------------------------------

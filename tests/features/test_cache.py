@@ -7,6 +7,7 @@ import pytest
 from setpoint import SetpointError
 from setpoint.features import CacheWarning, FeatureCache
 from setpoint.features import cache as module
+from setpoint.features.cache import default_folder
 
 
 def vectors(n, dimension=3, seed=0):
@@ -197,3 +198,30 @@ def test_a_fingerprint_that_names_no_folder(tmp_path, name):
     with pytest.raises(SetpointError, match="cannot name a folder"):
         FeatureCache(tmp_path, name, 3)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("own", "caches", "expected"),
+    [
+        (None, None, "{home}/.cache/setpoint/features"),
+        ("", "", "{home}/.cache/setpoint/features"),
+        (" ", "relative/caches", "{home}/.cache/setpoint/features"),
+        (None, "{home}/elsewhere", "{home}/elsewhere/setpoint/features"),
+        ("{home}/mine", "{home}/elsewhere", "{home}/mine"),
+        ("~/mine", None, "{home}/mine"),
+        ("mine", None, "mine"),
+    ],
+)
+def test_where_a_cache_lies_by_default(own, caches, expected, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in (("SETPOINT_CACHE", own), ("XDG_CACHE_HOME", caches)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value.format(home=tmp_path))
+    assert str(default_folder()) == expected.format(home=tmp_path)
+
+
+def test_a_cache_that_cannot_be_made_names_the_variable(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(SetpointError, match="cannot be made: .*SETPOINT_CACHE"):
+        FeatureCache(tmp_path / "taken", "encoder", 3)

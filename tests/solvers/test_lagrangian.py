@@ -39,6 +39,12 @@ def separable(goal, n=200, seed=0):
     return make_problem(torch.tensor(X), torch.tensor(y), goal)
 
 
+def weights_of(dual):
+    """The objective's weight, then the constraints'."""
+    worth, prices = dual.weights
+    return [float(worth), *prices.tolist()]
+
+
 def sigmoid(z):
     return 1 / (1 + math.exp(-z))
 
@@ -98,7 +104,7 @@ def test_a_constraint_that_does_not_bind_has_no_multiplier():
     )
     run.start()
     run.advance(1)
-    of_precision, of_fpr = run.dual.weights[1]
+    of_precision, of_fpr = weights_of(run.dual)[1:]
     assert of_precision == 0.0
     assert of_fpr > 0.1
 
@@ -128,23 +134,24 @@ def test_the_multipliers_climb_by_adagrad():
     adagrad = torch.optim.Adagrad([mu], lr=0.2, maximize=True)
     for _ in range(50):
         constraints = rng.normal(loc=[0.5, 0.0, -0.5])
-        dual.follow(constraints)
+        dual.follow(torch.tensor(constraints))
         mu.grad = torch.tensor(constraints)
         adagrad.step()
         with torch.no_grad():
             mu.clamp_(min=0.0)
         worth, prices = dual.weights
         assert worth == 1.0
-        assert prices == pytest.approx(mu.tolist(), rel=1e-7)
+        assert prices.tolist() == pytest.approx(mu.tolist(), rel=1e-7)
     assert min(prices) >= 0
-    dual.follow(np.zeros(3))
-    assert dual.weights[1] == prices
+    before = prices.tolist()
+    dual.follow(torch.zeros(3, dtype=torch.float64))
+    assert dual.weights[1].tolist() == before
 
 
 def test_a_constraint_that_is_exactly_met_from_the_start_is_no_division_by_zero():
     dual = Ascent(2, 0.1)
-    dual.follow(np.array([0.0, 1.0]))
-    assert dual.weights == (1.0, [0.0, pytest.approx(0.1)])
+    dual.follow(torch.tensor([0.0, 1.0], dtype=torch.float64))
+    assert weights_of(dual) == [1.0, 0.0, pytest.approx(0.1)]
 
 
 # --- the proxy-Lagrangian's multipliers -----------------------------------------------------------
@@ -154,24 +161,23 @@ def test_a_constraint_that_is_exactly_met_from_the_start_is_no_division_by_zero(
 def test_the_weights_are_the_stationary_distribution(m, seed):
     M = np.random.default_rng(seed).random((m + 1, m + 1)) ** 3 + 1e-3
     dual = SwapRegret(m, 0.1)
-    dual.state = {"M": M / M.sum(axis=0)}
-    values, vectors = np.linalg.eig(dual.state["M"])
+    dual.state = {"M": torch.tensor(M / M.sum(axis=0))}
+    values, vectors = np.linalg.eig(dual.state["M"].numpy())
     expected = np.real(vectors[:, np.argmax(np.real(values))])
-    worth, prices = dual.weights
-    assert [worth, *prices] == pytest.approx(expected / expected.sum(), rel=1e-7)
+    assert weights_of(dual) == pytest.approx(expected / expected.sum(), rel=1e-7)
 
 
 def test_the_weights_of_a_matrix_that_hardly_mixes():
     """Of two states that are left with 1e-9 and 3e-9, the first holds three quarters."""
     dual = SwapRegret(1, 0.1)
-    dual.state = {"M": np.array([[1 - 1e-9, 3e-9], [1e-9, 1 - 3e-9]])}
-    assert dual.weights == (pytest.approx(0.75, abs=1e-5), [pytest.approx(0.25, abs=1e-5)])
+    dual.state = {"M": torch.tensor([[1 - 1e-9, 3e-9], [1e-9, 1 - 3e-9]], dtype=torch.float64)}
+    assert weights_of(dual) == pytest.approx([0.75, 0.25], rel=1e-7)
 
 
 def test_the_published_example():
     """TFCO's own test of multiplicative swap-regret updates: a matrix, constraints, two steps."""
     dual = SwapRegret(3, 1.0)
-    dual.state = {"M": np.repeat([[0.4], [0.2], [0.2], [0.2]], 4, axis=1)}
+    dual.state = {"M": torch.tensor(np.repeat([[0.4], [0.2], [0.2], [0.2]], 4, axis=1))}
     first = [
         [0.36999014, 0.38528351, 0.38528351, 0.38528351],
         [0.23517483, 0.21720297, 0.21720297, 0.21720297],
@@ -185,17 +191,17 @@ def test_the_published_example():
         [0.23200752, 0.21808115, 0.21645886, 0.21758255],
     ]
     for expected in (first, second):
-        dual.follow(np.array([0.6, -0.1, 0.4]))
+        dual.follow(torch.tensor([0.6, -0.1, 0.4], dtype=torch.float64))
         np.testing.assert_allclose(dual.state["M"], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(("constraint", "end"), [(0.3, 1.0), (-0.3, 0.0)])
 def test_a_constraint_always_missed_gets_all_the_weight_one_always_met_none(constraint, end):
     dual = SwapRegret(1, 1.0)
-    path = [dual.weights[1][0]]
+    path = [weights_of(dual)[1]]
     for _ in range(400):
-        dual.follow(np.array([constraint]))
-        path.append(dual.weights[1][0])
+        dual.follow(torch.tensor([constraint], dtype=torch.float64))
+        path.append(weights_of(dual)[1])
     assert path[0] == pytest.approx(0.5)
     assert path[-1] == pytest.approx(end, abs=1e-9)
     assert (np.diff(path) * constraint >= -1e-9).all()
@@ -204,17 +210,16 @@ def test_a_constraint_always_missed_gets_all_the_weight_one_always_met_none(cons
 def test_of_two_constraints_the_one_that_is_missed_gets_the_weight():
     dual = SwapRegret(2, 1.0)
     for _ in range(400):
-        dual.follow(np.array([-0.2, 0.2]))
-    worth, prices = dual.weights
-    assert [worth, *prices] == pytest.approx([0.0, 0.0, 1.0], abs=1e-6)
+        dual.follow(torch.tensor([-0.2, 0.2], dtype=torch.float64))
+    assert weights_of(dual) == pytest.approx([0.0, 0.0, 1.0], abs=1e-6)
 
 
 @pytest.mark.parametrize("end", [1e-300, 1e300, -1e300])
 def test_extreme_constraints_leave_a_distribution(end):
     dual = SwapRegret(2, 1.0)
     for constraint in (end, -end, end):
-        dual.follow(np.array([constraint, 0.1]))
-        weights = [dual.weights[0], *dual.weights[1]]
+        dual.follow(torch.tensor([constraint, 0.1], dtype=torch.float64))
+        weights = weights_of(dual)
         assert sum(weights) == pytest.approx(1.0)
         assert min(weights) > 0
         np.testing.assert_allclose(dual.state["M"].sum(axis=0), 1.0)
@@ -232,12 +237,12 @@ def test_the_multipliers_see_decisions_and_theta_sees_sigmoids():
     for run in (plain, proxy):
         run.start()
         run.advance(1)
-    assert plain.dual.weights[1] == [0.0]
+    assert weights_of(plain.dual)[1:] == [0.0]
     expected = SwapRegret(1, 1.0)
     for _ in range(5):
-        expected.follow(np.array([(12 - 0.7 * 12) / 3]))
-    assert proxy.dual.weights[1] == pytest.approx(expected.weights[1], rel=1e-6)
-    assert proxy.dual.weights[1][0] > 0.7
+        expected.follow(torch.tensor([(12 - 0.7 * 12) / 3], dtype=torch.float64))
+    assert weights_of(proxy.dual) == pytest.approx(weights_of(expected), rel=1e-6)
+    assert weights_of(proxy.dual)[1] > 0.7
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -269,7 +274,7 @@ def test_the_game_written_out(formulation):
             M /= M.sum(axis=0)
     assert module.bias.item() == pytest.approx(b, rel=1e-6)
     if formulation == "lagrangian":
-        assert run.dual.weights == (1.0, [pytest.approx(mu, rel=1e-6)])
+        assert weights_of(run.dual) == [1.0, pytest.approx(mu, rel=1e-6)]
     else:
         assert sides == {True, False}
         np.testing.assert_allclose(run.dual.state["M"], M, rtol=1e-5)
@@ -291,7 +296,7 @@ def test_the_lagrangian_written_out(formulation):
     w, y = problem.sample_weight.numpy(), problem.positive.numpy()
     decided = w / (1 + np.exp(-z))
     tp, fp, P, N = decided[y].sum(), decided[~y].sum(), w[y].sum(), w[~y].sum()
-    worth, (of_precision, of_fpr) = run.dual.weights
+    worth, of_precision, of_fpr = weights_of(run.dual)
     value = -worth * tp / P + (of_precision * (0.7 * fp - 0.3 * tp) + of_fpr * (fp - 0.1 * N)) / P
     assert progress.loss == pytest.approx(value, rel=1e-9)
     assert progress.lam == pytest.approx(max(of_precision, of_fpr) / worth)
@@ -339,12 +344,14 @@ def test_the_hinge_takes_the_objective_at_the_true_counts():
     logits = torch.tensor([2.0, 0.5, -0.5, 0.25, -0.5, -3.0], dtype=torch.float64)
     problem = make_problem(logits[:, None], torch.arange(6) < 3, "max precision s.t. recall >= 0.5")
     run = Lagrangian(proxy="hinge").prepare(problem, Shift())
-    run.dual.state = {"M": np.array([[0.25, 0.25], [0.75, 0.75]])}  # weights 1/4 and 3/4
+    run.dual.state = {
+        "M": torch.tensor([[0.25, 0.25], [0.75, 0.75]], dtype=torch.float64)
+    }  # weights 1/4 and 3/4
     game = run._look(logits, run._proxies(logits))
     # TP = 2 and FP = 1. Recall's constraint sees the hinges: TP~ = 1 + 0.5 - 0.5 of 3.
-    assert game.value == pytest.approx(-1 / 4 * 2 / 3 + 3 / 4 * (0.5 * 3 - 1) / 3)
+    assert float(game.value) == pytest.approx(-1 / 4 * 2 / 3 + 3 / 4 * (0.5 * 3 - 1) / 3)
     d_tp, d_fp = 1 / 9, -2 / 9  # FP / (TP + FP)^2 and -TP / (TP + FP)^2
-    assert game.slopes == pytest.approx((-1 / 4 * d_tp - 3 / 4 / 3, -1 / 4 * d_fp))
+    assert game.slopes.tolist() == pytest.approx([-1 / 4 * d_tp - 3 / 4 / 3, -1 / 4 * d_fp])
     assert game.seen.tolist() == pytest.approx([(0.5 * 3 - 2) / 3])  # the dual player: TP
 
 

@@ -94,8 +94,8 @@ def test_patience_ends_a_subproblem():
     run = Lifted.paper(patience=1, lr=10.0).prepare(problem, build("linear", 3).double())
     run.start()
     steps = []
-    step = run._step
-    run._step = lambda: steps.append(1) or step()
+    project = run.penalty.project_
+    run.penalty.project_ = lambda: steps.append(1) or project()
     run.advance(1)
     assert 1 < len(steps) < 1000
 

@@ -153,6 +153,82 @@ def test_patience_does_not_compare_a_loss_with_what_it_was_before(stop, tmp_path
         assert train(checkpoint=file).tolist() == straight.tolist()
 
 
+@dataclass(frozen=True)
+class InPhases(Scripted):
+    """The same, with a phase that begins at each of these shares of the training."""
+
+    starts: tuple[float, ...] = ()
+
+    def phase(self, elapsed):
+        return sum(elapsed >= start for start in self.starts)
+
+
+@pytest.mark.parametrize("inner_iterations", [7, 10, 50])
+def test_patience_within_a_phase_leads_to_the_next_one(inner_iterations):
+    """A loss that never falls: ten steps of patience (and the first) in each of three phases."""
+    total = 20 * inner_iterations
+    loss = InPhases((1.0,), starts=(0.5, 0.8))
+    run = LossTraining.paper(
+        loss, outer_iterations=20, inner_iterations=inner_iterations
+    ).prepare(overlapping("max f1", n=30), build("linear", 3).double())  # fmt: skip
+    rates = []
+    step = run._optimizer.step
+    run._optimizer.step = lambda closure: (
+        rates.append(run._optimizer.param_groups[0]["lr"]),
+        step(closure),
+    )[1]
+    for k in range(1, 21):
+        run.advance(k)
+    expected = [
+        (math.ceil(start * total) + n) / total for start in (0.0, 0.5, 0.8) for n in range(11)
+    ]
+    assert loss.seen == pytest.approx(expected)
+    # The learning rate is where a training that had not been cut short would have it.
+    assert rates == pytest.approx([5e-4 * (1 + math.cos(math.pi * e)) for e in expected])
+
+
+def test_the_last_phase_ends_with_the_training_where_patience_does_not():
+    """After the jump no more steps are left than that phase's share of all."""
+    falling = InPhases((1.0,) * 11 + tuple(-float(k) for k in range(1000)), starts=(0.8,))
+    run = LossTraining.paper(falling, outer_iterations=10, inner_iterations=50).prepare(
+        overlapping("max f1", n=30), build("linear", 3).double()
+    )
+    for k in range(1, 11):
+        run.advance(k)
+    assert len(falling.seen) == 11 + 100
+    assert falling.seen[11] == 0.8
+    assert falling.seen[-1] == 499 / 500
+
+
+@pytest.mark.parametrize("start", [1.0, math.nextafter(1.0, 0)])
+def test_a_phase_without_a_step_of_its_own_is_none(start):
+    loss = InPhases((1.0,), starts=(start,))
+    run = LossTraining.paper(loss, outer_iterations=3, inner_iterations=20).prepare(
+        overlapping("max f1", n=30), build("linear", 3).double()
+    )
+    for k in range(1, 4):
+        run.advance(k)
+    assert len(loss.seen) == 11
+
+
+@pytest.mark.parametrize("stop", [2, 3, 4, 5, 9])
+def test_a_jump_to_the_next_phase_survives_a_checkpoint(stop, tmp_path):
+    """Before the jump, just after it, in the last phase and after its end."""
+
+    def train(**kwargs):
+        torch.manual_seed(0)
+        solver = LossTraining.paper(LDAM(), outer_iterations=10, inner_iterations=30, lr=0.01)
+        problem = overlapping("max f1", n=200, share=0.1)
+        return solve(problem, build("linear", 3).double(), solver, **kwargs).history.column("loss")
+
+    straight = train()
+    assert straight[3] > straight[2]  # re-weighting lifts the loss, long before 80 % of 10
+    assert straight[4] > straight[5] == straight[-1]  # and patience ends that phase as well
+    file = tmp_path / "run.ckpt"
+    train(checkpoint=file, callback=lambda r, _: "stop" if r.iteration == stop else None)
+    assert train(checkpoint=file).tolist() == straight.tolist()
+
+
 def test_the_papers_training():
     paper = LossTraining.paper(Focal())
     assert (paper.loss, paper.l2, paper.lr) == (Focal(), 0.0, 1e-3)
@@ -199,8 +275,9 @@ def test_the_learning_rate_falls_to_zero_on_a_cosine(batch_size):
     for k in range(1, 9):
         run.advance(k)
         (group,) = run._optimizer.param_groups
-        assert group["lr"] == pytest.approx(0.1 * (1 + math.cos(math.pi * k / 8)), abs=1e-9)
-    assert group["lr"] == pytest.approx(0.0, abs=1e-12)
+        last = (5 * k - 1) / 40  # the share that was done before the last step
+        assert group["lr"] == pytest.approx(0.1 * (1 + math.cos(math.pi * last)), abs=1e-12)
+    assert group["lr"] < 0.001
 
 
 @pytest.mark.parametrize(("batch_size", "steps"), [(None, 5), (10, 6)])

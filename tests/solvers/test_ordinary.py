@@ -1,10 +1,14 @@
+import copy
+from dataclasses import replace
+from itertools import chain
+
 import pytest
 import torch
 from problems import overlapping
 from sklearn.linear_model import LogisticRegression
 
 from setpoint.models import build
-from setpoint.solvers import LossTraining
+from setpoint.solvers import LossTraining, Ordinary, solve
 from setpoint.solvers.ordinary import RIDGES, ordinary_models, train_ordinarily
 from setpoint.solvers.problem import make_problem
 
@@ -78,3 +82,24 @@ def test_separable_classes_do_no_harm():
     X = torch.tensor([[0.0], [1.0], [2.0], [3.0]], dtype=torch.float64)
     problem = make_problem(X, torch.tensor([False, False, True, True]), "max f1")
     assert ordinary_models(problem, build("linear", 1).double())[0][-1].point.f1 == 1.0
+
+
+# --- as a solver ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_as_a_solver_it_keeps_the_best_of_its_models_by_the_rows_that_judge(model):
+    goal = "max recall s.t. precision >= 0.7"
+    judge = overlapping(goal, seed=1)
+    problem = replace(overlapping(goal), validation=judge)
+    torch.manual_seed(0)
+    module = build(model, 3).double()
+    solution = solve(problem, copy.deepcopy(module), Ordinary())
+    torch.manual_seed(0)
+    models = list(chain.from_iterable(ordinary_models(problem, module)))
+    assert [c.name for c in solution.candidates] == [m.name for m in models]
+    assert solution.operating_point.rank == max(m.point.rank for m in models)
+    assert solution.history.best_iteration == 0
+    assert not solution.history.interrupted
+    found = judge.operating_point(solution.module)
+    assert found.rank == solution.operating_point.rank

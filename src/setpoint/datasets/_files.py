@@ -7,12 +7,10 @@ Every message ends in what to do next. That part, ``how``, is an order without a
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from setpoint.errors import SetpointError
 
@@ -129,13 +127,3 @@ def lines(path: Path, how: str) -> Iterator[tuple[int, str]]:
         raise corrupt(path, f"is not UTF-8 text ({error.reason})", how) from error
     if empty:
         raise corrupt(path, "is empty", how)
-
-
-def need(module: str) -> Any:
-    """Import a module that only experiments need."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise SetpointError(
-            f'reading this data set needs {module}: pip install "setpoint[experiments]".'
-        ) from error

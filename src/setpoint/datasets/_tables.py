@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.datasets._files import corrupt, need
+from setpoint._extras import need
+from setpoint.datasets._files import corrupt
 
 Columns = dict[str, NDArray[Any]]
 
@@ -20,7 +21,7 @@ def read_csv(path: Path, numbers: Sequence[str], texts: Sequence[str], how: str)
 
     Other columns are ignored. Rows are counted from 1, after the header.
     """
-    pandas = need("pandas")
+    pandas = _needed("pandas")
     with warnings.catch_warnings():
         # Of lines that are too long, and lose their end, pandas only warns.
         warnings.simplefilter("error", pandas.errors.ParserWarning)
@@ -41,13 +42,17 @@ def read_csv(path: Path, numbers: Sequence[str], texts: Sequence[str], how: str)
 
 def read_parquet(path: Path, numbers: Sequence[str], texts: Sequence[str], how: str) -> Columns:
     """Return the named columns of a Parquet file, as :func:`read_csv` does."""
-    need("pyarrow")
-    pandas = need("pandas")
+    _needed("pyarrow")
+    pandas = _needed("pandas")
     try:
         frame = pandas.read_parquet(path)
     except (ValueError, OSError) as error:
         raise corrupt(path, f"is not a whole Parquet file ({error})", how) from error
     return _checked(path, frame, numbers, texts, how)
+
+
+def _needed(module: str) -> Any:
+    return need(module, "experiments", "reading this data set")
 
 
 def _checked(
@@ -63,7 +68,7 @@ def _checked(
         raise corrupt(path, "has a header but no rows", how)
     found: Columns = {}
     for name in numbers:
-        values = need("pandas").to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
+        values = _needed("pandas").to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
         _check_cells(path, frame[name], name, np.isfinite(values), "a number", how)
         found[name] = values
     for name in texts:

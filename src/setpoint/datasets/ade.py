@@ -27,19 +27,23 @@ _CORPUS = ("DRUG-AE.rel", "ADE-NEG.txt")
 _JSONL = ("ade_corpus_v2_classification/train.jsonl", "ade_corpus_v2_classification/test.jsonl")
 _TABLE = ("ade_v2.parquet",)
 _VECTORS = ("ade_v2_mpnet.npz",)
+_ORIGINAL = (
+    "DRUG-AE.rel and ADE-NEG.txt of the ADE-Corpus-V2 from https://sites.google.com/site/adecorpus"
+)
 HOW = (
     "download train.jsonl and test.jsonl from "
     "https://huggingface.co/datasets/SetFit/ade_corpus_v2_classification into a subfolder "
-    "ade_corpus_v2_classification, or DRUG-AE.rel and ADE-NEG.txt of the ADE-Corpus-V2 from "
-    "https://sites.google.com/site/adecorpus"
+    f"ade_corpus_v2_classification, or {_ORIGINAL}"
 )
 _HOW_TABLE = (
-    "write the corpus as a table with the columns text, label (0 or 1), pmid and text_id (from 0, "
-    "as the texts first occur); setpoint.datasets.load_ade_texts reads the corpus"
+    f"download {_ORIGINAL}; write what setpoint.datasets.load_ade_texts reads from them as "
+    "ade_v2.parquet with the columns text, label (0 or 1), pmid and text_id (from 0, as the texts "
+    "first occur)"
 )
 _HOW_VECTORS = (
-    "embed the distinct texts with sentence-transformers/all-mpnet-base-v2 (mean pooling), in the "
-    "order of text_id, and store them as q (uint8), scale and offset: X = q * scale + offset"
+    "embed the distinct texts with https://huggingface.co/sentence-transformers/all-mpnet-base-v2 "
+    "(mean pooling), in the order of text_id, and store them in ade_v2_mpnet.npz as q (uint8), "
+    "scale and offset: X = q * scale + offset"
 )
 _NEGATIVE = re.compile(r"(\d+)\s+NEG\s+(\S.*)")
 
@@ -72,7 +76,7 @@ def load_ade_features() -> Dataset:
 
 
 def _load_features(expected: Expected) -> Dataset:
-    (table,) = find(_TABLE, how=_HOW_TABLE)
+    (table,) = find(_TABLE, how=f"{_HOW_TABLE}; {_HOW_VECTORS}")
     (vectors,) = find(_VECTORS, how=_HOW_VECTORS)
     texts = _read_table(table, expected)
     X = read_quantized(vectors, (), _HOW_VECTORS)["X"]

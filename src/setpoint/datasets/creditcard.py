@@ -17,10 +17,12 @@ from setpoint.errors import SetpointError
 
 PUBLISHED = Expected(rows=284_807, positives=492, md5="e90efcb83d69faf99fcab8b0255024de")
 PCA = tuple(f"V{i}" for i in range(1, 29))
-HOW = (
+_ORIGINAL = (
     "download creditcard.csv from https://www.kaggle.com/datasets/mlg-ulb/creditcardfraud (free "
-    "account), or write the same table, https://www.openml.org/d/1597, as creditcard.csv"
+    "account)"
 )
+HOW = f"{_ORIGINAL}, or write the same table, https://www.openml.org/d/1597, as creditcard.csv"
+_HOW_EXACT = f"{_ORIGINAL} and leave it as it is: saved again by another program it is refused"
 
 
 def load_creditcard(columns: Literal["pca", "all"] = "pca", *, exact: bool = False) -> Dataset:
@@ -40,7 +42,8 @@ def load_creditcard(columns: Literal["pca", "all"] = "pca", *, exact: bool = Fal
 def _load(columns: str, exact: bool, expected: Expected) -> Dataset:
     if columns not in ("pca", "all"):
         raise SetpointError(f"columns must be 'pca' or 'all', not {columns!r}.")
-    (path,) = find(("creditcard.csv",), how=HOW)
+    how = _HOW_EXACT if exact else HOW
+    (path,) = find(("creditcard.csv",), how=how)
     names = PCA if columns == "pca" else ("Time", *PCA, "Amount")
     return _read(path, names, exact, expected)
 
@@ -48,7 +51,7 @@ def _load(columns: str, exact: bool, expected: Expected) -> Dataset:
 def _read(path: Path, names: tuple[str, ...], exact: bool, expected: Expected) -> Dataset:
     md5 = digest(path)
     if exact:
-        check_md5(path, md5, expected, HOW)
+        check_md5(path, md5, expected, _HOW_EXACT)
     table = read_csv(path, (*names, "Class"), (), HOW)
     labels = table["Class"]
     check_labels(path, "Class", labels, (0, 1), HOW)

@@ -30,9 +30,9 @@ HOW = (
     "subfolder eyepacs, so that there are eyepacs/train/10_left.jpeg and eyepacs/test/1_left.jpeg"
 )
 _HOW_FEATURES = (
-    "compute EfficientNet-lite0 features of training pictures (setpoint.datasets."
-    "load_eyepacs_images lists them), and store them as q (uint8), scale and offset, where X = q * "
-    f"scale + offset, with level and patient; the pictures are at {_PAGE}"
+    f"download trainLabels.csv and train.zip.* from {_PAGE} (free account), compute features by an "
+    "EfficientNet-lite0 trained on ImageNet (1280 numbers), and store them in eyepacs_efflite0.npz "
+    "as q (uint8), scale and offset, where X = q * scale + offset, with level and patient"
 )
 _NAME = re.compile(r"(\d+)_(left|right)")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from setpoint.experiments.reproduce import main
+from setpoint.experiments.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

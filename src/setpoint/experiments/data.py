@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint import datasets
-from setpoint.datasets import Dataset
+from setpoint.datasets import CorruptDataError, Dataset, MissingDataError
+from setpoint.datasets._quantized import read_arrays
 from setpoint.datasets.raw import Images, Texts
 from setpoint.errors import SetpointError
 
@@ -37,14 +39,14 @@ def _with_dino(name: str, load: Callable[[], Images]) -> Dataset:
 
 
 def _extracted(items: Sequence[Any], encoder: Any) -> NDArray[np.float32]:
-    from setpoint.datasets._files import folders
     from setpoint.features import extract
+    from setpoint.features.cache import default_folder
 
-    return extract(items, encoder, cache=folders()[0] / "features")
+    return extract(items, encoder, cache=default_folder())
 
 
 LOADERS: dict[str, Callable[[], Dataset]] = {
-    "creditcard": lambda: datasets.load("creditcard"),
+    "creditcard": lambda: datasets.load_creditcard(exact=True),
     "ade": lambda: datasets.load("ade"),
     "eyepacs": lambda: datasets.load("eyepacs"),
     "ade-bert": _with_bert,
@@ -65,29 +67,49 @@ def paper_name(name: str) -> str:
 def obtain(name: str, folder: Path, *, stand_ins: bool) -> Dataset:
     """Return a data set, and leave it prepared in ``folder`` for workers and other machines.
 
-    Where the official files are missing, a data set that lies prepared is taken.
+    Where the official files are missing, a data set that lies prepared is taken. One that is
+    damaged is as good as none.
     """
     if name not in LOADERS:
         raise SetpointError(f"unknown data set {name!r}; known: {', '.join(LOADERS)}.")
     path = prepared(name, folder)
+    try:
+        held = Dataset.load(path)
+        damage = ""
+    except (CorruptDataError, MissingDataError) as error:
+        held = None
+        damage = f" And what lies prepared cannot be used: {error}" if path.exists() else ""
     if stand_ins:
         dataset = stand_in(name)
     else:
         try:
             dataset = LOADERS[name]()
-        except datasets.MissingDataError:
-            if not path.exists() or (held := Dataset.load(path)).source.startswith(STAND_IN):
-                raise
+        except MissingDataError as error:
+            if held is None or held.source.startswith(STAND_IN):
+                raise MissingDataError(f"{error}{_instead(name)}{damage}") from error
             return held
-    folder.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or Dataset.load(path).source != dataset.source:
+    if held is None or held.source != dataset.source:
         dataset.save(path)
     return dataset
+
+
+def _instead(name: str) -> str:
+    others = [other for other in LOADERS if other.startswith(f"{name}-")]
+    return f" Or take {others[0]}: its features are extracted on first use." if others else ""
 
 
 def prepared(name: str, folder: Path) -> Path:
     """Return where a data set lies prepared."""
     return folder / f"{name}.npz"
+
+
+def sources(folder: Path) -> dict[str, str]:
+    """Return what the data sets that lie prepared were made from."""
+    found = {}
+    for name in LOADERS:
+        with suppress(SetpointError, OSError, KeyError):
+            found[name] = str(read_arrays(prepared(name, folder), ("source",), "")["source"])
+    return found
 
 
 def stand_in(name: str, rows: int = 240, features: int = 5) -> Dataset:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from setpoint.experiments.data import MODELS
 from setpoint.experiments.methods import METHODS, Method, Variant
 from setpoint.experiments.scale import SCALES
 from setpoint.goals import FPOR, FROP, OFOS, Goal
-from setpoint.solvers.base import Solver
+from setpoint.solvers import Lagrangian, Solver
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ def jobs_of(
         for target in targets if method.sees_goal else (None,):
             seen = set()
             for number, solver in enumerate(solvers):
-                # Without constraints there is no dual player, whatever its learning rate.
-                same = repr(solver)
-                if target == OFOS_TARGET and method.name == "tfco":
-                    same = _without_dual(same)
+                same = solver
+                if target == OFOS_TARGET and isinstance(solver, Lagrangian):
+                    # Without constraints there is no dual player, whatever its learning rate.
+                    same = replace(solver, formulation="lagrangian", dual_scale=1.0)
                 if same in seen:
                     continue
                 seen.add(same)
@@ -132,8 +132,3 @@ def jobs_of(
                     for t in range(trials)
                 ]
     return jobs
-
-
-def _without_dual(text: str) -> str:
-    parts = text.replace("proxy_lagrangian", "lagrangian").split(", ")
-    return ", ".join(p for p in parts if not p.startswith("dual_scale"))

@@ -12,12 +12,23 @@ from typing import Literal
 
 from setpoint.experiments.scale import Scale
 from setpoint.losses import LDAM, CrossEntropy, Focal, Loss, SigmoidF1, Tilted
-from setpoint.solvers import Augmented, Lagrangian, Lifted, LossTraining, Projected, Resampled
-from setpoint.solvers.base import Solver
+from setpoint.solvers import (
+    Augmented,
+    Lagrangian,
+    Lifted,
+    LossTraining,
+    Ordinary,
+    Projected,
+    Resampled,
+    Solver,
+)
+from setpoint.solvers.ordinary import MODULE_RIDGES, RIDGES
 
 Variant = Literal["paper", "converged"]
 Grid = Callable[[Variant, Scale, bool], list[Solver]]
-RIDGES = (0.0, 10.0)  # of trainings to convergence; the paper has none
+
+
+LARGE_BATCH = 2**14
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,9 @@ def _trainings(losses: list[Loss], variant: Variant, scale: Scale, linear: bool)
         looks = max(scale.steps // 1000, 1)
         steps = {"outer_iterations": looks, "inner_iterations": scale.steps // looks}
         return [LossTraining.paper(loss, **steps) for loss in losses]
-    return [_converged(loss, ridge, scale, linear) for ridge in RIDGES for loss in losses]
+    # As wide as our own baseline's, and as there the simplest model first.
+    ridges = RIDGES if linear else (*MODULE_RIDGES, 0.0)
+    return [_converged(loss, ridge, scale, linear) for ridge in ridges for loss in losses]
 
 
 def _converged(loss: Loss, ridge: float, scale: Scale, linear: bool) -> LossTraining:
@@ -77,8 +90,9 @@ def _converged(loss: Loss, ridge: float, scale: Scale, linear: bool) -> LossTrai
         return training
     if isinstance(loss, CrossEntropy | Focal | LDAM):
         return replace(training, outer_iterations=5 * scale.rounds)  # of Adam, on batches
-    # These are no means over rows; a batch with three positives says little about them.
-    return replace(training, batch_size=None, inner_iterations=100)
+    # These are no means over rows; a batch with three positives would say little about them.
+    steps = max(scale.steps, 100 * scale.rounds)
+    return replace(training, batch_size=LARGE_BATCH, inner_iterations=steps // scale.rounds)
 
 
 def _of_losses(*losses: Loss, converged: tuple[Loss, ...] = ()) -> Grid:
@@ -121,11 +135,22 @@ def _lagrangian(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
             for lr in (0.1, 0.01, 1.0, 0.001, 0.0001, 0.00001)
             for dual_scale in (1.0, 0.1, 10.0)
         ]
+    longer = 8 if linear else 3
+    games: tuple[tuple[Literal["sigmoid", "hinge"], float], ...]
+    games = (("sigmoid", 0.1), ("hinge", 0.1), ("hinge", 0.3), ("hinge", 1.0))
+    if not linear:
+        games = (("sigmoid", 0.03), ("hinge", 0.01), ("hinge", 0.1))
     return [
-        Lagrangian(formulation, proxy, lr=lr, inner_iterations=3 * _per_look(scale))
-        for proxy in ("sigmoid", "hinge")
+        Lagrangian(
+            formulation,
+            proxy,
+            lr=lr,
+            dual_scale=dual_scale,
+            inner_iterations=longer * _per_look(scale),
+        )
+        for proxy, lr in games
+        for dual_scale in ((1.0, 10.0) if proxy == "hinge" else (1.0,))
         for formulation in ("proxy_lagrangian", "lagrangian")
-        for lr in (0.1, 0.01)
     ]
 
 
@@ -145,7 +170,11 @@ def _preset(scale: Scale) -> Lifted:
 
 def _augmented(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
     steps = scale.inner or Augmented.inner_iterations
-    return [Augmented(outer_iterations=scale.outer, inner_iterations=steps)]
+    return [
+        Augmented(lam0=lam0, start_s=start_s, outer_iterations=scale.outer, inner_iterations=steps)
+        for start_s in ("random", "labels")
+        for lam0 in (1.0, 10.0)
+    ]
 
 
 def _projected(**changes: float) -> Grid:
@@ -162,6 +191,10 @@ def _projected(**changes: float) -> Grid:
         return [solver]
 
     return grid
+
+
+def _ordinary(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
+    return [Ordinary()]
 
 
 def _of_lifted(base: Callable[[Scale], Lifted], **changes: object) -> Grid:
@@ -192,6 +225,7 @@ COMPETITORS = (
     Method("rus", "RUS", _of_sampling("under"), sees_goal=False, paper="rus"),
     Method("tfco", "DMO+TFCO", _lagrangian, paper="tfco"),
     Method("alm", "DMO+ALM", _augmented, _ONE),
+    Method("ordinary", "cross-entropy, selected", _ordinary, _ONE, selects=True),
 )
 OURS = (
     Method("printed", "DMO+ERO, as printed", _of_lifted(_printed), _ONE, paper="ero", ours=True),

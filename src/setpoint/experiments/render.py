@@ -6,7 +6,20 @@ from collections.abc import Callable
 
 from setpoint.experiments.tables import METRICS, Line, Table, Value
 
-Style = Callable[[Value | None, str], str]
+Style = Callable[[Value], str]
+REMARK = "In some trials there are no alarms; there precision counts as 1."
+
+
+def note(table: Table, scale: str, split: str, trials: int) -> str:
+    """Return what a table is about and how it is to be read."""
+    counted = "1 trial" if trials == 1 else f"{trials} trials"
+    best = "bold: best, after that adjustment."
+    if len(METRICS[table.kind]) > 1:
+        best = "underlined: the floor is held; bold: best of those, after that adjustment."
+    return (
+        f"{table.title}. {scale} scale, {counted}, {split} split. Mean and deviation; in "
+        f"parentheses after the threshold is adjusted; {best}"
+    )
 
 
 def markdown(table: Table, blocks: list[list[Line]]) -> str:
@@ -21,14 +34,16 @@ def markdown(table: Table, blocks: list[list[Line]]) -> str:
             cells = [_name(line), label]
             for column in table.columns:
                 cell = line.cells[column]
-                cells.append(_pair(cell["before"], cell["after"], table.adjusts, _marked))
-                cells.append(_pair(cell["paper before"], cell["paper after"], True, _marked))
+                cells.append(_own(line, column, _marked))
+                cells.append(_pair(cell["paper before"], cell["paper after"], _marked))
             lines.append(_row(cells))
+    if _has_silent_trials(blocks):
+        lines += ["", f"° {REMARK}"]
     return "\n".join(lines) + "\n"
 
 
 def latex(table: Table, blocks: list[list[Line]]) -> str:
-    """Return a tabular for a paper; it needs the packages xcolor, colortbl and booktabs."""
+    """Return a tabular for a paper; it needs the packages colortbl and booktabs."""
     head = ["dataset", "method"]
     for part, metric in table.columns:
         head += [f"{part} {metric}{_role(table, metric)}", "paper"]
@@ -43,11 +58,15 @@ def latex(table: Table, blocks: list[list[Line]]) -> str:
             cells = [_escaped(_name(line)) if number == 0 else "", _escaped(line.label)]
             for column in table.columns:
                 cell = line.cells[column]
-                cells.append(_pair(cell["before"], cell["after"], table.adjusts, _coloured))
-                cells.append(_pair(cell["paper before"], cell["paper after"], True, _coloured))
+                cells.append(_own(line, column, _typeset))
+                cells.append(_pair(cell["paper before"], cell["paper after"], _typeset))
             shade = r"\rowcolor[gray]{0.85} " if line.method.ours else ""
             lines.append(shade + " & ".join(cells) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+    lines.append(r"\bottomrule")
+    if _has_silent_trials(blocks):
+        remark = rf"{{\footnotesize $^\circ$ {REMARK}}}"
+        lines.append(rf"\multicolumn{{{len(head)}}}{{l}}{remark} \\")
+    return "\n".join([*lines, r"\end{tabular}"]) + "\n"
 
 
 def _role(table: Table, metric: str) -> str:
@@ -62,29 +81,44 @@ def _name(line: Line) -> str:
     return line.dataset if alpha is None else f"{line.dataset}, {alpha:g}"
 
 
-def _pair(before: Value | None, after: Value | None, adjusts: bool, style: Style) -> str:
+def _own(line: Line, column: tuple[str, str], style: Style) -> str:
+    cell = line.cells[column]
+    return _pair(cell["before"], cell["after"], style) if line.trials else "diverged"
+
+
+def _pair(before: Value | None, after: Value | None, style: Style) -> str:
     if before is None:
         return ""
-    if after is None or not adjusts:
-        return style(before, "before")
-    return f"{style(before, 'before')} ({style(after, 'after')})"
+    return style(before) if after is None else f"{style(before)} ({style(after)})"
 
 
-def _marked(value: Value | None, when: str) -> str:
-    if value is None:
-        return ""
+def _marked(value: Value) -> str:
+    if value.no_alarms:
+        return "no alarms"
     text = f"{value.mean:.3f} ± {value.deviation:.3f}"
     text = f"<u>{text}</u>" if value.feasible else text
-    return f"**{text}**" if value.best else text
+    text = f"**{text}**" if value.best else text
+    return f"{text}°" if value.without_alarms else text
 
 
-def _coloured(value: Value | None, when: str) -> str:
-    if value is None:
-        return ""
+def _typeset(value: Value) -> str:
+    if value.no_alarms:
+        return "no alarms"
     text = rf"{value.mean:.3f} $\pm$ {{\tiny {value.deviation:.3f}}}"
     text = rf"\underline{{{text}}}" if value.feasible else text
-    colour = "red" if when == "before" else "blue"
-    return rf"\textcolor{{{colour}}}{{{text}}}" if value.best else text
+    text = rf"\textbf{{{text}}}" if value.best else text
+    return rf"{text}$^\circ$" if value.without_alarms else text
+
+
+def _has_silent_trials(blocks: list[list[Line]]) -> bool:
+    """Whether some trials of a mean, not all, are without alarms."""
+    return any(
+        value is not None and 0 < value.without_alarms < value.trials
+        for block in blocks
+        for line in block
+        for cell in line.cells.values()
+        for value in cell.values()
+    )
 
 
 def _escaped(text: str) -> str:

@@ -8,9 +8,10 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from setpoint._machine import machine
 from setpoint.datasets import Dataset
 from setpoint.errors import SetpointError
 from setpoint.experiments import data, trial
+from setpoint.experiments.code import digest
 from setpoint.experiments.jobs import Job
 from setpoint.experiments.methods import METHODS
 from setpoint.experiments.scale import SCALES
@@ -45,6 +47,7 @@ def run(
     workers: int | None = None,
     devices: Sequence[str] = ("cpu",),
     report: Report | None = None,
+    keep_old: bool = False,
 ) -> list[Failure]:
     """Do the jobs that are not done yet; return those that failed.
 
@@ -61,12 +64,15 @@ def run(
         Torch devices, dealt to the workers in turn.
     report : callable, optional
         Told after every job.
+    keep_old : bool
+        Whether to leave out those, too, that other code has done.
 
     Ctrl-C, or a crash, loses only the jobs under way; the same call goes on from there.
     """
     if not jobs:
         return []
-    store = Store(folder)
+    check_devices(devices)
+    store = Store(folder, keep_old)
     store.claim(jobs[0].scale)
     sources = {
         name: data.obtain(
@@ -91,8 +97,9 @@ def run(
     todo.sort(key=lambda job: (job.dataset, job.split, job.three, job.trial, -_size(job)))
     workers = workers or max(os.cpu_count() or 1, len(devices))
     if workers == 1 or len(todo) < 2:
-        for job in todo:
-            finished(job, _do(job, str(store.folder), devices[0]))
+        with _one_thread():
+            for job in todo:
+                finished(job, _do(job, str(store.folder), devices[0]))
         return failures
     others = set(multiprocessing.active_children())
     # A copy of this process could not use CUDA; of a server that has only imported, it can.
@@ -100,7 +107,10 @@ def run(
     context.set_forkserver_preload([__name__])
     turn = context.Value("i", 0)
     pool = ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_begin_work, initargs=(turn, tuple(devices))
+        workers,
+        mp_context=context,
+        initializer=_begin_work,
+        initargs=(turn, tuple(devices), len(devices) / workers),
     )
     pending: dict[Future[str | None], Job] = {}
     try:
@@ -124,6 +134,35 @@ def run(
     return failures
 
 
+def check_devices(devices: Sequence[str]) -> None:
+    """Refuse devices that torch does not know or that are not there."""
+    if not devices:
+        raise SetpointError("name at least one device, e.g. cpu.")
+    there = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
+    for name in devices:
+        try:
+            device = str(torch.device(name))
+        except (RuntimeError, TypeError):
+            device = ""
+        # Looked up, not tried: a context on the GPU would take memory for the whole run.
+        known = device in there or (device == "cuda" and len(there) > 1)
+        if not known:
+            raise SetpointError(
+                f"the device {name!r} is not there; this machine has {', '.join(there)}."
+            )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Work as workers do, for sums that do not depend on their number."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def _size(job: Job) -> int:
     """Return which jobs to begin with, roughly."""
     if job.method.endswith("printed"):
@@ -134,13 +173,19 @@ def _size(job: Job) -> int:
 _device = "cpu"  # this worker's
 
 
-def _begin_work(turn: Any, devices: tuple[str, ...]) -> None:
+def _begin_work(turn: Any, devices: tuple[str, ...], share: float) -> None:
     global _device
     with turn.get_lock():
         _device = devices[turn.value % len(devices)]
         turn.value += 1
+    if torch.device(_device).type == "cuda":
+        # Torch keeps memory that it may need again until its share is used up; by itself it would
+        # take that of all workers.
+        own = torch.device(_device).index or 0
+        torch.cuda.set_per_process_memory_fraction(min(0.95 * share, 1.0), own)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
     torch.set_num_threads(1)
+    digest()  # now: an edit during the run changes the files, not what was imported
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

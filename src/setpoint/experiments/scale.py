@@ -24,9 +24,10 @@ class Scale:
     rounds : int
         How long a training to convergence is: so many times 50 steps of L-BFGS for a linear model;
         for others five times as many passes over the rows or, where the loss is no mean over rows,
-        so many times 100 steps on all of them.
+        so many times 100 steps on large batches, and at least ``steps``.
     lagrangian_steps : int
-        Steps of the paper's TFCO; to convergence it takes three times as many.
+        Steps of the paper's TFCO; to convergence it takes eight times as many, and three times
+        where the model is not linear.
     outer, inner : int
         Outer iterations of our solvers, and steps in each.
     """

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from setpoint.experiments.data import paper_name
 from setpoint.experiments.jobs import OFOS_TARGET, Job, Target, jobs_of
 from setpoint.experiments.methods import ABLATIONS, COMPETITORS, OURS, Method
 from setpoint.experiments.paper_values import paper_value
+from setpoint.experiments.results import SLACK
 from setpoint.experiments.scale import SCALES
 
-SLACK = 0.001  # the paper's, for what is feasible and what is best
 METRICS = {"fpor": ("precision", "recall"), "frop": ("recall", "precision"), "ofos": ("f1",)}
 MAIN = ("creditcard", "ade", "eyepacs")
 STRESSED = ("ade", "eyepacs")  # the paper's second one is MURA
@@ -34,8 +35,8 @@ class Table:
         Its blocks, where no others are asked for.
     three : bool
         Whether there is a validation part, on which thresholds are adjusted.
-    adjusts : bool
-        Whether values after threshold adjustment stand in parentheses.
+    printed_as : str
+        The paper's table, if it has another name there.
     """
 
     name: str
@@ -44,7 +45,6 @@ class Table:
     methods: tuple[Method, ...] = (*COMPETITORS, *OURS)
     datasets: tuple[str, ...] = MAIN
     three: bool = False
-    adjusts: bool = True
     printed_as: str = ""
 
     def chosen(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,76 +81,78 @@ def _targets(kind: str, *alphas: float) -> tuple[Target, ...]:
 
 # They are about what training reaches on its rows; what selects keeps some of them back.
 _ABLATED = (*ABLATIONS, *(m for m in OURS if not m.selects))
-TABLES = {
-    table.name: table
-    for table in (
-        Table("fpor", "FPOR: max recall s.t. precision >= 0.9", _targets("fpor", 0.9)),
-        Table("frop", "FROP: max precision s.t. recall >= 0.9", _targets("frop", 0.9)),
-        Table("ofos", "OFOS: max F1", (OFOS_TARGET,)),
+_KINDS = ("fpor", "frop")
+_ALL = (
+    Table("fpor", "FPOR: max recall s.t. precision >= 0.9", _targets("fpor", 0.9)),
+    Table("frop", "FROP: max precision s.t. recall >= 0.9", _targets("frop", 0.9)),
+    Table("ofos", "OFOS: max F1", (OFOS_TARGET,)),
+    *(
         Table(
-            "fpor-alpha",
-            "FPOR, stricter levels",
-            _targets("fpor", 0.95, 0.99),
+            f"{kind}-alpha",
+            f"{kind.upper()}, stricter levels",
+            _targets(kind, 0.95, 0.99),
             datasets=STRESSED,
-        ),
+        )
+        for kind in _KINDS
+    ),
+    *(
         Table(
-            "frop-alpha",
-            "FROP, stricter levels",
-            _targets("frop", 0.95, 0.99),
-            datasets=STRESSED,
-        ),
-        Table(
-            "ablation-fpor",
-            "Ablations, FPOR",
-            _targets("fpor", 0.9),
+            f"ablation-{kind}",
+            f"Ablations, {kind.upper()}",
+            _targets(kind, 0.9),
             _ABLATED,
             STRESSED,
             printed_as="ablation",
-        ),
+        )
+        for kind in _KINDS
+    ),
+    *(
         Table(
-            "ablation-frop",
-            "Ablations, FROP",
-            _targets("frop", 0.9),
-            _ABLATED,
-            STRESSED,
-            printed_as="ablation",
-        ),
-        Table(
-            "three-split-fpor",
-            "Three splits, FPOR: thresholds adjusted on validation rows",
-            _targets("fpor", 0.9, 0.95, 0.99),
+            f"three-split-{kind}",
+            f"Three splits, {kind.upper()}: thresholds adjusted on validation rows",
+            _targets(kind, 0.9, 0.95, 0.99),
             datasets=STRESSED,
             three=True,
-        ),
-        Table(
-            "three-split-frop",
-            "Three splits, FROP: thresholds adjusted on validation rows",
-            _targets("frop", 0.9, 0.95, 0.99),
-            datasets=STRESSED,
-            three=True,
-        ),
-    )
-}
+        )
+        for kind in _KINDS
+    ),
+)
+TABLES = {table.name: table for table in _ALL}
 
 
 @dataclass(frozen=True)
 class Value:
-    """Mean and deviation over trials, and how it stands among its rivals."""
+    """Mean and deviation over trials, and how it stands among its rivals.
+
+    ``without_alarms`` counts, for a precision, the trials that have no alarms, where it is 1 by
+    convention.
+    """
 
     mean: float
     deviation: float
     feasible: bool = False
     best: bool = False
+    trials: int = 1
+    without_alarms: int = 0
+
+    @property
+    def no_alarms(self) -> bool:
+        """Whether no trial has any."""
+        return self.without_alarms == self.trials
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row: a method on a data set for a goal; cells are before, after, paper before, after."""
+    """A row: a method on a data set for a goal; cells are before, after, paper before, after.
+
+    Without ``trials`` it has no values of ours, because every training diverged.
+    """
 
     dataset: str
     target: Target
     method: Method
     label: str
+    trials: int = 1
     cells: dict[tuple[str, str], dict[str, Value | None]] = field(default_factory=dict)
 
 
@@ -172,31 +174,37 @@ def lines_of(table: Table, frame: Any, datasets: tuple[str, ...], split: str) ->
 
 def _block(table: Table, here: Any, dataset: str, target: Target) -> Iterator[Line]:
     adjusted = "validation" if table.three else "train"
-    groups = dict(list(here.groupby(["method", "variant", "threshold", "part"])))
+    wanted = here["trial"].nunique()
     for method in table.methods:
+        # What selects has set its threshold on rows that it was not trained on.
+        settled = method.selects and not table.three
         for variant in method.variants:
-            if (method.name, variant, "own", "train") not in groups:
+            own = here[(here["method"] == method.name) & (here["variant"] == variant)]
+            if own.empty:
                 continue
-            line = Line(dataset, target, method, method.label_of(variant))
+            trials = own.loc[~own["diverged"], "trial"].nunique()
+            label = method.label_of(variant)
+            if 0 < trials < wanted:
+                label += f" ({trials} of {wanted} trials)"
+            line = Line(dataset, target, method, label, trials)
+            of = dict(list(own.groupby(["rule", "part"])))
             for part, metric in table.columns:
-                before, after = (
-                    _value(groups[method.name, variant, rule, part][metric])
-                    for rule in ("own", adjusted)
-                )
-                # What selects has set its threshold on rows that it was not trained on.
-                settled = method.selects and not table.three
                 line.cells[part, metric] = {
-                    "before": before,
-                    "after": None if settled else after,
+                    "before": _value(of.get(("own", part)), metric),
+                    "after": None if settled else _value(of.get((adjusted, part)), metric),
                     "paper before": _printed(table, dataset, target, method, part, metric, False),
                     "paper after": _printed(table, dataset, target, method, part, metric, True),
                 }
             yield line
 
 
-def _value(values: Any) -> Value:
+def _value(rows: Any, metric: str) -> Value | None:
+    if rows is None:
+        return None
+    mute = (rows["tp"] + rows["fp"] == 0) & (metric == "precision")
     # The paper's deviations are those of the population.
-    return Value(float(values.mean()), float(values.std(ddof=0)))
+    mean, deviation = float(rows[metric].mean()), float(rows[metric].std(ddof=0))
+    return Value(mean, deviation, trials=len(rows), without_alarms=int(mute.sum()))
 
 
 def _printed(
@@ -224,40 +232,50 @@ def _printed(
 
 
 def _marked(block: list[Line], target: Target) -> list[Line]:
-    """Mark what is feasible and, among that, the best objective; and the best F1 on test rows."""
+    """Mark what is feasible and, among that, the best objective; and the best F1 on test rows.
+
+    The best is sought once, after the threshold is adjusted: before that some methods stand at a
+    threshold that they found in training and some at 0.5, which does not compare.
+    """
     constraint, objective = (*METRICS[target.kind], None)[:2] if target.alpha else (None, "f1")
-    for when in ("before", "after"):
-        for part in ("train", "validation", "test"):
-            if (part, objective) not in block[0].cells:
-                continue
-            able = block
-            if constraint is not None:
-                able = [x for x in block if _meets(x.cells[part, constraint][when], target)]
-                for line in able:
-                    _mark(line, (part, constraint), when, feasible=True)
-            _mark_best(able, (part, str(objective)), when)
+    for part in ("train", "validation", "test"):
+        if (part, objective) not in block[0].cells:
+            continue
+        able = block
         if constraint is not None:
-            _mark_best(block, ("test", "f1"), when)
+            for line, when in product(block, ("before", "after")):
+                _mark(line, (part, constraint), when, feasible=_meets(line, part, when))
+            able = [x for x in block if _meets(x, part, _last(x, (part, constraint)))]
+        _mark_best(able, (part, str(objective)))
+    if constraint is not None:
+        _mark_best(block, ("test", "f1"))
     return block
 
 
-def _meets(value: Value | None, target: Target) -> bool:
-    assert target.alpha is not None
-    return value is not None and value.mean >= target.alpha - SLACK
+def _meets(line: Line, part: str, when: str) -> bool:
+    """Whether the floor is held; with no alarms at all it is not held by anything."""
+    value = line.cells[part, METRICS[line.target.kind][0]][when]
+    assert line.target.alpha is not None
+    return value is not None and not value.no_alarms and value.mean >= line.target.alpha - SLACK
 
 
-def _mark_best(lines: list[Line], column: tuple[str, str], when: str) -> None:
-    values = [v.mean for line in lines if (v := line.cells[column][when]) is not None]
-    for line in lines:
-        value = line.cells[column][when]
-        if value is not None and value.mean >= max(values) - SLACK:
+def _last(line: Line, column: tuple[str, str]) -> str:
+    """Return when a row competes: after the adjustment, if there is one."""
+    return "before" if line.cells[column]["after"] is None else "after"
+
+
+def _mark_best(lines: list[Line], column: tuple[str, str]) -> None:
+    last = [(line, _last(line, column)) for line in lines]
+    found = [(line, when, v.mean) for line, when in last if (v := line.cells[column][when])]
+    for line, when, mean in found:
+        if mean >= max(m for _, _, m in found) - SLACK:
             _mark(line, column, when, best=True)
 
 
 def _mark(line: Line, column: tuple[str, str], when: str, **marks: bool) -> None:
     value = line.cells[column][when]
-    assert value is not None
-    line.cells[column][when] = replace(value, **marks)
+    if value is not None:
+        line.cells[column][when] = replace(value, **marks)
 
 
 def all_jobs(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,8 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from setpoint import _validation
 from setpoint._standardize import Standardizer
 from setpoint.datasets import Dataset, Split, honest_split, paper_split
+from setpoint.errors import DivergedError
 from setpoint.experiments.data import MODELS
 from setpoint.experiments.jobs import Job, Target
 from setpoint.experiments.methods import METHODS
@@ -21,7 +22,7 @@ from setpoint.operating_point import choose_threshold, evaluate_threshold
 from setpoint.solvers import Problem, make_problem, solve
 
 SPLITS = {"paper": paper_split, "honest": honest_split}
-SELECTING_SHARE = 4  # one in so many training rows selects, where a method selects
+SELECTING_SHARE = 0.25  # of the training rows, where a method selects
 
 
 class Ground(NamedTuple):
@@ -42,9 +43,29 @@ def ground(dataset: Dataset, split: str, three: bool, number: int, device: str) 
 
 
 def do(job: Job, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
-    """Return what came of a job: counts by goal, rule of the threshold, and part."""
-    split, X, y = ground(dataset, job.split, job.three, job.trial, device)
+    """Return what came of a job: counts by goal, rule of the threshold, and part.
+
+    A training that diverges from the start has none, and ranks last in its grid.
+    """
     started = time.perf_counter()
+    counts: list[dict[str, Any]] = []
+    diverged = False
+    try:
+        counts = _train_and_count(job, dataset, device)
+    except DivergedError:
+        diverged = True
+    return {
+        "job": job.to_dict(),
+        "solver": repr(job.solver),
+        "source": dataset.source,
+        "seconds": round(time.perf_counter() - started, 3),
+        "counts": counts,
+        "diverged": diverged,
+    }
+
+
+def _train_and_count(job: Job, dataset: Dataset, device: str) -> list[dict[str, Any]]:
+    split, X, y = ground(dataset, job.split, job.three, job.trial, device)
     torch.manual_seed(job.trial)
     module = build(MODELS.get(job.dataset, "linear"), X.shape[1])
     if isinstance(module, torch.nn.Linear):
@@ -60,19 +81,14 @@ def do(job: Job, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
         validation = None if selecting is None else _problem(X, y, selecting, job.target)
         problem = _problem(X, y, training, job.target, validation)
         threshold = _solve(job, problem, module)
-    seconds = time.perf_counter() - started
     scores = scores_of(module, X).cpu().numpy()
-    return {
-        "job": job.to_dict(),
-        "solver": repr(job.solver),
-        "source": dataset.source,
-        "seconds": round(seconds, 3),
-        "counts": [
-            row
-            for target in job.targets
-            for row in _evaluate(target, dataset.y, scores, split, threshold)
-        ],
-    }
+    if np.isnan(scores).any():
+        raise DivergedError("the model's scores are not numbers.")
+    return [
+        row
+        for target in job.targets
+        for row in _evaluate(target, dataset.y, scores, split, threshold)
+    ]
 
 
 def _problem(
@@ -97,15 +113,10 @@ def _train_to_the_end(job: Job, problem: Problem, module: torch.nn.Module) -> No
 
 def _solve(job: Job, problem: Problem, module: torch.nn.Module) -> float:
     """Train for the goal and return the threshold; Ctrl-C ends the job, not the training alone."""
-    with warnings.catch_warnings():
+    solution = solve(problem, module, job.solver, seed=job.trial)
+    if solution.history.interrupted and not solution.history.diverged:
         # The best model so far is kept for a user at work; here it would pass for a finished job.
-        warnings.filterwarnings("error", "training was interrupted")
-        try:
-            solution = solve(problem, module, job.solver, seed=job.trial)
-        except UserWarning as interruption:
-            if "training was interrupted" in str(interruption):
-                raise KeyboardInterrupt from interruption
-            raise
+        raise KeyboardInterrupt
     return solution.operating_point.threshold
 
 
@@ -116,12 +127,12 @@ def _with_selection(
     if split.validation is not None:
         return split.train, split.validation
     rows = split.train
-    groups = np.arange(len(dataset)) if dataset.groups is None else dataset.groups
-    names = np.unique(groups[rows])
-    rng = np.random.default_rng([trial, len(rows)])
-    held = rng.choice(names, size=len(names) // SELECTING_SHARE, replace=False)
-    selects = np.isin(groups[rows], held)
-    return rows[~selects], rows[selects]
+    groups = None if dataset.groups is None else dataset.groups[rows]
+    kept = np.ones(len(rows), dtype=bool)
+    found = _validation.split(SELECTING_SHARE, dataset.y[rows], kept, groups, trial)
+    assert found is not None
+    training, selecting = found
+    return rows[training], rows[selecting]
 
 
 def _evaluate(

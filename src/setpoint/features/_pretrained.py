@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from setpoint._extras import need
 from setpoint.errors import SetpointError
 from setpoint.features.encoder import Features
 
@@ -22,14 +22,7 @@ _INDIFFERENT = {"_name_or_path", "transformers_version", "dtype", "torch_dtype",
 
 def require(module: str) -> Any:
     """Import a module of the extra ``features``, or say how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"feature extraction needs {module.partition('.')[0]}: "
-            f'pip install "setpoint[features]" ({error})',
-            name=error.name,
-        ) from error
+    return need(module, "features", "feature extraction")
 
 
 def load(

@@ -20,10 +20,22 @@ from numpy.typing import NDArray
 from setpoint.errors import SetpointError
 from setpoint.features.encoder import Features
 
+VARIABLE = "SETPOINT_CACHE"
 _SMALL = 64 * 2**20  # bytes; larger shards are left alone
 _LARGE = 256 * 2**20  # bytes that a merged shard comes to at most, or little more
 _MANY = 64  # small shards
 _DAY = 24 * 3600.0
+
+
+def default_folder() -> Path:
+    """Return the folder that ``SETPOINT_CACHE`` names, or one among the user's caches."""
+    named = os.environ.get(VARIABLE, "").strip()
+    if named:
+        return Path(named).expanduser()
+    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not caches.is_absolute():  # unset, or to be ignored by the XDG's own rule
+        caches = Path("~/.cache").expanduser()
+    return caches / "setpoint" / "features"
 
 
 class CacheWarning(UserWarning):
@@ -63,7 +75,7 @@ class FeatureCache:
         except OSError as error:
             raise SetpointError(
                 f"the cache {self.folder} cannot be made: {error.strerror}; name a folder that "
-                "can be written to."
+                f"can be written to, in the call or in the environment variable {VARIABLE}."
             ) from error
         self._drop_remains()
         self._merge_if_many()

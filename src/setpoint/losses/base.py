@@ -24,7 +24,8 @@ class LabelledRows:
     P, N : float
         The sums of weights of positives and of negatives, over all rows.
     elapsed : float
-        The share of the training that is done.
+        The share of the training that is done. A loss that changes with it has a method
+        ``phase(elapsed)``, an integer, and changes only where that does.
     """
 
     positive: Tensor

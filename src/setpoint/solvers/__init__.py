@@ -8,6 +8,7 @@ from setpoint.solvers.history import History, Record
 from setpoint.solvers.lagrangian import Lagrangian
 from setpoint.solvers.lifted import Lifted
 from setpoint.solvers.loss_training import LossTraining
+from setpoint.solvers.ordinary import Ordinary
 from setpoint.solvers.problem import Problem, make_problem
 from setpoint.solvers.projected import Projected
 from setpoint.solvers.resampled import Resampled
@@ -43,6 +44,7 @@ __all__ = [
     "Lagrangian",
     "Lifted",
     "LossTraining",
+    "Ordinary",
     "Problem",
     "Projected",
     "Record",

@@ -190,6 +190,7 @@ def solve(
             what = "was interrupted"
             if isinstance(error, DivergedError):
                 what = "diverged"
+                history.diverged = True
                 if saved is not None:
                     saved.path.unlink()  # to go on from there would only diverge again
             warnings.warn(

@@ -56,11 +56,14 @@ class History:
         The iteration whose model was kept.
     interrupted : bool
         Whether the run was stopped before its end.
+    diverged : bool
+        Whether it was stopped because the model's scores were no longer numbers.
     """
 
     records: list[Record] = field(default_factory=list)
     best_iteration: int = 0
     interrupted: bool = False
+    diverged: bool = False
 
     def __len__(self) -> int:
         return len(self.records)
@@ -98,4 +101,5 @@ class History:
     def from_dict(cls, values: dict[str, Any]) -> History:
         """Return the history that ``to_dict`` described."""
         records = [Record(**record) for record in values["records"]]
-        return cls(records, values["best_iteration"], values["interrupted"])
+        diverged = values.get("diverged", False)  # files of earlier versions do not say
+        return cls(records, values["best_iteration"], values["interrupted"], diverged)

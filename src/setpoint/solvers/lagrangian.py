@@ -7,15 +7,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from setpoint import reformulation
 from setpoint.models import logits_of, scores_of
 from setpoint.solvers.base import Progress
 from setpoint.solvers.candidates import Contender
 from setpoint.solvers.problem import Problem
+from setpoint.solvers.recorded import Recorded, only_fractions
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,9 @@ class Lagrangian:
 class Game(NamedTuple):
     """The Lagrangian, its slopes in the proxies' TP and FP, and what the dual player sees."""
 
-    value: float
-    slopes: tuple[float, float]
-    seen: NDArray[np.float64]
+    value: Tensor
+    slopes: Tensor
+    seen: Tensor
 
 
 class LagrangianRun:
@@ -90,10 +89,14 @@ class LagrangianRun:
         self.solver, self.problem, self.module = solver, problem, module
         weight, positive = problem.sample_weight, problem.positive
         self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
+        # Products with these two columns are TP and FP.
+        self._classes = torch.stack([weight * positive, weight * ~positive], dim=1)
         self._optimizer = torch.optim.Adagrad(module.parameters(), lr=solver.lr)
         rate, m = solver.dual_scale * solver.lr, len(problem.goal.constraints)
-        self.dual: Ascent | SwapRegret
-        self.dual = Ascent(m, rate) if solver.formulation == "lagrangian" else SwapRegret(m, rate)
+        player = Ascent if solver.formulation == "lagrangian" else SwapRegret
+        self.dual: Ascent | SwapRegret = player(m, rate, weight.device)
+        self._fractions = only_fractions(problem.goal)
+        self._step = Recorded(self._play, weight.device, problem.goal)
 
     def start(self, take: str | None = None) -> Progress:
         """Leave the model as it was initialised."""
@@ -103,42 +106,55 @@ class LagrangianRun:
         """Do ``inner_iterations`` steps of both players."""
         self.module.train()
         for _ in range(self.solver.inner_iterations):
-            self._optimizer.zero_grad()
-            logits = logits_of(self.module, self.problem.X)
-            proxies = self._proxies(logits)
-            game = self._look(logits, proxies)
-            price_tp, price_fp = (proxies.new_full((), slope) for slope in game.slopes)
-            prices = torch.where(self.problem.positive, price_tp, price_fp)
-            (proxies * prices * self.problem.sample_weight).sum().backward()  # type: ignore[no-untyped-call]
-            self._optimizer.step()
-            self.dual.follow(game.seen)
+            self._step()
         return self._progress()
+
+    def _play(self) -> Tensor:
+        self._optimizer.zero_grad()
+        logits = logits_of(self.module, self.problem.X)
+        proxies = self._proxies(logits)
+        game = self._look(logits, proxies)
+        price_tp, price_fp = game.slopes.to(proxies.dtype)
+        prices = torch.where(self.problem.positive, price_tp, price_fp)
+        (proxies * prices * self.problem.sample_weight).sum().backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        self.dual.follow(game.seen)
+        return game.value
 
     @torch.no_grad()
     def _look(self, logits: Tensor, proxies: Tensor) -> Game:
-        """Return where the game stands; one transfer from the device."""
-        problem = self.problem
+        """Return where the game stands, without waiting for the device."""
+        goal = self.problem.goal
         decided = (logits > 0).to(proxies.dtype)
-        counts = [
-            *reformulation.lifted_counts(proxies, problem.positive, problem.sample_weight),
-            *reformulation.lifted_counts(decided, problem.positive, problem.sample_weight),
-        ]
-        smooth_tp, smooth_fp, tp, fp = torch.stack(counts).double().cpu().numpy()
-        smooth, true = (smooth_tp, smooth_fp, self._P, self._N), (tp, fp, self._P, self._N)
+        counts: Any = (torch.stack([proxies, decided]) @ self._classes).double()
+        if not self._fractions:
+            counts = counts.cpu().numpy()
+        smooth, true = ((tp, fp, self._P, self._N) for tp, fp in counts)
         worth, prices = self.dual.weights
-        goal = problem.goal
         # A hinge's counts may be negative, where a quotient of them means nothing.
         at = true if self.solver.proxy == "hinge" else smooth
         with np.errstate(all="ignore"):
             objective = goal.objective
-            value = -worth * objective.sign * float(objective.value(*at))
-            slopes = -worth * objective.sign * np.array([objective.d_tp(*at), objective.d_fp(*at)])
+            value = -worth * objective.sign * objective.value(*at)
+            slopes = [-worth * objective.sign * d(*at) for d in (objective.d_tp, objective.d_fp)]
             for price, constraint in zip(prices, goal.constraints, strict=True):
-                value += price * float(constraint.cleared(*smooth)) / self._P
-                slopes += price / self._P * np.array(constraint.cleared_slopes(*smooth))
+                value = value + price * constraint.cleared(*smooth) / self._P
+                of_constraint = constraint.cleared_slopes(*smooth)
+                slopes = [
+                    slope + price / self._P * own
+                    for slope, own in zip(slopes, of_constraint, strict=True)
+                ]
             seen = smooth if self.solver.formulation == "lagrangian" else true
-            missed = np.array([c.cleared(*seen) / self._P for c in goal.constraints], dtype=float)
-        return Game(value, (float(slopes[0]), float(slopes[1])), np.nan_to_num(missed))
+            missed = [c.cleared(*seen) / self._P for c in goal.constraints]
+        return Game(self._tensor(value), self._vector(slopes), self._vector(missed).nan_to_num())
+
+    def _tensor(self, value: Any) -> Tensor:
+        return torch.as_tensor(value, dtype=torch.float64, device=self.dual.device)
+
+    def _vector(self, values: list[Any]) -> Tensor:
+        if not values:
+            return torch.zeros(0, dtype=torch.float64, device=self.dual.device)
+        return torch.stack([self._tensor(value) for value in values])
 
     def _proxies(self, logits: Tensor) -> Tensor:
         if self.solver.proxy == "sigmoid":
@@ -150,7 +166,8 @@ class LagrangianRun:
         logits = scores_of(self.module, self.problem.X)
         worth, prices = self.dual.weights
         value = self._look(logits, self._proxies(logits)).value
-        return Progress(max(prices, default=0.0) / worth, value)
+        largest = float(prices.max() / worth) if len(prices) else 0.0
+        return Progress(largest, float(value))
 
     def contenders(self) -> list[Contender]:
         """Return the model at its threshold."""
@@ -160,34 +177,40 @@ class LagrangianRun:
 
     def state_dict(self) -> dict[str, Any]:
         """Return both players' states."""
-        return {
-            "optimizer": self._optimizer.state_dict(),
-            "dual": {k: torch.from_numpy(v) for k, v in self.dual.state.items()},
-        }
+        return {"optimizer": self._optimizer.state_dict(), "dual": self.dual.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up a state again."""
         self._optimizer.load_state_dict(state["optimizer"])
-        self.dual.state = {k: v.numpy() for k, v in state["dual"].items()}
+        for name, value in state["dual"].items():
+            self.dual.state[name].copy_(value)
 
 
 class Ascent:
     """Multipliers >= 0 that climb by Adagrad, the objective's weight being 1."""
 
-    def __init__(self, m: int, rate: float) -> None:
+    def __init__(self, m: int, rate: float, device: torch.device | None = None) -> None:
         self.rate = rate
-        self.state: dict[str, NDArray[np.float64]] = {"mu": np.zeros(m), "squares": np.zeros(m)}
+        self.state = {
+            name: torch.zeros(m, dtype=torch.float64, device=device) for name in ("mu", "squares")
+        }
 
     @property
-    def weights(self) -> tuple[float, list[float]]:
-        """The weights of the objective and of the constraints."""
-        return 1.0, self.state["mu"].tolist()
+    def device(self) -> torch.device:
+        """Where it plays."""
+        return self.state["mu"].device
 
-    def follow(self, constraints: NDArray[np.float64]) -> None:
+    @property
+    def weights(self) -> tuple[Tensor, Tensor]:
+        """The weights of the objective and of the constraints."""
+        mu = self.state["mu"]
+        return mu.new_ones(()), mu
+
+    def follow(self, constraints: Tensor) -> None:
         """Climb."""
-        self.state["squares"] = self.state["squares"] + constraints**2
-        step = self.rate * constraints / np.sqrt(self.state["squares"] + 1e-20)
-        self.state["mu"] = np.maximum(self.state["mu"] + step, 0.0)
+        mu, squares = self.state["mu"], self.state["squares"]
+        squares.addcmul_(constraints, constraints)
+        mu.addcdiv_(constraints, (squares + 1e-20).sqrt(), value=self.rate).clamp_(min=0.0)
 
 
 class SwapRegret:
@@ -196,23 +219,48 @@ class SwapRegret:
     M <- M * exp(rate * (0, c) weights^T), with columns scaled to 1.
     """
 
-    def __init__(self, m: int, rate: float) -> None:
+    def __init__(self, m: int, rate: float, device: torch.device | None = None) -> None:
         self.rate = rate
-        self.state: dict[str, NDArray[np.float64]] = {"M": np.full((m + 1, m + 1), 1 / (m + 1))}
+        even = torch.full((m + 1, m + 1), 1 / (m + 1), dtype=torch.float64, device=device)
+        self.state = {"M": even}
 
     @property
-    def weights(self) -> tuple[float, list[float]]:
-        """The weights of the objective and of the constraints; they add up to 1."""
-        M = self.state["M"]
-        # The eigenvector of the eigenvalue 1: (M - 1) x = 0 with sum(x) = 1.
-        equations = np.vstack([M - np.eye(len(M)), np.ones(len(M))])
-        x = np.linalg.lstsq(equations, np.eye(len(M) + 1)[-1], rcond=None)[0]
-        x = np.maximum(x, 1e-12) / np.maximum(x, 1e-12).sum()
-        return float(x[0]), x[1:].tolist()
+    def device(self) -> torch.device:
+        """Where it plays."""
+        return self.state["M"].device
 
-    def follow(self, constraints: NDArray[np.float64]) -> None:
+    @property
+    def weights(self) -> tuple[Tensor, Tensor]:
+        """The weights of the objective and of the constraints; they add up to 1."""
+        x = stationary(self.state["M"])
+        x = (x / x.sum()).clamp(min=1e-12)
+        x = x / x.sum()
+        return x[0], x[1:]
+
+    def follow(self, constraints: Tensor) -> None:
         """Update the matrix by what the constraints are missed by."""
+        M = self.state["M"]
         worth, prices = self.weights
-        gain = np.outer(np.concatenate([[0.0], constraints]), [worth, *prices])
-        M = np.maximum(self.state["M"], 1e-12) * np.exp(np.clip(self.rate * gain, -50, 50))
-        self.state["M"] = M / M.sum(axis=0)
+        gain = torch.outer(
+            torch.cat([constraints.new_zeros(1), constraints]), torch.cat([worth[None], prices])
+        )
+        raised = M.clamp(min=1e-12) * (self.rate * gain).clamp(-50, 50).exp()
+        M.copy_(raised / raised.sum(dim=0))
+
+
+def stationary(M: Tensor) -> Tensor:
+    """Return x > 0 with M x = x and x_0 = 1, of a matrix with positive columns that add up to 1.
+
+    Grassmann, Taksar and Heyman's elimination: it subtracts nothing, so that no state is too rare
+    for it, and asks for no factorisation, which would wait for the device.
+    """
+    leave = M.T.clone()  # from a row's state to a column's
+    n = len(leave)
+    for k in range(n - 1, 0, -1):
+        leave[:k, k] /= leave[k, :k].sum()
+        if k > 1:
+            leave[:k, :k] += torch.outer(leave[:k, k], leave[k, :k])
+    x = [M.new_ones(())]
+    for k in range(1, n):
+        x.append(torch.stack(x) @ leave[:k, k])
+    return torch.stack(x)

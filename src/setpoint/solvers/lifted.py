@@ -17,6 +17,7 @@ from setpoint.solvers.base import Progress
 from setpoint.solvers.candidates import Contender
 from setpoint.solvers.ordinary import train_ordinarily
 from setpoint.solvers.problem import Problem
+from setpoint.solvers.recorded import Recorded, adam, set_rate
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,8 @@ class LiftedRun:
         groups: list[dict[str, Any]] = [{"params": theta, "lr": self._lr}]
         if solver.s_step == "adam" and self.penalty.s.requires_grad:
             groups.append({"params": [self.penalty.s], "lr": solver.lr_s})
-        self._optimizer = torch.optim.Adam(groups, fused=True)
+        self._optimizer = adam(groups, problem.X.device)
+        self._step = Recorded(self._descend, problem.X.device, problem.goal)
         # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
         self._step_of_s = -solver.lr_s * self.penalty.P / problem.sample_weight
         self._origin = 0.0  # the logit that counts as score 0.5
@@ -183,12 +185,13 @@ class LiftedRun:
             self._set_learning_rates(iteration, step)
             loss = self._step()
             if solver.patience is not None:
-                lowest, since = (float(loss), 0) if loss < lowest else (lowest, since + 1)
+                value = float(loss)
+                lowest, since = (value, 0) if value < lowest else (lowest, since + 1)
                 if since >= solver.patience:
                     break
         return self._progress()
 
-    def _step(self) -> torch.Tensor:
+    def _descend(self) -> torch.Tensor:
         penalty = self.penalty
         self._optimizer.zero_grad()
         penalty.zero_grad()
@@ -213,6 +216,7 @@ class LiftedRun:
         if solver.start_s == "labels":
             with torch.no_grad():
                 penalty.s.copy_(penalty.positive)
+        self._step.forget()
 
     def _set_learning_rates(self, iteration: int, step: int) -> None:
         elapsed = step / self.solver.inner_iterations
@@ -221,7 +225,7 @@ class LiftedRun:
         factor = (1 + math.cos(math.pi * elapsed)) / 2
         rates = (self._lr, self.solver.lr_s)
         for group, rate in zip(self._optimizer.param_groups, rates, strict=False):
-            group["lr"] = rate * factor
+            set_rate(group, rate * factor)
 
     def contenders(self) -> list[Contender]:
         """Return the model at its exact threshold, or at t where t is fixed or learned."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -15,6 +16,9 @@ from setpoint.models import is_linear, logits_of
 from setpoint.solvers.base import Progress
 from setpoint.solvers.candidates import Contender
 from setpoint.solvers.problem import Problem
+from setpoint.solvers.recorded import Recorded
+
+_HISTORY = 10  # of L-BFGS: torch's 100 spends more on its history than on the rows
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,9 @@ class LossTraining:
     batch_size : int or None
         Rows in a step of Adam, drawn without replacement until all were seen. None: all.
     patience : int or None
-        Training ends when the loss of all rows has not decreased for so many steps; a loss with a
-        method ``phase(elapsed)`` is compared only within a phase.
+        Training ends when the loss of all rows has not decreased for so many steps. A loss with a
+        method ``phase(elapsed)`` is compared only within a phase, and what ends is the phase:
+        training goes on where the next one begins, with as many steps as are left from there.
     threshold : {"exact", "fixed"}
         Whether iterates are judged at their exact threshold or at the logit 0.
     """
@@ -101,28 +106,28 @@ class LossRun:
         self.problem, self.module, self.solver = problem, module, solver
         positive, weight = problem.positive, problem.sample_weight
         self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
-        self._total = weight.sum()
-        self._share = weight / self._total
+        self._weight = weight.sum()
+        self._share = weight / self._weight
         self._ridged = [p for p in module.parameters() if p.ndim > 1]
-        self._elapsed = 0.0
+        self._step, self._elapsed = 0, 0.0
         self._phase, self._lowest, self._since = 0, math.inf, 0
         self._optimizer: torch.optim.Optimizer
         if solver.optimizer == "auto" and is_linear(module):
             self._optimizer = torch.optim.LBFGS(
                 module.parameters(),
                 max_iter=solver.inner_iterations,
+                history_size=_HISTORY,
                 tolerance_grad=1e-8,
                 tolerance_change=1e-12,
                 line_search_fn="strong_wolfe",
             )
-            self._schedule = None
+            self._batches, self._steps = 1, 1
         else:
             self._optimizer = torch.optim.Adam(module.parameters(), lr=solver.lr, fused=True)
             self._batches = math.ceil(len(problem.X) / (solver.batch_size or len(problem.X)))
             self._steps = max(solver.inner_iterations, self._batches)
-            self._schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
-                self._optimizer, max(solver.outer_iterations * self._steps, 1)
-            )
+        self._total = solver.outer_iterations * self._steps
+        self._on_all_rows = Recorded(self._closure, problem.X.device)
 
     def loss(self, rows: Tensor | slice = slice(None)) -> Tensor:
         """Return the loss with its ridge; of some rows, its estimate."""
@@ -131,8 +136,8 @@ class LossRun:
         seen = LabelledRows(self.problem.positive[rows], share, self._P, self._N, self._elapsed)
         loss = self.solver.loss(z, seen)
         if self.solver.l2:
-            ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._total))
-            loss = loss + self.solver.l2 / 2 / self._total * ridge
+            ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._weight))
+            loss = loss + self.solver.l2 / 2 / self._weight * ridge
         return loss
 
     def _closure(self, rows: Tensor | slice = slice(None)) -> Tensor:
@@ -148,39 +153,46 @@ class LossRun:
     def advance(self, iteration: int) -> Progress:
         """Do ``inner_iterations`` steps."""
         self.module.train()
-        before = (iteration - 1) / self.solver.outer_iterations
-        if self._schedule is None:
-            self._elapsed = before
-            self._optimizer.step(lambda: float(self._closure()))
-            return self._progress()
-        for step in range(self._steps):
-            if self._finished:
+        for k in range(self._steps):
+            if self.solver.patience is not None and self._since >= self.solver.patience:
+                self._step = self._next_phase()
+            if self._step == self._total:
                 break
-            self._elapsed = before + step / self._steps / self.solver.outer_iterations
-            self._begin_phase()
-            if self._batches == 1:
-                rows: Tensor | slice = slice(None)
-            else:
-                if step % self._batches == 0:
+            self._begin_step()
+            closure: Callable[[], Any] = self._on_all_rows
+            if self._batches > 1:
+                if k % self._batches == 0:
                     order = torch.randperm(len(self._share), device=self._share.device)
-                rows = order[step % self._batches :: self._batches]
-            loss = self._optimizer.step(partial(self._closure, rows))  # type: ignore[arg-type]
-            self._schedule.step()
+                closure = partial(self._closure, order[k % self._batches :: self._batches])
+            loss = self._optimizer.step(closure)
+            self._step += 1
             if self.solver.patience is not None:
-                lower = loss < self._lowest
-                self._lowest, self._since = (loss, 0) if lower else (self._lowest, self._since + 1)
+                value = float(loss)
+                lower = value < self._lowest
+                self._lowest, self._since = (value, 0) if lower else (self._lowest, self._since + 1)
         return self._progress()
 
-    def _begin_phase(self) -> None:
-        """Start patience anew where the loss says that it is another one from here on."""
-        phase_of = getattr(self.solver.loss, "phase", None)
-        phase = 0 if phase_of is None else phase_of(self._elapsed)
+    def _begin_step(self) -> None:
+        """Set what depends on the share of the training that is done; a new phase, new patience."""
+        self._elapsed = self._step / self._total
+        phase = self._phase_at(self._elapsed)
         if phase != self._phase:
             self._phase, self._lowest, self._since = phase, math.inf, 0
+            self._on_all_rows.forget()
+        if isinstance(self._optimizer, torch.optim.Adam):
+            for group in self._optimizer.param_groups:
+                group["lr"] = self.solver.lr * (1 + math.cos(math.pi * self._elapsed)) / 2
 
-    @property
-    def _finished(self) -> bool:
-        return self.solver.patience is not None and self._since >= self.solver.patience
+    def _phase_at(self, elapsed: float) -> int:
+        phase_of = getattr(self.solver.loss, "phase", None)
+        return 0 if phase_of is None else int(phase_of(elapsed))
+
+    def _next_phase(self) -> int:
+        """Return the first step of the loss's next phase; without one, the end of training."""
+        for step in range(self._step, self._total):
+            if self._phase_at(step / self._total) != self._phase:
+                return step
+        return self._total
 
     def _progress(self) -> Progress:
         with torch.no_grad():
@@ -193,11 +205,11 @@ class LossRun:
         return [Contender("ordinary training", point, self.module.state_dict())]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the optimizer's state and what patience is left."""
-        schedule = None if self._schedule is None else self._schedule.state_dict()
+        """Return the optimizer's state, how far it is, and what patience is left."""
         return {
             "optimizer": self._optimizer.state_dict(),
-            "schedule": schedule,
+            "step": self._step,
+            "elapsed": self._elapsed,
             "lowest": float(self._lowest),
             "since": self._since,
             "phase": self._phase,
@@ -206,6 +218,5 @@ class LossRun:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up a state again."""
         self._optimizer.load_state_dict(state["optimizer"])
+        self._step, self._elapsed = state["step"], state["elapsed"]
         self._lowest, self._since, self._phase = state["lowest"], state["since"], state["phase"]
-        if self._schedule is not None:
-            self._schedule.load_state_dict(state["schedule"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -13,16 +14,66 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from setpoint.losses import CrossEntropy
 from setpoint.metrics import plain
 from setpoint.models import is_linear, scores_of
+from setpoint.solvers.base import Progress
 from setpoint.solvers.candidates import Contender, standing
 from setpoint.solvers.loss_training import LossTraining
+from setpoint.solvers.newton import MOST_FEATURES, newton_logistic
 from setpoint.solvers.problem import Problem
 
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
 MODULE_RIDGES = (100.0, 1.0)
 _MOST_FEATURES_FOR_NEWTON = 200  # its Hessian costs the square of that per row
+
+
+@dataclass(frozen=True)
+class Ordinary:
+    """Train without a thought of the goal, over many ridges; the goal chooses among the models.
+
+    That is what :class:`setpoint.solvers.Projected` starts from, by itself.
+    """
+
+    @property
+    def outer_iterations(self) -> int:
+        """None: after the start all is done."""
+        return 0
+
+    def prepare(self, problem: Problem, module: nn.Module) -> OrdinaryRun:
+        """Return a run; any goal will do."""
+        return OrdinaryRun(problem, module)
+
+
+class OrdinaryRun:
+    """Ordinary training at work."""
+
+    def __init__(self, problem: Problem, module: nn.Module) -> None:
+        self.problem, self.module = problem, module
+        self._models: list[Contender] = []
+
+    def start(self, take: str | None = None) -> Progress:
+        """Do it all."""
+        self._models = list(chain.from_iterable(ordinary_models(self.problem, self.module)))
+        return self._progress()
+
+    def advance(self, iteration: int) -> Progress:
+        """Do nothing more."""
+        return self._progress()
+
+    def _progress(self) -> Progress:
+        return Progress(0.0, best_of(self._models).point.violation)
+
+    def contenders(self) -> Sequence[Contender]:
+        """Return all models, the simplest first."""
+        return self._models
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return nothing: a run that was stopped has done nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Do all again."""
+        self.start()
 
 
 def ordinary_models(problem: Problem, module: nn.Module) -> list[list[Contender]]:
@@ -61,7 +112,8 @@ def train_ordinarily(problem: Problem, module: nn.Module) -> None:
 
 def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[Contender]:
     """Fit logistic regressions from the strongest ridge to the weakest, each from the last."""
-    fits = _fits_on_device if problem.X.is_cuda else _fits_by_scikit_learn
+    on_device = problem.X.is_cuda and problem.X.shape[1] <= MOST_FEATURES
+    fits = _fits_on_device if on_device else _fits_by_scikit_learn
     judge = problem.judge
     path = []
     for ridge, weights in fits(problem, module, balanced):
@@ -89,30 +141,30 @@ def _fits_by_scikit_learn(
             # Where classes can be separated a weak ridge does not converge; it still ranks.
             warnings.simplefilter("ignore")
             regression.fit(X, positive, sample_weight=weight)
-        yield ridge, _as_weights(module, regression)
+        yield ridge, _as_weights(module, regression.coef_, regression.intercept_)
 
 
 def _fits_on_device(
     problem: Problem, module: nn.Module, balanced: bool
 ) -> Iterator[tuple[float, dict[str, Any]]]:
     """Do the same without moving the rows off their device."""
-    loss = CrossEntropy(1.0 if balanced else 0.0)
-    weights = {name: torch.zeros_like(value) for name, value in module.state_dict().items()}
+    X, positive, weight = problem.X, problem.positive, problem.sample_weight
+    if balanced:
+        P, N = weight[positive].sum(), weight[~positive].sum()
+        weight = weight * (P + N) / 2 / torch.where(positive, P, N)
+    theta = X.new_zeros(X.shape[1] + 1, dtype=torch.float64)
     for ridge in RIDGES:
-        module.load_state_dict(weights)
-        solver = LossTraining(loss, ridge, outer_iterations=1, inner_iterations=200)
-        solver.prepare(problem, module).advance(1)
-        weights = copy.deepcopy(module.state_dict())
-        yield ridge, weights
+        theta = newton_logistic(X, positive, weight, ridge, theta)
+        yield ridge, _as_weights(module, theta[:-1], theta[-1:])
 
 
-def _as_weights(module: nn.Module, regression: LogisticRegression) -> dict[str, Any]:
-    """Return the regression as a state dict of the linear module.
+def _as_weights(module: nn.Module, coef: Any, intercept: Any) -> dict[str, Any]:
+    """Return a regression as a state dict of the linear module.
 
     Without a bias in the module the intercept is dropped; the threshold is found anew anyway.
     """
     own = module.state_dict()
-    weights = {"weight": torch.as_tensor(regression.coef_).to(own["weight"])}
+    weights = {"weight": torch.as_tensor(coef).reshape(1, -1).to(own["weight"])}
     if "bias" in own:
-        weights["bias"] = torch.as_tensor(regression.intercept_).to(own["bias"])
+        weights["bias"] = torch.as_tensor(intercept).to(own["bias"])
     return weights

@@ -19,7 +19,12 @@ def histograms():
 
 
 def stress():
-    points = [p for p in stress_test.paper_points("frop") if (p.dataset, p.alpha) == ("ade", 0.95)]
+    points = [
+        stress_test.Point("ade", 0.95, part, method, method.upper(), after, x, 0.5, 0.01, 0.02)
+        for part in ("train", "test")
+        for method, x in (("wce", 0.96), ("focal", 0.96), ("own", 0.4))
+        for after in (False, True)
+    ]
     return stress_test.figure_of_points(points, "frop")
 
 

@@ -1,5 +1,6 @@
 """The numbers behind the stress test, and where they are drawn."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,16 +10,17 @@ from matplotlib.colors import to_hex, to_rgb
 
 from setpoint.errors import SetpointError
 from setpoint.experiments.figures import stress_test
+from setpoint.experiments.figures._apart import APART
 from setpoint.experiments.figures.stress_test import (
     LOOKS,
     Point,
     figure_of_points,
     looks_of,
-    paper_points,
     stretch,
     summarise,
     unstretch,
 )
+from setpoint.experiments.methods import COMPETITORS, OURS
 
 
 def trials(**changes):
@@ -29,7 +31,7 @@ def trials(**changes):
          "adjusted": after, "precision": rng.random(), "recall": rng.random(), "f1": 0.5}
         for d in ("ade", "mura")
         for k, a in (("fpor", 0.95), ("fpor", 0.99), ("frop", 0.95), ("ofos", np.nan))
-        for m in ("wce", "ero")
+        for m in ("wce", "default")
         for p in ("train", "test")
         for after in (False, True)
         for _ in range(10)
@@ -42,9 +44,9 @@ def test_points_are_means_and_population_deviations_of_the_right_columns():
     points = summarise(results, "fpor")
     assert len(points) == 2 * 2 * 2 * 2 * 2
     one = next(p for p in points if (p.dataset, p.alpha, p.method, p.part, p.adjusted)
-               == ("mura", 0.99, "ero", "test", True))  # fmt: skip
+               == ("mura", 0.99, "default", "test", True))  # fmt: skip
     own = results.query("dataset == 'mura' and kind == 'fpor' and alpha == 0.99 and part == 'test'")
-    own = own[(own["method"] == "ero") & own["adjusted"]]
+    own = own[(own["method"] == "default") & own["adjusted"]]
     assert len(own) == 10
     assert (one.x, one.y) == pytest.approx((own["precision"].mean(), own["recall"].mean()))
     assert one.x_deviation == pytest.approx(np.std(own["precision"].to_numpy()))
@@ -85,23 +87,19 @@ def test_what_cannot_be_drawn_is_refused():
         looks_of([f"method {k}" for k in range(20)])
 
 
-def test_the_papers_points_are_those_of_its_tables():
-    points = {(p.dataset, p.alpha, p.part, p.method, p.adjusted): p for p in paper_points("frop")}
-    assert len(points) == 2 * 2 * 2 * 8 * 2
-    one = points["mura", 0.99, "test", "tfco", False]
-    assert (one.x, one.x_deviation, one.y, one.y_deviation) == (0.323, 0.437, 0.651, 0.291)
-    assert one.label == "DMO+TFCO"
-
-
 def test_methods_differ_by_marker_and_by_colour():
-    looks = looks_of([*LOOKS, "projected", "lifted", "ssa", "rcr", "eq", "xgboost"])
-    assert len({look.marker for look in looks.values()}) == len(looks) == 15
+    looks = looks_of([*LOOKS, "ssa", "rcr", "eq", "xgboost"])
+    assert len({look.marker for look in looks.values()}) == len(looks) == 18
     colours = [to_rgb(look.colour) for look in looks.values()]
     for k, one in enumerate(colours):
         for other in colours[:k]:
             assert np.abs(np.subtract(one, other)).sum() > 0.2
-    assert list(looks)[-1] == "ero"  # drawn last, on top
-    assert looks_of(["rus", "mine"])["rus"] == LOOKS["rus"]
+    assert looks_of(["mine", "rus"])["rus"] == LOOKS["rus"]
+    assert list(looks_of(["mine", "rus"])) == ["mine", "rus"]
+
+
+def test_every_method_that_is_drawn_has_a_look_of_its_own():
+    assert set(LOOKS) == {method.name for method in (*COMPETITORS, *OURS)}
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.95, 0.99, 1.0])
@@ -113,8 +111,9 @@ def test_the_scale_is_undone_and_keeps_the_order(alpha):
 
 
 @pytest.fixture(scope="module")
-def panels():
-    points = paper_points("fpor")
+def panels(printed_points):
+    points = printed_points("fpor")
+    assert len(points) == 2 * 2 * 2 * 8 * 2
     figure = figure_of_points(points, "fpor")
     figure.draw_without_rendering()
     return points, figure
@@ -162,8 +161,69 @@ def test_the_legend_covers_no_panel_and_names_every_method(panels):
     assert box.x0 >= 0
     assert box.x1 <= figure.bbox.width
     names = [text.get_text() for text in legend.get_texts()]
-    assert {"WCE", "Focal", "DMO+ERO", "feasible"} <= set(names)
-    assert len(names) == len(set(names)) == 8 + 4
+    assert {"WCE", "FOCAL", "DEFAULT", "feasible"} <= set(names)
+    assert len(names) == len(set(names)) == 8 + 5
+
+
+def places(ax):
+    """Return where markers are drawn, in points from the panel's corner."""
+    corner = ax.get_window_extent().p0
+    pixels = [m.get_transform().transform(m.get_xydata())[0] for m in markers(ax)]
+    return (np.array(pixels) - corner) * 72 / ax.get_figure().dpi
+
+
+def crowd(n, x, y=0.5, alpha=0.95):
+    names = [*LOOKS, "ssa", "rcr", "eq"][:n]
+    return [Point("ade", alpha, "test", m, m.upper(), False, x, y, 0.0, 0.0) for m in names]
+
+
+@pytest.mark.parametrize("x", [0.3, 0.9499, 0.95, 0.9501, 1.0])
+@pytest.mark.parametrize("n", [2, 9, 17])
+def test_markers_of_methods_that_coincide_are_drawn_side_by_side(n, x):
+    far = Point("ade", 0.95, "test", "wce", "WCE", True, 0.1, 0.1, 0.0, 0.0)
+    figure = figure_of_points([*crowd(n, x), far], "fpor")
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    found = places(ax)
+    assert len(found) == n + 1
+    gaps = np.linalg.norm(found[:, None] - found, axis=2)[~np.eye(n + 1, dtype=bool)]
+    assert gaps.min() > 0.7 * APART
+    # As near to its place as there is room, and never on the other side of the level.
+    per_point, box = figure.dpi / 72, ax.get_window_extent()
+    true = ax.transData.transform([(0.95, 0.5), *(m.get_xydata()[0] for m in markers(ax))])
+    (level, _), *true = (true - box.p0) / per_point
+    assert np.linalg.norm(found - true, axis=1).max() < 1.2 * APART * np.sqrt(n)
+    for (at, _), (belongs, _) in zip(found, true, strict=True):
+        assert at >= level - 0.01 if belongs >= level - 1e-6 else at <= level + 0.01
+    assert (found >= -0.01).all()
+    assert (found <= box.size / per_point + 0.01).all()
+
+
+def test_a_method_may_cover_itself():
+    before = crowd(3, 0.99)
+    figure = figure_of_points([*before, *(replace(p, adjusted=True) for p in before)], "fpor")
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    found = {tuple(place) for place in places(ax).round(3)}
+    assert len(markers(ax)) == 6
+    assert len(found) == 3
+
+
+def test_a_marker_with_room_around_it_stands_where_its_values_are():
+    ys = np.linspace(0.1, 0.9, 6)
+    figure = figure_of_points([p for y in ys for p in crowd(1, 0.5, y)], "fpor")
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    true = ax.transData.transform([(0.5, y) for y in ys])
+    assert (places(ax) * figure.dpi / 72 + ax.get_window_extent().p0) == pytest.approx(true)
+    assert not ax.texts  # nor is a line drawn to it
+
+
+def test_markers_that_were_moved_are_tied_to_their_place():
+    figure = figure_of_points(crowd(5, 0.99), "fpor")
+    (ax,) = figure.axes
+    assert {text.xy for text in ax.texts} == {(0.99, 0.5)}
+    assert 4 <= len(ax.texts) <= 5  # one may keep the place
 
 
 def test_tick_labels_do_not_touch_each_other(panels):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from setpoint.errors import SetpointError
+from setpoint._extras import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,12 +44,9 @@ _SETTINGS: dict[str, Any] = {
 @contextmanager
 def look() -> Iterator[None]:
     """Draw with the figures' own settings, whatever the caller's are."""
-    try:
-        from matplotlib import style
-    except ImportError as error:
-        raise SetpointError(
-            'figures need matplotlib: pip install "setpoint[experiments]".'
-        ) from error
+    need("matplotlib", "experiments", "a figure")
+    from matplotlib import style
+
     with style.context(["default", _SETTINGS]):
         yield
 

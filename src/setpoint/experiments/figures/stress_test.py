@@ -3,7 +3,8 @@
 One panel per data set and level: the constraint's metric to the right, with a line at the level
 and the feasible side shaded, the objective upwards. A method's hollow marker is where it came out
 of training, the filled one where its adjusted threshold took it. To the right, places are square
-roots of distances from the level, because there most methods crowd.
+roots of distances from the level, because there most methods crowd. Markers that would still cover
+each other are drawn side by side, with a thin line to their place.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setpoint.errors import SetpointError
+from setpoint.experiments.figures._apart import apart
 from setpoint.experiments.figures._style import GREEN, GREY, new_figure, styled
-from setpoint.experiments.paper_values import paper_value, paper_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,20 +28,19 @@ Floats = NDArray[np.float64]
 Kind = Literal["fpor", "frop"]
 
 METRICS = {"fpor": ("precision", "recall"), "frop": ("recall", "precision")}
-_PRINTED = {"focal": "Focal", "tfco": "DMO+TFCO", "ero": "DMO+ERO"}
 PARTS = ("train", "validation", "test")
 
 COLUMNS = ("dataset", "kind", "alpha", "method", "label", "part", "adjusted", "precision", "recall")
 
 
 class Look(NamedTuple):
-    """The colour and the marker of a method; no two methods of the paper share either."""
+    """The colour and the marker of a method; no two methods share either."""
 
     colour: str
-    marker: str
+    marker: str | tuple[int, int, int]
 
 
-# Colours of Tol's muted scheme, told apart by the colour-blind as well; the paper's own in black.
+# First the colours of Tol's muted scheme, told apart by the colour-blind as well; ours in black.
 LOOKS = {
     "wce": Look("#88ccee", "o"),
     "focal": Look("#cc6677", "s"),
@@ -50,10 +50,15 @@ LOOKS = {
     "ros": Look("#ddcc77", "<"),
     "rus": Look("#aa4499", ">"),
     "tfco": Look("#44aa99", "D"),
-    "ero": Look("#000000", "*"),
+    "alm": Look("#d55e00", "P"),
+    "ordinary": Look("#aa6600", (4, 1, 0)),
+    "printed": Look("#0072b2", "d"),
+    "lifted": Look("#882255", "h"),
+    "projected": Look("#777777", "X"),
+    "default": Look("#000000", "*"),
 }
-_MORE = [Look("#d55e00", "P"), Look("#0072b2", "d"), Look("#882255", "h"), Look("#777777", "X"),
-         Look("#66aa00", "8"), Look("#aa6600", "H")]  # fmt: skip
+_MORE = [Look("#66aa00", "8"), Look("#bb99ff", "H"), Look("#ff6699", (6, 1, 0)),
+         Look("#663300", (3, 1, 0))]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,25 +119,6 @@ def summarise(results: Any, kind: Kind) -> list[Point]:
     return points
 
 
-def paper_points(kind: Kind) -> list[Point]:
-    """Return what the paper reports for the levels 0.95 and 0.99."""
-    constraint, objective = _metrics(kind)
-    points = []
-    for e in paper_values():
-        if e.table != f"{kind}-alpha" or e.metric != constraint or e.alpha is None:
-            continue
-        y = paper_value(e.table, e.dataset, kind, e.alpha, e.method, e.part, objective, e.adjusted)
-        assert y is not None
-        label = _PRINTED.get(e.method, e.method.upper())
-        points.append(
-            Point(
-                e.dataset, e.alpha, e.part, e.method, label, e.adjusted,
-                e.value.mean, y.mean, e.value.deviation, y.deviation,
-            )
-        )  # fmt: skip
-    return points
-
-
 def figure(results: Any, kind: Kind) -> Figure:
     """Draw the results of a tidy table of trials; see :func:`summarise`."""
     return figure_of_points(summarise(results, kind), kind)
@@ -149,20 +135,25 @@ def figure_of_points(points: Sequence[Point], kind: Kind) -> Figure:
     looks = looks_of([p.method for p in points])
     fig = new_figure(max(3.2 * len(columns), 6.4) + 0.3, 2.9 * len(parts) + 1.2)
     grid = fig.subplots(len(parts), len(columns), squeeze=False)
+    panels = []
     for row, part in zip(grid, parts, strict=True):
         for ax, (dataset, alpha) in zip(row, columns, strict=True):
             here = [p for p in points if (p.part, p.dataset, p.alpha) == (part, dataset, alpha)]
+            panels.append((ax, here, alpha))
             draw(ax, here, alpha, looks)
             ax.set_title(f"{dataset}, $\\alpha={alpha:g}$, {part}")
         row[0].set_ylabel(f"{objective} (objective)")
     for ax in grid[-1]:
         ax.set_xlabel(f"{constraint} (constraint), stretched at $\\alpha$")
     _legend(fig, points, looks)
+    fig.draw_without_rendering()  # only now have panels their size, and markers their room
+    for ax, here, alpha in panels:
+        draw_markers(ax, here, alpha, looks)
     return fig
 
 
 def draw(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[str, Look]) -> None:
-    """Draw one panel."""
+    """Draw one panel but for its markers."""
     if not points:
         ax.text(0.5, 0.5, "no trials", color=GREY, ha="center", transform=ax.transAxes)
         ax.set(xticks=[], yticks=[])
@@ -179,24 +170,47 @@ def draw(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[str, Look]
                 p.x, p.y, p.y_deviation, p.x_deviation,
                 fmt="none", ecolor=look.colour, elinewidth=0.8, alpha=0.45, zorder=2,
             )  # fmt: skip
-            ax.plot(p.x, p.y, **_marker(look, filled=p.adjusted), zorder=4 if p.adjusted else 3)
+
+
+def draw_markers(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[str, Look]) -> None:
+    """Draw the markers of one panel, none upon another."""
+    from matplotlib.transforms import ScaledTranslation
+
+    if not points:
+        return
+    fig, box = ax.figure, ax.get_window_extent()
+    per_point = fig.dpi / 72
+    names = list(looks)
+    ordered = sorted(points, key=lambda p: (names.index(p.method), p.adjusted))
+    # A method may well cover itself: then the adjustment has changed nothing.
+    spots = list(dict.fromkeys((p.method, p.x, p.y) for p in ordered))
+    pixels = ax.transData.transform([(alpha, 0.0), *((x, y) for _, x, y in spots)])
+    level, *rest = (pixels - box.p0) / per_point
+    true = np.array(rest)
+    moved = apart(true, float(level[0]), (box.width / per_point, box.height / per_point))
+    shifts = dict(zip(spots, moved - true, strict=True))
+    for p in ordered:
+        look, there, shift = looks[p.method], ax.transData, shifts[p.method, p.x, p.y]
+        if shift.any():
+            there = there + ScaledTranslation(shift[0] / 72, shift[1] / 72, fig.dpi_scale_trans)
+            thin = {"arrowstyle": "-", "color": look.colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
+            ax.annotate(
+                "", (p.x, p.y), shift, textcoords="offset points", arrowprops=thin, zorder=2.5
+            ).set_in_layout(False)
+        ax.plot(p.x, p.y, **_marker(look, filled=p.adjusted), transform=there, zorder=3)
 
 
 def looks_of(methods: Sequence[str]) -> dict[str, Look]:
-    """Return a look per method: the paper's methods always the same, others by their order.
-
-    The order of the answer is that of drawing; the paper's own method comes last, on top.
-    """
+    """Return a look per method, in the order of drawing: known ones always have the same."""
     names = list(dict.fromkeys(methods))
     others = [name for name in names if name not in LOOKS]
     if len(others) > len(_MORE):
         raise SetpointError(
-            f"{len(others)} methods besides the paper's are more than can be told apart "
+            f"{len(others)} methods besides those of the tables are more than can be told apart "
             f"({len(_MORE)}); draw fewer at a time."
         )
-    extra = dict(zip(others, _MORE, strict=False))
-    looks = {name: LOOKS.get(name) or extra[name] for name in names if name != "ero"}
-    return looks | ({"ero": LOOKS["ero"]} if "ero" in names else {})
+    looks = LOOKS | dict(zip(others, _MORE, strict=False))
+    return {name: looks[name] for name in names}
 
 
 def _metrics(kind: str) -> tuple[str, str]:
@@ -206,7 +220,9 @@ def _metrics(kind: str) -> tuple[str, str]:
 
 
 def _marker(look: Look, *, filled: bool) -> dict[str, Any]:
-    size = {"*": 11.0, "D": 5.5}.get(look.marker, 6.5)
+    size = {"*": 10.0, "D": 5.5, "d": 7.5}.get(str(look.marker), 6.5)
+    if isinstance(look.marker, tuple):
+        size = 9.0  # of stars only the tips reach so far
     face = look.colour if filled else "white"
     edge = {"mec": look.colour, "mew": 1.3}
     return {"marker": look.marker, "ls": "", "ms": size, "mfc": face, **edge}
@@ -231,7 +247,7 @@ def _scale(ax: Axes, points: Sequence[Point], alpha: float) -> None:
     )
     left = float(stretch(min(*(p.x for p in points), alpha - 0.02), alpha))
     right = float(stretch(max(*(p.x for p in points), 1.0), alpha))
-    margin = 0.06 * (right - left)
+    margin = 0.08 * (right - left)
     ax.set_xlim(*unstretch([left - margin, right + margin], alpha))
     _ticks(ax, alpha)
     low, high = min(p.y for p in points), max(p.y for p in points)
@@ -242,7 +258,7 @@ def _scale(ax: Axes, points: Sequence[Point], alpha: float) -> None:
 def _ticks(ax: Axes, alpha: float) -> None:
     """Label the level, and of the round numbers those that leave room for the others."""
     low, high = ax.get_xlim()
-    room = 0.11 * float(stretch(high, alpha) - stretch(low, alpha))
+    room = 0.125 * float(stretch(high, alpha) - stretch(low, alpha))
     ticks = [alpha]
     for tick in (1.0, 0.0, 0.5, 0.9, 0.8, 0.7, 0.3, 0.95, 0.98, 0.6, 0.2, 0.1):
         apart = np.abs(stretch(ticks, alpha) - stretch(tick, alpha))
@@ -267,6 +283,7 @@ def _legend(fig: Figure, points: Sequence[Point], looks: dict[str, Look]) -> Non
         Line2D([], [], label="hollow: as trained", **_marker(grey, filled=False)),
         Line2D([], [], label="filled: threshold adjusted", **_marker(grey, filled=True)),
         Line2D([], [], color=GREY, lw=0.8, alpha=0.7, label="bars: one deviation"),
+        Line2D([], [], color=GREY, lw=0.6, label="thin: moved aside from there"),
         Patch(color=GREEN, alpha=0.2, label="feasible"),
     ]
     per_row = 6 if fig.get_figwidth() > 8 else 4

@@ -1,0 +1,77 @@
+import copy
+
+import pytest
+import torch
+
+from setpoint.goals import FPOR, Goal
+from setpoint.models import build
+from setpoint.solvers import Augmented, Lagrangian, Lifted, make_problem, solve
+from setpoint.solvers.recorded import Recorded
+
+CUDA = torch.device("cuda")
+GOALS = ["max recall s.t. precision >= 0.8", "max precision s.t. recall >= 0.8", "max f1"]
+SOLVERS = [
+    Lifted(outer_iterations=5, inner_iterations=30),
+    Lifted(outer_iterations=5, inner_iterations=30, form="smooth"),
+    Lifted.paper(outer_iterations=4, inner_iterations=60),
+    Augmented(outer_iterations=5, inner_iterations=30),
+    Lagrangian("lagrangian", outer_iterations=4),
+    Lagrangian("proxy_lagrangian", "hinge", outer_iterations=4),
+]
+
+
+def problem_of(goal, n=2000, d=8):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.rand(n, generator=generator) < 0.2
+    X = torch.randn(n, d, generator=generator) + 0.8 * y[:, None]
+    return make_problem(X.to(CUDA), y.to(CUDA), goal)
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s).__name__)
+def test_a_recorded_training_is_the_training_step_by_step(solver, goal, model, monkeypatch):
+    problem = problem_of(goal)
+    torch.manual_seed(0)
+    module = build(model, 8).to(CUDA)
+    recorded = solve(problem, copy.deepcopy(module), solver).history
+    monkeypatch.setattr(Recorded, "__call__", lambda self: self._step())
+    eager = solve(problem, copy.deepcopy(module), solver).history
+    assert recorded.column("loss") == pytest.approx(eager.column("loss"), rel=1e-2, abs=1e-3)
+    assert recorded.objective == pytest.approx(eager.objective, abs=0.02)
+
+
+def test_it_is_replayed_and_recorded_anew_when_told_to():
+    calls, total, number = [], torch.zeros((), device=CUDA), [1.0]
+
+    def add():
+        calls.append(1)
+        return total.add_(number[0])
+
+    step = Recorded(add, CUDA, FPOR(0.9))
+    for _ in range(10):
+        result = step()
+    assert float(total) == float(result) == 10.0
+    assert len(calls) == 3  # two to warm up, one to record
+    number[0] = 5.0
+    step()
+    assert float(total) == 11.0
+    step.forget()
+    step()
+    assert float(total) == 16.0
+    assert len(calls) == 4
+
+
+def test_what_cannot_be_recorded_is_done_step_by_step():
+    total = torch.zeros((), device=CUDA)
+    step = Recorded(lambda: total.add_(1.0 + 0.0 * float(total)), CUDA, FPOR(0.9))
+    for _ in range(10):
+        step()
+    assert float(total) == 10.0
+
+
+def test_a_goal_of_other_metrics_trains_too():
+    goal = Goal.parse("max gmean s.t. precision >= 0.5")
+    for solver in (Lifted(outer_iterations=3), Lagrangian(outer_iterations=3)):
+        point = solve(problem_of(goal), build("linear", 8).to(CUDA), solver).operating_point
+        assert point.objective > 0.5
