@@ -9,8 +9,8 @@ SETPOINT_DATA ?= data
 export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
-        bench-bundled bench-threshold bench-promise bench-certify reproduce \
+.PHONY: help demo test test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
+        bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict reproduce \
         reproduce-smoke clean
 
 help: ## list the targets
@@ -35,6 +35,9 @@ demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest --numprocesses auto
+
+test-browser: $(VENV)/.dev ## open reports in headless Chromium (apt install chromium chromium-driver)
+	$(BIN)/python -m pytest --numprocesses auto browser_tests
 
 test-cuda: $(VENV)/.dev ## run the tests that need a GPU
 	$(BIN)/python -m pytest tests/cuda
@@ -71,6 +74,12 @@ bench-threshold: $(VENV)/.dev ## the exact threshold of 10 million scores agains
 
 bench-promise: $(VENV)/.bench ## promised floors on rows not seen, against scikit-learn and MAPIE (needs SETPOINT_DATA; half an hour)
 	$(BIN)/python benchmarks/bench_promise.py
+
+bench-end-to-end: $(VENV)/.dev ## fit, predict, evaluate and report on real tables (needs SETPOINT_DATA)
+	$(BIN)/python benchmarks/bench_end_to_end.py
+
+bench-predict: $(VENV)/.dev ## memory and speed of `setpoint predict` on five million rows (ten minutes)
+	$(BIN)/python benchmarks/bench_predict.py
 
 bench-certify: $(VENV)/.dev ## time of a certificate against numpy.sort; what each way of choosing keeps
 	$(BIN)/python benchmarks/bench_certify.py

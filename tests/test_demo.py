@@ -8,15 +8,20 @@ def outcomes():
     return demo.run()
 
 
-def test_the_demo_prints_a_table_and_draws_a_picture(outcomes, tmp_path, capsys, monkeypatch):
+def test_the_demo_prints_a_table_draws_a_picture_and_writes_a_report(
+    outcomes, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(demo, "run", lambda: outcomes)
-    picture = tmp_path / "demo.png"
-    demo.main(["--picture", str(picture)])
+    folder = tmp_path / "new"
+    picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
+    demo.main(["--folder", str(folder)])
     out = capsys.readouterr().out
     for words in ("max recall", "s.t. precision >= 0.9", "logistic regression", "setpoint", "met"):
         assert words in out
     assert "…" not in out  # nothing is cut off
     assert str(picture) in out
+    assert str(page) in out
+    assert "nines" in page.read_text("utf-8")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

@@ -2,15 +2,19 @@
 
 import re
 import runpy
+import shlex
 from pathlib import Path
 
 import matplotlib
 import pytest
 
+from setpoint.cli import main
+from tutorial_tables import STAND_INS
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
@@ -21,14 +25,25 @@ def test_example_runs(path, capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if "```python" in p.read_text()], ids=str)
+@pytest.mark.parametrize("page", [p for p in PAGES if CODE.search(p.read_text())], ids=str)
 def test_code_blocks_run(page, tmp_path, monkeypatch):
-    """The blocks of a page run one after the other, as a reader would type them."""
+    """The blocks of a page run one after the other, as a reader would type them.
+
+    Commands find small generated tables under the names of the real ones.
+    """
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
     namespace = {}
-    for block in CODE.findall(page.read_text()):
-        exec(compile(block, str(page), "exec"), namespace)
+    for kind, block in CODE.findall(page.read_text()):
+        if kind == "python":
+            exec(compile(block, str(page), "exec"), namespace)
+            continue
+        for line in block.splitlines():
+            assert line.startswith("$ setpoint "), line
+            for name, write in STAND_INS.items():
+                if name in line and not (tmp_path / name).exists():
+                    write(tmp_path / name)
+            assert main(shlex.split(line)[2:]) == 0, line
 
 
 def test_there_are_examples_and_pages():

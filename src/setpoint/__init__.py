@@ -1,22 +1,51 @@
 """setpoint: classifiers for a rare, important class that must keep a promise."""
 
-from setpoint.certificates import Bound, Certificate, Verdict, certify
-from setpoint.errors import (
-    CheckpointError,
-    GoalError,
-    InfeasibleGoalWarning,
-    SetpointError,
-    UncertifiedWarning,
-)
-from setpoint.estimators import SetpointClassifier
-from setpoint.goals import FPOR, FROP, OFOS, Constraint, Goal
-from setpoint.metrics import Metric, metric_names
-from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
-from setpoint.own_metrics import define_metric
-from setpoint.penalty import ExactPenalty
-from setpoint.threshold import SetpointThreshold
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from setpoint.certificates import Bound, Certificate, Verdict, certify
+    from setpoint.errors import (
+        CheckpointError,
+        GoalError,
+        InfeasibleGoalWarning,
+        SetpointError,
+        UncertifiedWarning,
+    )
+    from setpoint.estimators import SetpointClassifier
+    from setpoint.goals import FPOR, FROP, OFOS, Constraint, Goal
+    from setpoint.metrics import Metric, metric_names
+    from setpoint.model_files import ModelFileError, ModelVersionWarning, load
+    from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
+    from setpoint.own_metrics import define_metric
+    from setpoint.penalty import ExactPenalty
+    from setpoint.threshold import SetpointThreshold
 
 __version__ = "0.1.0"
+
+# Names come from their modules when they are first asked for: torch and scikit-learn take seconds
+# to import, and a command that only prints its help needs neither.
+_HOMES = {
+    "setpoint.certificates": ("Bound", "Certificate", "Verdict", "certify"),
+    "setpoint.errors": (
+        "CheckpointError",
+        "GoalError",
+        "InfeasibleGoalWarning",
+        "SetpointError",
+        "UncertifiedWarning",
+    ),
+    "setpoint.estimators": ("SetpointClassifier",),
+    "setpoint.goals": ("FPOR", "FROP", "OFOS", "Constraint", "Goal"),
+    "setpoint.metrics": ("Metric", "metric_names"),
+    "setpoint.model_files": ("ModelFileError", "ModelVersionWarning", "load"),
+    "setpoint.operating_point": ("OperatingPoint", "choose_threshold", "evaluate_threshold"),
+    "setpoint.own_metrics": ("define_metric",),
+    "setpoint.penalty": ("ExactPenalty",),
+    "setpoint.threshold": ("SetpointThreshold",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "FPOR",
@@ -31,6 +60,8 @@ __all__ = [
     "GoalError",
     "InfeasibleGoalWarning",
     "Metric",
+    "ModelFileError",
+    "ModelVersionWarning",
     "OperatingPoint",
     "SetpointClassifier",
     "SetpointError",
@@ -41,5 +72,17 @@ __all__ = [
     "choose_threshold",
     "define_metric",
     "evaluate_threshold",
+    "load",
     "metric_names",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

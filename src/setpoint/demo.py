@@ -23,7 +23,7 @@ from sklearn.model_selection import PredefinedSplit, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from setpoint import FPOR, FROP, OFOS, Goal, OperatingPoint, SetpointClassifier
+from setpoint import FPOR, FROP, OFOS, Goal, OperatingPoint, SetpointClassifier, __version__
 from setpoint.operating_point import choose_threshold, evaluate_threshold
 from setpoint.solvers import Record
 
@@ -38,6 +38,7 @@ class Outcome:
     chosen: OperatingPoint
     test: OperatingPoint
     test_scores: NDArray[np.floating]
+    classifier: SetpointClassifier | None = None
 
 
 def nines() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -89,7 +90,7 @@ def setpoint(goal: Goal, parts: Parts, callback: Any = None) -> Outcome:
         callback=callback,
     ).fit(parts.X, parts.y)
     test = clf.evaluate(parts.X_test, parts.y_test, on="the test part")
-    return Outcome("setpoint", clf.operating_point_, test, clf.positive_scores(parts.X_test))
+    return Outcome("setpoint", clf.operating_point_, test, clf.positive_scores(parts.X_test), clf)
 
 
 def run() -> tuple[dict[Goal, list[Outcome]], NDArray[np.bool_]]:
@@ -174,15 +175,44 @@ def draw(outcomes: dict[Goal, list[Outcome]], y_test: NDArray[np.bool_], path: P
     plt.close(figure)
 
 
+def report(outcomes: dict[Goal, list[Outcome]], y_test: NDArray[np.bool_], path: Path) -> None:
+    """Write the page about the first goal."""
+    from setpoint.report import Baseline, Report, Rows, write_report
+
+    goal, (ordinary, trained) = next(iter(outcomes.items()))
+    assert trained.classifier is not None
+    page = Report(
+        goal,
+        Rows(y_test, trained.test_scores, on="the test part", unseen=True),
+        trained.test.threshold,
+        baseline=Baseline(ordinary.method, ordinary.test_scores, ordinary.test.threshold),
+        history=trained.classifier.history_,
+        candidates=trained.classifier.candidates_,
+        title="Nines among handwritten digits",
+        positive="nine",
+        positives="nines",
+        facts={"data": "scikit-learn's digits, eight principal components", "seed": "0",
+               "model": "linear, trained for the goal", "setpoint": __version__},
+    )  # fmt: skip
+    write_report(page, path)
+
+
+def show(folder: Path) -> None:
+    """Print the table, draw the picture, write the report, and say where they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
+    outcomes, y_test = run()
+    print_table(outcomes, len(y_test))
+    draw(outcomes, y_test, picture)
+    report(outcomes, y_test, page)
+    print(f"Picture: {picture.resolve()}\nReport:  {page.resolve()}")
+
+
 def main(argv: list[str] | None = None) -> None:
     """Run the demo from the command line."""
     parser = argparse.ArgumentParser(prog="python -m setpoint.demo", description=__doc__)
-    parser.add_argument("--picture", type=Path, default=Path("setpoint-demo.png"))
-    arguments = parser.parse_args(argv)
-    outcomes, y_test = run()
-    print_table(outcomes, len(y_test))
-    draw(outcomes, y_test, arguments.picture)
-    print(f"Picture: {arguments.picture.resolve()}")
+    parser.add_argument("--folder", type=Path, default=Path(), help="for picture and report")
+    show(parser.parse_args(argv).folder)
 
 
 if __name__ == "__main__":

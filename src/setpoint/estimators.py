@@ -237,9 +237,11 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 Rows.of(positive[rows], self._logits(X[rows])) for rows in (judges, certifying)
             )
             tell(self._certify(plans, tests, goal, grouped=groups is not None))
+            self._judged = positive[certifying], self._scores(X[certifying])
             return self
+        self._judged = positive[judges], self._scores(X[judges])
         self.operating_point_ = evaluate_threshold(
-            positive[judges], self._scores(X[judges]), 0.0, goal,
+            *self._judged, 0.0, goal,
             sample_weight=weight[judges], on=problem.judge.on,
         )  # fmt: skip
         if not self.operating_point_.feasible or self.operating_point_.empty:
@@ -308,6 +310,23 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return evaluate_threshold(
             positive, scores, 0.0, self.goal_, sample_weight=sample_weight, on=on
         )
+
+    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write a page, one HTML file, on what the classifier does and what is promised of it.
+
+        Without ``X`` and ``y``, labelled rows that are new to it, the page is about the rows that
+        set the threshold. ``options`` are fields of :class:`setpoint.report.Report`, such as
+        ``title``, ``positive``, ``baseline`` and ``costs``.
+        """
+        from setpoint.report.of_classifier import write_report_of
+
+        return write_report_of(self, path, X, y, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted classifier to a folder, or to one file if the path ends in .zip."""
+        from setpoint.model_files import save
+
+        save(self, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

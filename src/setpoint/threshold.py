@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,7 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             if self.refit:
                 estimator = table.fit(clone(self.estimator), seen, fit_params)
         unseen = Fold.together(estimator, folds)
+        self._judged = table.positive[unseen.rows], unseen.scores
         if self.confidence is None:
             certificate, point = None, table.point(unseen, goal, on)
         else:
@@ -231,7 +233,7 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
                 random_state=seed, on="the rows given",
             )  # fmt: skip
         apart = table.score(unseen.classifier, certifying, self.response_method)
-        tests = table.positive[certifying], apart.scores
+        self._judged = tests = table.positive[certifying], apart.scores
         return certify_best(
             Rows.of(*planned), Rows.of(*tests), goal, self.confidence, on="the certifying rows"
         )
@@ -267,6 +269,23 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         """Return the classifier's own decision function; the threshold does not change it."""
         check_is_fitted(self, "threshold_")
         return self.estimator_.decision_function(X)
+
+    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write a page, one HTML file, on what the classifier does and what is promised of it.
+
+        Without ``X`` and ``y``, labelled rows that are new to it, the page is about the rows that
+        set the threshold. ``options`` are fields of :class:`setpoint.report.Report`, such as
+        ``title``, ``positive``, ``baseline`` and ``costs``.
+        """
+        from setpoint.report.of_classifier import write_report_of
+
+        return write_report_of(self, path, X, y, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted classifier to a folder, or to one file if the path ends in .zip."""
+        from setpoint.model_files import save
+
+        save(self, path)
 
     # --- scikit-learn ---------------------------------------------------------------------------
 

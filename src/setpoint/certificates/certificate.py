@@ -151,6 +151,11 @@ class Certificate:
             "again breaks the promise)."
         )
 
+    def _repr_html_(self) -> str:
+        from setpoint.report.notebook import certificate_html
+
+        return certificate_html(self)
+
     def __str__(self) -> str:
         chosen = {
             "beforehand": "given beforehand",

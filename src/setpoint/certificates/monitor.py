@@ -24,7 +24,7 @@ from setpoint._checks import check_share
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals import Constraint, Goal
-from setpoint.operating_point import OperatingPoint, evaluate_threshold
+from setpoint.operating_point import OperatingPoint, evaluate_threshold, jsonable
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,18 @@ class Verdict:
 
     def __str__(self) -> str:
         return self.message
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON: what is no finite number is None."""
+        return {
+            "broken": self.broken,
+            "promises": [str(promise) for promise in self.promises],
+            "evidence": [jsonable(value) for value in self.evidence],
+            "level": self.level,
+            "looks": self.looks,
+            "message": self.message,
+            "operating_point": self.operating_point.to_dict(),
+        }
 
 
 def watch(

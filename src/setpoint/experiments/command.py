@@ -15,9 +15,11 @@ from setpoint.experiments.scale import SCALES
 from setpoint.experiments.tables import TABLES
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None, prog: str = "python -m setpoint.experiments"
+) -> int:
     """Run the command line; return its exit code."""
-    given = vars(_parser().parse_args(arguments))
+    given = vars(_parser(prog).parse_args(arguments))
     try:
         written = reproduce(given.pop("names"), given.pop("out"), **given)
     except SetpointError as error:
@@ -38,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     """Return the parser; its options are the parameters of ``reproduce``."""
     parser = argparse.ArgumentParser(
-        prog="python -m setpoint.experiments",
+        prog=prog,
         description="The paper's tables and figures. Data are read from SETPOINT_DATA.",
         epilog=f"Tables: {', '.join(TABLES)}. Figures: {', '.join(figures.NAMES)}.",
     )

@@ -1,0 +1,154 @@
+"""A headless Chromium, and reports to open in it.
+
+These tests stand apart from the others, for they need a browser: ``make test-browser`` runs them.
+Without Chromium they fail; they are never skipped.
+"""
+
+import os
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from selenium import webdriver
+
+from setpoint import certify, choose_threshold
+from setpoint.report import Baseline, Costs, Report, Rows, write_report
+from setpoint.solvers.candidates import Candidate, Candidates
+from setpoint.solvers.history import History, Record
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+)  # fmt: skip
+GOAL = "max recall s.t. precision >= 0.8"
+HOSTILE = (
+    "</script><script>document.title='gone'</script><img src=x onerror=\"document.title='gone'\">"
+)
+
+
+def found(*names):
+    """Return the path of the first of these programs, or fail."""
+    paths = [path for name in names if (path := shutil.which(name))]
+    if not paths:
+        pytest.fail(
+            f"{names[0]} is not installed, and these tests need it: "
+            "apt-get install chromium chromium-driver",
+            pytrace=False,
+        )
+    return paths[0]
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    """Start a browser with a fresh profile, and keep it for all tests."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = found("chromium", "chromium-browser", "google-chrome")
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(found("chromedriver"), log_output=os.devnull)
+    browser = webdriver.Chrome(options=options, service=service)
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def browser(driver):
+    """Return the browser as on a desk with light colours, its logs empty."""
+    driver.get("about:blank")  # so that nothing else, such as a new tab's page, is still loading
+    for name in ("browser", "performance"):
+        driver.get_log(name)
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    emulate(driver)
+    return driver
+
+
+def emulate(driver, width=1280, scheme="light", media=""):
+    """Set the width of the screen, its colours and its medium."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+@pytest.fixture(name="emulate")
+def emulate_fixture():
+    """Return the function, for tests."""
+    return emulate
+
+
+# --- reports -------------------------------------------------------------------------------------
+
+
+def drawn(n, share, gap, seed=0):
+    """Return rows of two classes with normal scores as probabilities."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < share
+    return y, 1 / (1 + np.exp(-(rng.normal(size=n) + gap * y - gap)))
+
+
+def certified():
+    """Return a report with everything in it."""
+    y, scores = drawn(4000, 0.05, 3.2)
+    certificate = certify(y[:2000], scores[:2000], GOAL)
+    assert certificate.certified
+    rows = Rows(y[2000:], scores[2000:], "the test data", unseen=True)
+    point = choose_threshold(rows.y, rows.scores, GOAL, on="validation data")
+    history = History([Record.of(i, point, 1.0, 0.0) for i in range(30)], best_iteration=20)
+    candidates = Candidates([Candidate("ordinary", point, 0), Candidate("ours", point, 9, "x")])
+    other = Baseline("logistic regression", rows.scores[::-1].copy(), 0.5)
+    return Report(
+        GOAL, rows, certificate.threshold, certificate=certificate, baseline=other, history=history,
+        candidates=candidates, costs=Costs(12, 450, -20), title="Card payments",
+        positive="fraud", positives="frauds", facts={"data": "/a/very/long/path" * 9, "seed": "0"},
+    )  # fmt: skip
+
+
+def infeasible():
+    """Return a report of a goal that no threshold meets."""
+    y, scores = drawn(900, 0.05, 0.8, seed=3)
+    goal = "max precision s.t. recall >= 0.95, precision >= 0.5"
+    certificate = certify(y, scores, goal, threshold=0.4)
+    assert not certificate.certified
+    return Report(goal, Rows(y, scores, "the study"), 0.4, certificate=certificate)
+
+
+def large():
+    """Return a report with so many scores that some steps are left out."""
+    y, scores = drawn(30_000, 0.01, 2.9, seed=7)
+    return Report("max f1", Rows(y, scores), 0.41, costs=Costs(12, 450, currency="CHF"))
+
+
+def hostile():
+    """Return a report in which every text tries to be more than text."""
+    report = certified()
+    return replace(
+        report, title=HOSTILE, positive=HOSTILE, positives=HOSTILE, facts={HOSTILE: "x" * 300},
+        notes=(HOSTILE,), rows=replace(report.rows, on=HOSTILE),
+        baseline=replace(report.baseline, name=HOSTILE),
+        costs=replace(report.costs, currency="<b>"),
+    )  # fmt: skip
+
+
+REPORTS = {f.__name__: f for f in (certified, infeasible, large, hostile)}
+
+
+@pytest.fixture(scope="session")
+def reports(tmp_path_factory):
+    """Return all reports and their files."""
+    folder = tmp_path_factory.mktemp("reports")
+    made = {name: make() for name, make in REPORTS.items()}
+    return {name: (r, write_report(r, folder / f"{name}.html")) for name, r in made.items()}
+
+
+@pytest.fixture
+def opened(browser, reports):
+    """Open a report by its name and return it."""
+
+    def open_one(name):
+        report, path = reports[name]
+        browser.get(path.as_uri())
+        return report
+
+    return open_one

@@ -1,0 +1,298 @@
+"""The report in a browser: what it asks, shows, and does with the keyboard, paper and a phone."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.by import By
+
+from setpoint import evaluate_threshold
+
+ALL = ["certified", "infeasible", "large", "hostile"]
+STICKS_OUT = """
+  const width = document.documentElement.clientWidth;
+  return [...document.body.querySelectorAll("*")].filter((e) => {
+    if (e.closest(".scroll") && !e.matches(".scroll")) return false;
+    const box = e.getBoundingClientRect();
+    return box.width > 0 && (box.right > width + 0.5 || box.left < -0.5);
+  }).map((e) => e.outerHTML.slice(0, 200));
+"""
+
+
+def read(browser):
+    """Return all numbers that the slider changes."""
+    script = "return Object.fromEntries([...document.querySelectorAll('[data-out]')].map("
+    return browser.execute_script(script + "(e) => [e.dataset.out, e.textContent]))")
+
+
+def threshold_now(browser):
+    """Return the threshold in the number box."""
+    return browser.execute_script("return document.getElementById('box').valueAsNumber")
+
+
+def assert_shows(browser, report, threshold):
+    """Compare everything shown with what the raw rows give at a threshold."""
+    y, scores = report.rows.y, report.rows.scores
+    alarm = scores > threshold
+    tp, fp = int((alarm & y).sum()), int((alarm & ~y).sum())
+    fn, tn = int((~alarm & y).sum()), int((~alarm & ~y).sum())
+    seen = read(browser)
+    assert {k: seen[k] for k in ("tp", "fp", "fn", "tn")} == {
+        "tp": f"{tp:,}", "fp": f"{fp:,}", "fn": f"{fn:,}", "tn": f"{tn:,}"
+    }  # fmt: skip
+    point = evaluate_threshold(y, scores, threshold, report.goal)
+    for name in ("precision", "recall", "f1", *(m.name for m in report.goal.metrics)):
+        assert float(seen[f"metric-{name}"]) == pytest.approx(point.value(name), abs=5.1e-4)
+    if report.goal.constraints:
+        assert seen["met"] == ("✓ met" if point.feasible else "✗ not met")
+    per = 10_000 / len(y)
+    assert number(seen["cases-alarms"]) == pytest.approx(per * (tp + fp), abs=0.5)
+    assert number(seen["cases-fn"]) == pytest.approx(per * fn, abs=0.5)
+    assert f"{tp:,} of {tp + fn:,}" in seen["summary"]
+    if report.costs is not None:
+        total = report.costs.total(point)
+        assert number(seen["money-total"]) == pytest.approx(per * total, abs=0.5)
+        saved = report.costs.miss * (tp + fn) - total
+        assert number(seen["money-saved"]) == pytest.approx(per * saved, abs=0.5)
+        if report.baseline is not None:
+            gained = report.costs.total(report.baseline_point) - total
+            assert number(seen["money-gained"]) == pytest.approx(per * gained, abs=0.5)
+
+
+def number(text):
+    """Read a number as the page writes it."""
+    digits = re.sub(r"[^\d.−]", "", text).replace("−", "-")
+    return 0.0 if text == "<0.1" else float(digits)
+
+
+# --- loading -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_loads_without_an_error_and_asks_nothing_of_a_network(browser, opened, reports, name):
+    """Only the file itself is read."""
+    report = opened(name)
+    assert browser.get_log("browser") == []
+    events = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
+    asked = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    addresses = [a["request"]["url"] for a in asked]
+    assert reports[name][1].as_uri() in addresses  # so that the log is known to work
+    assert {a for a in addresses if a != reports[name][1].as_uri()} <= {"data:,"}
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert browser.title.split() == report.title.split()
+    assert_shows(browser, report, report.threshold)
+
+
+def test_the_policy_forbids_what_a_script_might_ask(browser, opened):
+    """A picture from a server and a script in the page are both refused by the browser."""
+    opened("certified")
+    refused = browser.execute_async_script("""
+      const done = arguments[0], seen = [];
+      document.addEventListener("securitypolicyviolation", (e) => {
+        seen.push(e.effectiveDirective);
+        if (seen.length === 2) done(seen);
+      });
+      new Image().src = "http://127.0.0.1:9/x.png";
+      const script = document.createElement("script");
+      script.textContent = "document.title = 'gone'";
+      document.body.append(script);
+    """)
+    assert sorted(refused) == ["img-src", "script-src-elem"]
+    assert browser.title == "Card payments"
+    assert any("violates" in e["message"] for e in browser.get_log("browser"))
+
+
+def test_labels_are_text_and_nothing_else(browser, opened):
+    """No script of theirs runs, and no element of theirs exists."""
+    report = opened("hostile")
+    assert browser.title == report.title
+    assert browser.find_elements(By.CSS_SELECTOR, "img, main script, main b") == []
+    assert report.many in browser.find_element(By.TAG_NAME, "main").text
+    ActionChains(browser).click(browser.find_element(By.ID, "slider")).perform()
+    assert report.many in read(browser)["summary"]
+    assert browser.title == report.title
+
+
+def test_without_scripts_all_numbers_are_there_and_no_controls(browser, opened, reports):
+    """The page is complete before any script runs."""
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    report = opened("certified")
+    text = browser.find_element(By.TAG_NAME, "main").text
+    for count in (report.point.tp, report.point.fp, report.point.fn, report.point.tn):
+        assert f"{count:,.0f}" in text
+    assert not browser.find_element(By.ID, "slider").is_displayed()
+
+
+# --- the slider ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_slider_shows_exact_counts_at_three_thresholds(browser, opened, name):
+    """Pointed at with the mouse, and compared with the raw rows."""
+    report = opened(name)
+    slider = browser.find_element(By.ID, "slider")
+    width = slider.size["width"]
+    seen = set()
+    for part in (-0.3, 0.1, 0.4):
+        ActionChains(browser).move_to_element_with_offset(slider, part * width, 0).click().perform()
+        threshold = threshold_now(browser)
+        assert_shows(browser, report, threshold)
+        seen.add(threshold)
+    assert len(seen) == 3
+    assert sorted(seen) == sorted(seen, key=lambda t: (report.rows.scores > t).sum())[::-1]
+
+
+def test_the_marks_in_the_pictures_move_along(browser, opened):
+    """The ring lies at recall and precision of the slider's threshold."""
+    opened("certified")
+    slider = browser.find_element(By.ID, "slider")
+    ActionChains(browser).move_to_element_with_offset(slider, -80, 0).click().perform()
+    seen, frame = read(browser), "JSON.parse(document.getElementById('data').textContent).frames"
+    moved = browser.find_element(By.ID, "curve-here").get_attribute("transform")
+    x, y = (float(v) for v in re.findall(r"[\d.]+", moved))
+    left, right, bottom, top, *_ = browser.execute_script(f"return {frame}.curve")
+    assert (x - left) / (right - left) == pytest.approx(float(seen["metric-recall"]), abs=1e-3)
+    assert (bottom - y) / (bottom - top) == pytest.approx(float(seen["metric-precision"]), abs=1e-3)
+
+
+def test_the_keyboard_moves_it(browser, opened):
+    """Arrows go to the next threshold, Home and End to the ends; the way back is a button."""
+    report = opened("certified")
+    slider = browser.find_element(By.ID, "slider")
+    assert slider.accessible_name.startswith("Threshold")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    above = threshold_now(browser)
+    assert above > report.threshold
+    assert_shows(browser, report, above)
+    slider.send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    below = threshold_now(browser)
+    assert below < report.threshold
+    assert_shows(browser, report, below)
+    assert slider.get_attribute("aria-valuetext").startswith("threshold 0.")
+    slider.send_keys(Keys.HOME)
+    assert read(browser)["fn"] == "0"
+    assert read(browser)["tn"] == "0"
+    slider.send_keys(Keys.END)
+    assert read(browser)["tp"] == "0"
+    assert read(browser)["metric-precision"] == "1.000"
+    slider.send_keys(Keys.TAB)
+    box = browser.switch_to.active_element
+    assert box.get_attribute("id") == "box"
+    box.send_keys(Keys.TAB)
+    reset = browser.switch_to.active_element
+    assert reset.get_attribute("id") == "reset"
+    outline = reset.value_of_css_property("outline-style")
+    assert outline == "solid"  # focus is seen
+    reset.send_keys(Keys.ENTER)
+    assert_shows(browser, report, report.threshold)
+    assert "chosen threshold" in read(browser)["summary"]
+
+
+def test_a_number_that_is_typed_is_taken_as_it_is(browser, opened):
+    """Also one that is a row's own score: such a row raises no alarm."""
+    report = opened("certified")
+    box = browser.find_element(By.ID, "box")
+    own = float(np.sort(report.rows.scores)[-40])
+    for typed in (own, float(np.nextafter(own, 0)), 0.3333, -5.0, 17.0):
+        box.clear()
+        box.send_keys(repr(typed), Keys.ENTER)
+        assert_shows(browser, report, typed)
+        assert threshold_now(browser) == typed
+    box.clear()
+    box.send_keys(repr(own), Keys.ENTER, Keys.ARROW_DOWN)
+    assert_shows(browser, report, float(np.nextafter(own, 0)))
+    box.clear()
+    box.send_keys(Keys.ENTER)
+    assert browser.find_element(By.ID, "snapped").text == "That is no number."
+
+
+def test_of_many_scores_the_nearest_threshold_kept_is_shown_and_said(browser, opened):
+    """Counts are those of the threshold that is shown, not of the one typed."""
+    report = opened("large")
+    box = browser.find_element(By.ID, "box")
+    snapped = 0
+    for typed in np.linspace(0.02, 0.2, 12):
+        box.clear()
+        box.send_keys(repr(float(typed)), Keys.ENTER)
+        assert_shows(browser, report, threshold_now(browser))
+        if "is the nearest" in browser.find_element(By.ID, "snapped").text:
+            snapped += 1
+            assert threshold_now(browser) == pytest.approx(typed, rel=0.1)
+    assert snapped
+    browser.find_element(By.ID, "reset").click()
+    assert_shows(browser, report, report.threshold)
+
+
+# --- phone, paper, dark --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("width", "media"),
+    [(375, ""), (320, ""), (820, ""), (1280, ""), (680, "print"), (375, "print")],
+)
+def test_nothing_sticks_out(browser, opened, emulate, name, width, media):
+    """Neither on a phone nor on paper; wide tables scroll in their boxes."""
+    emulate(browser, width=width, media=media)
+    opened(name)
+    wide, seen = browser.execute_script(
+        "const e = document.scrollingElement; return [e.scrollWidth, e.clientWidth]"
+    )
+    assert seen <= width
+    assert wide <= seen
+    assert browser.execute_script(STICKS_OUT) == []
+    if media == "print":  # a box cannot be scrolled on paper
+        assert (
+            width < 680
+            or browser.execute_script(
+                "return [...document.querySelectorAll('.scroll')]"
+                ".filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+            )
+            == 0
+        )
+
+
+def test_paper_shows_the_chosen_threshold_and_no_controls(browser, opened, emulate):
+    """Whatever was tried on the screen, which comes back afterwards."""
+    emulate(browser, scheme="dark")
+    report = opened("certified")
+    slider = browser.find_element(By.ID, "slider")
+    slider.send_keys(Keys.HOME)
+    tried = threshold_now(browser)
+    emulate(browser, width=680, scheme="dark", media="print")
+    assert_shows(browser, report, report.threshold)
+    for name in ("slider", "box", "reset", "theme", "curve-here"):
+        assert not browser.find_element(By.ID, name).is_displayed()
+    ground = browser.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
+    assert ground in ("rgb(255, 255, 255)", "rgba(255, 255, 255, 1)")
+    emulate(browser)
+    assert_shows(browser, report, tried)
+
+
+def test_it_prints(browser, opened):
+    """As a few pages of paper."""
+    opened("certified")
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    pdf = base64.b64decode(printed["data"])
+    assert pdf.startswith(b"%PDF")
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8
+
+
+def test_dark_and_light(browser, opened, emulate):
+    """As the system has it, and the other way by a button."""
+
+    def brightness():
+        color = browser.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
+        return sum(int(x) for x in re.findall(r"\d+", color)[:3])
+
+    opened("certified")
+    assert brightness() > 600
+    emulate(browser, scheme="dark")
+    assert brightness() < 150
+    browser.find_element(By.ID, "theme").click()
+    assert brightness() > 600
+    browser.find_element(By.ID, "theme").click()
+    assert brightness() < 150

@@ -1,0 +1,73 @@
+"""Where a command's words go: to a person, to a program, or nowhere."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Output:
+    """What a command says.
+
+    A person reads results on stdout; notes and progress go to stderr, so that results can be
+    piped. A program gets one JSON object on stdout.
+
+    Parameters
+    ----------
+    as_json : bool
+        Whether the result is for a program.
+    quiet : bool
+        Whether notes, progress and results for a person are left out.
+    """
+
+    def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
+        from rich.console import Console
+
+        self.as_json, self.quiet = as_json, quiet
+        self.notes: list[str] = []
+        self._out = Console(highlight=False, soft_wrap=True)
+        self._side = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def note(self, text: str, kind: str = "note") -> None:
+        """Tell a person something on the side; a program finds it under "notes"."""
+        self.notes.append(text)
+        if not self.quiet and not self.as_json:
+            self._side.print(f"{kind}: {text}", markup=False)
+
+    def result(self, fields: dict[str, Any], *parts: Any) -> None:
+        """Print the result: the fields for a program, the parts (texts, tables) for a person."""
+        if self.as_json:
+            print(json.dumps({**fields, "notes": self.notes}, indent=2, ensure_ascii=False))
+        elif not self.quiet:
+            for part in parts:
+                self._out.print(part, markup=False) if isinstance(part, str) else self._out.print(
+                    part
+                )
+
+    @contextmanager
+    def warnings_as_notes(self) -> Iterator[None]:
+        """Turn Python's warnings into notes."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for text in dict.fromkeys(str(w.message) for w in caught if _is_for_users(w.category)):
+            self.note(text, "warning")
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[float, float | None], None]]:
+        """Show a bar, moved by a function of what is done and, if known, how much there is."""
+        if self.quiet or self.as_json or not self._side.is_terminal:
+            yield lambda done, total: None
+            return
+        from rich.progress import Progress
+
+        with Progress(console=self._side, transient=True) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _is_for_users(category: type[Warning]) -> bool:
+    return issubclass(category, UserWarning) and not issubclass(category, DeprecationWarning)

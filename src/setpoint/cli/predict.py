@@ -1,0 +1,61 @@
+"""``setpoint predict``: score a table, however large."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from setpoint.cli import options as o
+from setpoint.cli.output import Output
+
+
+def predict(
+    model: o.Model,
+    data: o.Data,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Where the scores go; its ending says in which format.", show_default=False
+        ),
+    ],
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column to copy to the result, e.g. an identifier; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    batch_rows: Annotated[int, typer.Option(help="Rows in memory at a time.", min=1)] = 65_536,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Score a table with a saved model; files may be larger than memory."""
+    from setpoint.cli.models import load_table_model
+    from setpoint.tabular.files import count_rows
+    from setpoint.tabular.scoring import score_file
+
+    output = Output(as_json, quiet)
+    with output.warnings_as_notes():
+        loaded = load_table_model(model)
+    total = count_rows(data)
+    with output.progress(f"scoring {data.name}") as show:
+        done = score_file(
+            loaded,
+            data,
+            out,
+            batch_rows=batch_rows,
+            keep=tuple(keep or ()),
+            progress=lambda rows: show(rows, total),
+        )
+    output.result(
+        {"rows": done.rows, "alarms": done.alarms, "out": str(out)},
+        f"{done.rows:,} rows, {done.alarms:,} alarms: {out}",
+    )
+
+
+def add_to(app: Any) -> None:
+    """Add the command."""
+    app.command()(predict)

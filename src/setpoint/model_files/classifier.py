@@ -1,0 +1,175 @@
+"""SetpointClassifier as JSON and weights, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from setpoint._standardize import Standardizer
+from setpoint.errors import SetpointError
+from setpoint.estimators import SetpointClassifier
+from setpoint.model_files.errors import ModelFileError
+from setpoint.model_files.parameters import parameters_from_json, parameters_to_json
+from setpoint.model_files.plain import decode, encode
+from setpoint.model_files.values import (
+    Json,
+    candidates_from_json,
+    candidates_to_json,
+    certificate_from_json,
+    certificate_to_json,
+    goal_from_json,
+    goal_to_json,
+    history_from_json,
+    history_to_json,
+    labels_from_json,
+    labels_to_json,
+    point_from_json,
+    point_to_json,
+)
+from setpoint.model_files.weights import tensors_from_bytes, tensors_to_bytes
+from setpoint.models import build, scores_of
+
+WEIGHTS = "weights.safetensors"
+_NAMED = ("linear", "mlp")
+_PROBES = 4  # rows
+
+
+def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]:
+    """Return what model.json says of a fitted classifier, and its weights."""
+    module: nn.Module = clf.module_
+    n_features = int(clf.n_features_in_)
+    named = _name_of(clf, n_features)
+    state = module.state_dict()
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise ModelFileError(f"the module's state {name!r} is no tensor and cannot be saved.")
+    tensors = {f"module.{name}": value for name, value in state.items()}
+    if clf.standardizer_ is not None:
+        for name in ("centre", "scale"):
+            tensors[f"standardizer.{name}"] = torch.from_numpy(getattr(clf.standardizer_, name))
+    if named is None:
+        rows = _probe_rows(n_features, clf._dtype)
+        tensors |= {"probe.rows": rows, "probe.logits": scores_of(module, rows)}
+    certificate = clf.certificate_
+    content: Json = {
+        "kind": "SetpointClassifier",
+        "parameters": parameters_to_json(clf, without={"model"}),
+        "module": {"name": named, "text": str(module)},
+        "labels": labels_to_json(clf._labels),
+        "goal": goal_to_json(clf.goal_),
+        "operating_point": point_to_json(clf.operating_point_),
+        "certificate": None if certificate is None else certificate_to_json(certificate),
+        "history": history_to_json(clf.history_),
+        "candidates": candidates_to_json(clf.candidates_),
+        "logit_threshold": encode(clf.logit_threshold_),
+        "dtype": clf._dtype.name,
+        "n_features_in": n_features,
+        "feature_names_in": encode(getattr(clf, "feature_names_in_", None)),
+    }
+    return content, {WEIGHTS: tensors_to_bytes(tensors)}
+
+
+def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) -> SetpointClassifier:
+    """Return the classifier; a module of the user's own, or a factory of one, must be given."""
+    named = content["module"]["name"]
+    if named is None and module is None:
+        raise ModelFileError(
+            "the model holds the weights of a torch module of your own, and no code: give the "
+            "module, or the factory that made it, to load(path, module=...). When saved it was\n"
+            f"{content['module']['text']}"
+        )
+    if named is not None and module is not None:
+        raise ModelFileError(f"the model is {named!r}, which needs no module= to be loaded.")
+    if named not in (None, *_NAMED):
+        raise ModelFileError(f"the model file names the unknown model {named!r}.")
+    if content["dtype"] not in ("float32", "float64"):
+        raise ModelFileError(f"the model file names the unknown precision {content['dtype']!r}.")
+    model = named or module
+    parameters, notes = parameters_from_json(content["parameters"], SetpointClassifier)
+    clf = SetpointClassifier(**parameters, model=model)
+    clf.goal_ = goal_from_json(content["goal"])
+    clf.operating_point_ = point_from_json(content["operating_point"])
+    certificate = content["certificate"]
+    clf.certificate_ = None if certificate is None else certificate_from_json(certificate)
+    clf.history_ = history_from_json(content["history"])
+    clf.candidates_ = candidates_from_json(content["candidates"])
+    clf.logit_threshold_ = decode(content["logit_threshold"])
+    clf.n_features_in_ = content["n_features_in"]
+    names = decode(content["feature_names_in"])
+    if names is not None:
+        clf.feature_names_in_ = names
+    clf._labels = labels_from_json(content["labels"])
+    clf.classes_, clf.pos_label_ = clf._labels.classes, clf._labels.positive
+    clf._dtype = np.dtype(content["dtype"])
+    tensors = tensors_from_bytes(parts[WEIGHTS])
+    clf.standardizer_ = _standardizer(tensors, clf._dtype, clf.n_features_in_)
+    clf.module_ = _filled(model, tensors, clf._dtype, clf.n_features_in_)
+    clf.load_notes_ = notes
+    return clf
+
+
+def _name_of(clf: SetpointClassifier, n_features: int) -> str | None:
+    """Return the name by which the module can be built again; None for one of the user's own."""
+    if not isinstance(clf.model, str) or clf.model not in _NAMED:
+        return None
+    return clf.model if str(_built(clf.model, n_features)) == str(clf.module_) else None
+
+
+def _built(model: Any, n_features: int) -> nn.Module:
+    """Return a fresh module and leave torch's generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        return build(model, n_features)
+
+
+def _standardizer(
+    tensors: dict[str, Tensor], dtype: np.dtype[Any], n_features: int
+) -> Standardizer | None:
+    if "standardizer.centre" not in tensors:
+        return None
+    centre, scale = (tensors[f"standardizer.{n}"].clone().numpy() for n in ("centre", "scale"))
+    if not centre.shape == scale.shape == (n_features,):
+        raise ModelFileError("the means and deviations do not fit the number of features.")
+    return Standardizer(centre, scale, dtype)
+
+
+def _filled(
+    model: Any, tensors: dict[str, Tensor], dtype: np.dtype[Any], n_features: int
+) -> nn.Module:
+    """Return the module with its weights, or say why they do not fit."""
+    prefix = "module."
+    weights = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    try:
+        module = _built(model, n_features).to(getattr(torch, dtype.name))
+        module.load_state_dict(weights)
+    except (RuntimeError, SetpointError) as error:
+        raise ModelFileError(f"the weights do not fit the module: {error}") from error
+    for name, value in module.state_dict().items():
+        if value.dtype != weights[name].dtype or value.shape != weights[name].shape:
+            raise ModelFileError(
+                f"the weights do not fit the module: {name} is {weights[name].dtype} in the file "
+                f"and {value.dtype} in the module."
+            )
+    if "probe.rows" in tensors:
+        _check_probes(module, tensors["probe.rows"].clone(), tensors["probe.logits"])
+    return module
+
+
+def _probe_rows(n_features: int, dtype: np.dtype[Any]) -> Tensor:
+    rows = np.random.default_rng(0).standard_normal((_PROBES, n_features))
+    return torch.from_numpy(rows.astype(dtype))
+
+
+def _check_probes(module: nn.Module, rows: Tensor, logits: Tensor) -> None:
+    """Refuse a module that the weights fit, but that computes something else."""
+    try:
+        now = scores_of(module, rows)
+    except Exception as error:  # whatever a module may raise
+        raise ModelFileError(f"the module cannot take rows of the model: {error}") from error
+    if not torch.allclose(now, logits, rtol=1e-4, atol=1e-5, equal_nan=True):
+        raise ModelFileError(
+            "the weights fit the module, but it gives other scores than when the model was saved: "
+            "it is another module, or its scores change by chance."
+        )

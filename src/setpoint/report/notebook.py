@@ -1,0 +1,81 @@
+"""Small tables for notebooks: what an operating point or a certificate says, at a glance.
+
+Colours are the notebook's own, so that they are readable on light and on dark ground; every
+style stands in the element, for notebooks drop style sheets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from setpoint.certificates import Certificate
+from setpoint.certificates.bound import weaker
+from setpoint.metrics import plain
+from setpoint.operating_point import OperatingPoint
+from setpoint.report.words import number, relation, shown
+
+_EDGE = "border-bottom:1px solid rgba(128,128,128,.4);"
+_CELL = f"{_EDGE}padding:3px 10px;background:none;color:inherit;"
+
+
+def operating_point_html(point: OperatingPoint) -> str:
+    """Return an operating point as a small table."""
+    counts = [
+        ["", "alarm", "no alarm"],
+        ["positive", plain(point.tp), plain(point.fn)],
+        ["negative", plain(point.fp), plain(point.tn)],
+    ]
+    asked = {c.metric.name: c for c in point.goal.constraints}
+    names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in point.goal.metrics)])
+    values = [["metric", "value", "asked"]]
+    for name in names:
+        level = asked.get(name)
+        text = "" if level is None else relation(level)
+        values.append([name, shown(point.value(name), level), text])
+    head = f"threshold {number(point.threshold)} on {point.on}"
+    return _box(point.message, point.feasible, head, _table(counts), _table(values))
+
+
+def certificate_html(certificate: Certificate) -> str:
+    """Return a certificate as a small table, with its assumptions."""
+    rows = [["metric", "asked", "observed", "known of new data"]]
+    for bound in certificate.bounds:
+        side = "≥" if bound.metric.direction == "max" else "≤"
+        known = "nothing"
+        if bound.bound is not None:
+            known = f"{side} {plain(weaker(bound.metric, bound.bound))}"
+            known += "" if bound.kind == "exact" else " (estimate)"
+        draws = "" if bound.trials is None else f" ({bound.successes:,} of {bound.trials:,})"
+        asked = "" if bound.level is None else f"{side} {plain(bound.level)}"
+        rows.append([bound.metric.name, asked, shown(bound.value) + draws, known])
+    head = (
+        f"threshold {number(certificate.threshold)}, {100 * certificate.confidence:g} % confidence"
+    )
+    items = "".join(f"<li>{escape(text)}</li>" for text in certificate.assumptions)
+    assumed = f"<details><summary>It assumes that</summary><ul>{items}</ul></details>"
+    return _box(certificate.message, certificate.certified, head, _table(rows), assumed)
+
+
+def _box(message: str, good: bool, head: str, *parts: str) -> str:
+    sign = "✓" if good else "✗"
+    return (
+        '<div style="max-width:60em">'
+        f'<p style="margin:.2em 0"><b>{sign} {escape(message)}</b></p>'
+        f'<p style="margin:.2em 0;opacity:.8">{escape(head)}</p>'
+        f'<div style="display:flex;flex-wrap:wrap;gap:8px 32px">{"".join(parts)}</div></div>'
+    )
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    lines = []
+    for i, row in enumerate(rows):
+        cells = []
+        for j, text in enumerate(row):
+            kind = "th" if i == 0 or j == 0 else "td"
+            side = "left" if j == 0 else "right"
+            style = f"{_CELL}text-align:{side};font-weight:{'600' if i == 0 else '400'}"
+            cells.append(f'<{kind} style="{style}">{escape(text)}</{kind}>')
+        lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
+    style = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums"
+    return f'<table style="{style}">{"".join(lines)}</table>'

@@ -1,0 +1,121 @@
+"""The report as one HTML file that asks nothing of any network.
+
+Pictures are drawn here as SVG, and a small script moves a mark in them. A plotting library in the
+browser would add 4.8 MB to every report, draw nothing without its script, and take neither print
+nor dark colours from the style sheet. This page has about 100 to 400 KB, is complete before any
+script runs, and every number on it can be read by a screen reader and by a test. What is given up
+is zooming.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from setpoint.errors import SetpointError
+from setpoint.report import sections
+from setpoint.report.content import Report
+from setpoint.report.data import Contents
+from setpoint.report.drawings import CURVE, scores_frame
+from setpoint.report.explore import explore
+from setpoint.report.headline import headline
+from setpoint.report.svg import WIDTH, Frame
+
+
+def html(report: Report) -> str:
+    """Return the page."""
+    contents = Contents(report)
+    style, script = _file("page.css"), _file("page.js")
+    data = contents.for_script()
+    data["frames"] = {"curve": _corners(CURVE), "scores": _corners(scores_frame(contents))}
+    parts = [
+        ("goal", "The goal", sections.goal(report)),
+        ("promise", "What is promised", sections.promise(report)),
+        ("explore", "What other thresholds would do", explore(contents)),
+        ("histograms", "Scores of both classes", sections.score_histograms(contents)),
+        ("training", "How training went", sections.training(report)),
+        ("candidates", "Models compared", sections.compared(report.candidates)),
+        ("facts", "To reproduce this", sections.facts(report)),
+        ("glossary", "Words used here", sections.glossary(contents)),
+    ]
+    body = "".join(
+        f'<section aria-labelledby="{name}"><h2 id="{name}">{title}</h2>{inner}</section>'
+        for name, title, inner in parts
+        if inner
+    )
+    return _fill(
+        _file("page.html"),
+        {
+            "policy": f"default-src 'none'; img-src data:; style-src {_digest(style)}; "
+            f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'",
+            "title": escape(report.title),
+            "description": escape(headline(report)),
+            "style": style,
+            "opening": sections.opening(report),
+            "sections": body,
+            "data": _json(data),
+            "script": script,
+        },
+    )
+
+
+def write_report(report: Report, path: str | Path) -> Path:
+    """Write the page to a file, in one step: a failure leaves what was there before."""
+    target = Path(path)
+    if target.is_dir():
+        raise SetpointError(f"the report cannot be written to {target}, which is a folder.")
+    # Labels may come from file names with bytes that are no text.
+    content = html(report).encode("utf-8", errors="replace")
+    temporary = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise SetpointError(
+            f"the report cannot be written to {target}: {error.strerror or error}. Choose another "
+            "folder, or make room or permission there; nothing was changed."
+        ) from error
+    return target
+
+
+def _file(name: str) -> str:
+    return resources.files("setpoint.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _fill(template: str, values: Mapping[str, str]) -> str:
+    """Replace every ``{{ name }}`` at once, so that what is put in is never looked at again."""
+    return re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
+
+
+def _digest(text: str) -> str:
+    """Return the hash by which a browser knows a style sheet or script that may be used."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _json(data: dict[str, Any]) -> str:
+    """Return JSON that cannot end the element it stands in."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _corners(frame: Frame) -> list[float]:
+    """Return pixels and values of a frame's corners: left, right, bottom, top of both."""
+    return [frame.left, WIDTH - frame.right, frame.bottom, frame.top, *frame.x, *frame.y]

@@ -1,0 +1,175 @@
+"""The values of a column in the type that a model wants, and which of them do not fit."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._extras import need
+
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "None", "#N/A", "<NA>")
+# Beyond it a square overflows; such a number counts as infinite.
+LARGEST = 1e100
+_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+_TRUTH = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+
+
+class Values(NamedTuple):
+    """Converted values, and which of the given ones could not be converted."""
+
+    values: Any
+    bad: NDArray[np.bool_]
+
+
+def is_text_like(series: Any) -> bool:
+    """Whether a column holds texts or anything at all, and not numbers, booleans or dates."""
+    types = need("pandas", "cli", "a table").api.types
+    return bool(types.is_object_dtype(series) or types.is_string_dtype(series.dtype))
+
+
+def uncategorised(series: Any) -> Any:
+    """Return a categorical column as the values that it stands for."""
+    pd = need("pandas", "cli", "a table")
+    if not isinstance(series.dtype, pd.CategoricalDtype):
+        return series
+    return series.astype(series.cat.categories.dtype if len(series.cat.categories) else "float64")
+
+
+def given(series: Any) -> NDArray[np.bool_]:
+    """Return where there is a value; a blank text is none."""
+    pd = need("pandas", "cli", "a table")
+    found = np.array(series.notna(), dtype=bool)
+    if isinstance(series.dtype, pd.StringDtype):
+        found &= (series.fillna("").str.strip() != "").to_numpy(dtype=bool)
+    elif is_text_like(series):
+        found &= np.array([not (isinstance(v, str) and not v.strip()) for v in series], dtype=bool)
+    return found
+
+
+def numbers(series: Any) -> Values:
+    """Return 64-bit floats: NaN where there is none, infinite beyond what can be squared."""
+    pd = need("pandas", "cli", "a table")
+    types = pd.api.types
+    bad = np.zeros(len(series), dtype=bool)
+    if types.is_timedelta64_dtype(series):
+        values = series.dt.total_seconds().to_numpy(dtype=np.float64)
+    elif types.is_datetime64_any_dtype(series):
+        return Values(np.full(len(series), np.nan), given(series))
+    elif is_text_like(series):
+        told = given(series)
+        told[told] = ~series[told].isin(MISSING).to_numpy(dtype=bool)
+        values = np.full(len(series), np.nan)
+        values[told] = _parsed(series[told])
+        bad = told & np.isnan(values)
+    else:
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return Values(np.where(np.abs(values) > LARGEST, np.copysign(np.inf, values), values), bad)
+
+
+def _parsed(series: Any) -> NDArray[np.float64]:
+    """Return texts as numbers, NaN where they are none."""
+    pd = need("pandas", "cli", "a table")
+    values = pd.to_numeric(series, errors="coerce")
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def truths(series: Any) -> Values:
+    """Return 1, 0 or NaN."""
+    if is_text_like(series):
+        told = given(series)
+        values = np.full(len(series), np.nan)
+        lower = [str(v).strip().lower() for v in series[told]]
+        values[told] = [_TRUTH.get(v, np.nan) for v in lower]
+        return Values(values, told & np.isnan(values))
+    values, bad = numbers(series)
+    return Values(values, bad | ~(np.isnan(values) | (values == 0) | (values == 1)))
+
+
+def texts(series: Any, strict: bool = True) -> Values:
+    """Return texts without blanks around them, empty where there is none.
+
+    ``strict`` takes numbers and dates for a mistake.
+    """
+    pd = need("pandas", "cli", "a table")
+    bad = np.zeros(len(series), dtype=bool)
+    if isinstance(series.dtype, pd.StringDtype):
+        return Values(series.fillna("").str.strip().astype("str"), bad)
+    told = given(series)
+    if is_text_like(series):
+        if strict:
+            bad = told & np.array([not isinstance(v, str) for v in series], dtype=bool)
+    elif strict:
+        bad = told
+    found = [as_text(v) if t else "" for v, t in zip(series, told, strict=True)]
+    return Values(pd.Series(found, index=series.index, name=series.name, dtype="str"), bad)
+
+
+def as_text(value: Any) -> str:
+    """Return a value as a text; whole numbers are written alike, whatever their type.
+
+    Examples
+    --------
+    >>> as_text(2.0), as_text(np.int8(2)), as_text(" two ")
+    ('2', '2', 'two')
+    """
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def dates(series: Any, how: str | None, zone: str | None) -> Values:
+    """Return times in a zone, or without one.
+
+    Parameters
+    ----------
+    series : Series
+        Dates, or texts.
+    how : str, optional
+        How texts are to be read, as for ``strptime``, or ``"ISO8601"``, which is the default.
+    zone : str, optional
+        The time zone to which they are brought; times without a zone then do not fit.
+    """
+    pd = need("pandas", "cli", "a table")
+    told = given(series)
+    if pd.api.types.is_datetime64_any_dtype(series):
+        times, found = series, series.dt.tz
+    elif is_text_like(series) and told.any():
+        chosen = series[told]
+        if all(isinstance(v, str) for v in chosen):
+            found = zone_of(chosen)
+            parsed = _read(chosen.str.strip(), how or "ISO8601", found is not None)
+            if parsed.isna().any() and how not in (None, "ISO8601"):
+                parsed = parsed.fillna(_read(chosen.str.strip(), "ISO8601", found is not None))
+        else:
+            chosen = chosen.where([isinstance(v, date) for v in chosen])
+            found = "UTC" if any(getattr(v, "tzinfo", None) for v in chosen.head(100)) else None
+            parsed = pd.to_datetime(chosen, errors="coerce", utc=found is not None)
+        times = parsed.reindex(series.index)
+    else:
+        return Values(_no_times(series, zone), told)
+    if (found is None) != (zone is None):
+        return Values(_no_times(series, zone), told)
+    if zone is not None:
+        times = times.dt.tz_convert(zone)
+    times = times.dt.as_unit("us")
+    return Values(times, told & times.isna().to_numpy(dtype=bool))
+
+
+def zone_of(values: Any) -> str | None:
+    """Return the zone to which texts of times are brought, or None where they name none."""
+    return "UTC" if any(_ZONE.search(v.strip()) for v in values.head(100)) else None
+
+
+def _read(texts: Any, how: str, zoned: bool) -> Any:
+    pd = need("pandas", "cli", "a table")
+    return pd.to_datetime(texts, format=how, errors="coerce", utc=zoned)
+
+
+def _no_times(series: Any, zone: str | None) -> Any:
+    pd = need("pandas", "cli", "a table")
+    nothing = pd.Series(pd.NaT, index=series.index, name=series.name, dtype="datetime64[us]")
+    return nothing if zone is None else nothing.dt.tz_localize(zone)

@@ -1,0 +1,161 @@
+"""Which rows train, and which are kept for the end."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
+
+from setpoint._validation import check_groups
+from setpoint.tabular._values import dates, given, numbers, uncategorised
+from setpoint.tabular.errors import PartsError
+from setpoint.tabular.kinds import column_of
+
+Rows = NDArray[np.intp]
+_TRIES = 50  # of splits by group
+
+
+class Parts(NamedTuple):
+    """Two sets of rows, each in ascending order."""
+
+    train: Rows
+    test: Rows
+
+
+def part_rows(
+    n: int,
+    y: NDArray[np.bool_],
+    *,
+    test: float = 0.2,
+    group: Any = None,
+    time: Any = None,
+    random_state: int = 0,
+) -> Parts:
+    """Keep some rows for a final test.
+
+    Parameters
+    ----------
+    n : int
+        How many rows there are.
+    y : ndarray of bool
+        Which of them are positive.
+    test : float
+        The share of the test rows; 0 keeps none.
+    group : array-like, optional
+        Rows of one group, e.g. of one customer, stay together.
+    time : array-like of numbers, optional
+        When each row came about, as of :func:`times_of`. The newest rows test; rows of one moment
+        stay together. With groups, the groups that were seen last test.
+    random_state : int
+        The seed of a random part, which is stratified, or by groups as balanced as can be.
+
+    Examples
+    --------
+    >>> y = np.array([False, True] * 5)
+    >>> part_rows(10, y, test=0.2, time=np.arange(10)).test
+    array([8, 9])
+    """
+    y = np.asarray(y, dtype=bool)
+    if not 0 <= test < 1:
+        raise PartsError(f"the share of test rows must be at least 0 and less than 1, not {test}.")
+    if test == 0:
+        return Parts(np.arange(n), np.arange(0))
+    groups = check_groups(group, (n,))
+    if time is not None:
+        parts = newest(np.arange(n), np.asarray(time, dtype=np.float64), groups, test)
+    elif groups is not None:
+        parts = _by_group(y, groups, test, random_state)
+    else:
+        parts = _random(y, test, random_state)
+    for rows, name in zip(parts, ("training", "test"), strict=True):
+        if not y[rows].any() or y[rows].all():
+            missing = "negative" if y[rows].any() else "positive"
+            raise PartsError(
+                f"the {name} part has {len(rows):,} rows and none of them is {missing}; "
+                f"{_remedy(groups is not None, time is not None)}"
+            )
+    return parts
+
+
+def newest(rows: Rows, time: NDArray[np.float64], groups: Any, share: float) -> Parts:
+    """Part the newest share from these rows; equal times and groups stay together."""
+    moment = time[rows]
+    if groups is not None:
+        _, member = np.unique(groups[rows], return_inverse=True)
+        last = np.full(member.max() + 1, -np.inf)
+        np.maximum.at(last, member, moment)
+        moment = last[member]
+    ordered = np.sort(moment)
+    # The cut is the moment at which the share begins; all of that moment come after it.
+    cut = ordered[min(len(ordered) - 1, len(ordered) - max(1, round(share * len(ordered))))]
+    late = moment >= cut
+    if late.all():  # one moment holds more than the older part: it goes there
+        late = moment > cut
+    if late.all() or not late.any():
+        raise PartsError("all rows are of one moment; they cannot be parted by time.")
+    return Parts(rows[~late], rows[late])
+
+
+def times_of(series: Any) -> NDArray[np.float64]:
+    """Return a column of dates, or of numbers that grow with time, as numbers."""
+    name = str(series.name)
+    series = uncategorised(series)
+    told = given(series)
+    if not told.all():
+        row = int(np.flatnonzero(~told)[0])
+        raise PartsError(
+            f"{int((~told).sum()):,} of {len(told):,} times in {name!r} are missing, the first in "
+            f"row {row + 1:,}; drop such rows, or part the rows in another way."
+        )
+    column = column_of(series)
+    if column.kind == "number":
+        return np.asarray(numbers(series).values)
+    if column.kind == "date":
+        times = dates(series, column.format, column.zone).values
+        if column.zone is not None:
+            times = times.dt.tz_convert("UTC").dt.tz_localize(None)
+        return np.asarray(times.astype("int64").to_numpy(), dtype=np.float64)
+    raise PartsError(
+        f"{name!r} holds neither dates nor numbers (e.g. {series.iloc[0]!r}), so rows cannot be "
+        "ordered by it; write dates as 2024-12-31 or 2024-12-31 23:59:59."
+    )
+
+
+def _random(y: NDArray[np.bool_], share: float, seed: int) -> Parts:
+    fewest = int(min(y.sum(), (~y).sum()))
+    if fewest < 2:
+        raise PartsError(
+            f"one of the labels has {fewest} row{'' if fewest == 1 else 's'}, too few for a test "
+            "part; use a share of 0."
+        )
+    splitter = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
+    try:
+        train, test = next(splitter.split(np.zeros((len(y), 1)), y))
+    except ValueError as error:
+        raise PartsError(f"the rows cannot be parted: {error}") from error
+    return Parts(np.sort(train), np.sort(test))
+
+
+def _by_group(y: NDArray[np.bool_], groups: NDArray[Any], share: float, seed: int) -> Parts:
+    """Part whole groups; of several tries the one whose classes are best balanced."""
+    if len(np.unique(groups)) < 2:
+        raise PartsError("all rows are of one group; a test part needs groups of its own.")
+    splitter = GroupShuffleSplit(_TRIES, test_size=share, random_state=seed)
+
+    def off(parts: tuple[Rows, Rows]) -> float:
+        """Return how far the shares of both classes in the test part are from the one asked."""
+        found = [labels[parts[1]].sum() / labels.sum() for labels in (y, ~y)]
+        return float(sum(abs(part - share) for part in found))
+
+    train, test = min(splitter.split(np.zeros((len(y), 1)), y, groups), key=off)
+    return Parts(np.sort(train), np.sort(test))
+
+
+def _remedy(grouped: bool, timed: bool) -> str:
+    if timed:
+        return "choose another share of test rows, or do not part them by time."
+    if grouped:
+        return "choose another share of test rows; the groups may be too large."
+    return "more labelled rows are needed."

@@ -1,0 +1,73 @@
+"""Scores for a file of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from setpoint.tabular.errors import TableFileError
+from setpoint.tabular.files import BATCH_ROWS, TableFile, TableWriter
+from setpoint.tabular.model import TableModel
+
+_OWN = ("score", "alarm", "label")
+
+
+class Scored(NamedTuple):
+    """How many rows were scored, and how many of them are alarms."""
+
+    rows: int
+    alarms: int
+
+
+def score_file(
+    model: TableModel,
+    source: str | Path,
+    out: str | Path,
+    *,
+    batch_rows: int = BATCH_ROWS,
+    keep: Sequence[str] = (),
+    ignore_extra: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> Scored:
+    """Score the rows of a file, in batches, and write them to another one.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    source, out : path
+        Tables, by their endings; see :class:`TableFile`. The result has the columns that are kept,
+        and score (> 0 is an alarm), alarm and label. It appears when it is complete.
+    batch_rows : int
+        How many rows are in memory at a time.
+    keep : sequence of str
+        Columns to copy to the result, e.g. an identifier.
+    ignore_extra : bool
+        Whether columns that the model does not know are passed over; those that are kept may be
+        there in any case.
+    progress : callable, optional
+        ``progress(rows)`` after each batch, with the rows done so far.
+    """
+    file = TableFile(source)
+    if Path(out).resolve() == Path(source).resolve():
+        raise TableFileError(f"{out} is the table to score; name another file for the result.")
+    if taken := [name for name in keep if name in _OWN]:
+        raise TableFileError(
+            f"the column {taken[0]!r} cannot be kept, for the result has one of that name; rename "
+            f"it in {source}."
+        )
+    model.schema.check_names(file.names, ignore_extra, known=keep)
+    wanted = list(dict.fromkeys([*keep, *model.schema.names]))
+    rows = alarms = 0
+    with TableWriter(out) as writer:
+        for frame in file.frames(batch_rows, wanted, model.schema.texts):
+            found = model.predict(frame, ignore_extra=True, first_row=rows)
+            for position, name in enumerate(dict.fromkeys(keep)):
+                found.insert(position, name, frame[name])
+            writer.write(found)
+            rows += len(found)
+            alarms += int(found["alarm"].sum())
+            if progress is not None:
+                progress(rows)
+    return Scored(rows, alarms)

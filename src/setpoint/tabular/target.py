@@ -1,0 +1,209 @@
+"""A column of two labels, one of them positive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._extras import need
+from setpoint.tabular._values import as_text, given, numbers, uncategorised
+from setpoint.tabular.errors import TargetError, listed, nearest
+
+Label = str | int | float | bool
+
+_MOST_SHOWN = 8
+_NUMBERS_OF = {True: 1, False: 0}
+_PLAIN: tuple[set[Label], ...] = ({0, 1}, {-1, 1})  # and so booleans; 1 is what is looked for
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which rows are positive.
+
+    Attributes
+    ----------
+    y : ndarray of bool
+        True where the label is the positive one.
+    negative, positive : str, int, float or bool
+        The labels.
+    note : str
+        How the positive label was chosen, where nobody named it and it is not plainly 1 or True;
+        else empty.
+    """
+
+    y: NDArray[np.bool_]
+    negative: Label
+    positive: Label
+    note: str = ""
+
+
+def read_target(series: Any, positive: Any = None) -> Target:
+    """Return which rows of a label column are positive.
+
+    Parameters
+    ----------
+    series : Series
+        The labels: two different ones, and none missing.
+    positive : optional
+        The positive label; the text ``"1"`` also stands for the numbers 1 and 1.0 and for True. By
+        default it is the larger of two numbers, True, or else the rarer of the two.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> found = read_target(pd.Series(["ok", "fraud", "ok"]))
+    >>> found.positive, found.y.tolist()
+    ('fraud', [False, True, False])
+    """
+    name = str(series.name)
+    series = uncategorised(series)
+    told = given(series)
+    if not told.all():
+        raise _missing(name, told)
+    codes, labels = _coded(series)
+    counts = dict(zip(labels, np.bincount(codes).tolist(), strict=True))
+    if len(counts) != 2:
+        raise _not_two(name, counts)
+    note = ""
+    if positive is None:
+        chosen = _likely(counts)
+        if set(counts) not in _PLAIN:
+            share = counts[chosen] / len(codes)
+            note = (
+                f"{chosen!r} is taken for the positive label of {name!r} ({share:.1%} of the "
+                "rows); name the positive label if it is the other one."
+            )
+    else:
+        found = [label for label in labels if same(label, positive)]
+        if not found:
+            raise TargetError(
+                f"the positive label {positive!r} does not occur in {name!r}; "
+                f"{_counted(counts)} do.{nearest(positive, labels)}"
+            )
+        chosen = found[0]
+    (other,) = (label for label in labels if label != chosen)
+    return Target(codes == labels.index(chosen), other, chosen, note)
+
+
+def labels_of(series: Any, negative: Label, positive: Label) -> NDArray[np.bool_]:
+    """Return which rows of a later label column are positive; one label alone is enough.
+
+    Labels may be written otherwise than they were: 1, 1.0, True and ``"1"`` are the same.
+    """
+    name = str(series.name)
+    series = uncategorised(series)
+    told = given(series)
+    if not told.all():
+        raise _missing(name, told)
+    codes, labels = _coded(series)
+    is_positive = np.array([same(label, positive) for label in labels], dtype=bool)
+    strangers = [
+        label
+        for label, found in zip(labels, is_positive, strict=True)
+        if not found and not same(label, negative)
+    ]
+    if strangers:
+        raise TargetError(
+            f"{name!r} holds {listed(strangers, _MOST_SHOWN)}; the model knows {negative!r} and "
+            f"{positive!r}."
+        )
+    return is_positive[codes]
+
+
+def same(label: Label, other: Any) -> bool:
+    """Whether two spellings mean the same label.
+
+    Examples
+    --------
+    >>> same(1, "1"), same(True, "true"), same(1.0, "1"), same("no", "No")
+    (True, True, True, False)
+    """
+    if label == other or as_text(label) == as_text(other):
+        return True
+    return bool(_spellings(label) & _spellings(other))
+
+
+def scores_of(series: Any) -> NDArray[np.float64]:
+    """Return a column of scores as numbers, none of them missing."""
+    name = str(series.name)
+    values, bad = numbers(uncategorised(series))
+    values = np.asarray(values, dtype=np.float64)
+    for wrong, what in ((bad, "is no number"), (np.isnan(values), "is missing")):
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise TargetError(
+                f"a score must be a number: in {name!r} {series.iloc[row]!r} of row {row + 1:,} "
+                f"{what} ({int(wrong.sum()):,} such)."
+            )
+    return values
+
+
+def _coded(series: Any) -> tuple[NDArray[np.intp], list[Label]]:
+    """Return the different labels, and which of them each row has."""
+    pd = need("pandas", "cli", "a table")
+    codes, found = pd.factorize(series)
+    plain = [_plain(value) for value in found]
+    labels = list(dict.fromkeys(plain))
+    return np.array([labels.index(label) for label in plain])[codes], labels
+
+
+def _plain(value: Any) -> Label:
+    """Return a label as a plain Python value, texts without blanks around them."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    return str(value)
+
+
+def _spellings(label: Any) -> set[str]:
+    """Return in which ways a label may be written as a text."""
+    label = _plain(label)
+    if isinstance(label, bool):
+        return {str(label).lower(), str(_NUMBERS_OF[label])}
+    text = str(label)
+    try:
+        return {as_text(float(text))}
+    except ValueError:
+        return {text.lower()} if text.lower() in ("true", "false") else {text}
+
+
+def _likely(counts: dict[Label, int]) -> Label:
+    """Return the label that is most likely meant to be positive."""
+    first, second = counts
+    if all(isinstance(label, (bool, int, float)) for label in counts):
+        return max(counts)
+    rarer = first if counts[first] < counts[second] else second
+    return max(map(str, counts)) if counts[first] == counts[second] else rarer
+
+
+def _counted(counts: dict[Label, int]) -> str:
+    often = sorted(counts.items(), key=lambda pair: -pair[1])
+    shown = ", ".join(f"{label!r} ({count:,})" for label, count in often[:_MOST_SHOWN])
+    return shown + (", ..." if len(often) > _MOST_SHOWN else "")
+
+
+def _missing(name: str, told: NDArray[np.bool_]) -> TargetError:
+    row = int(np.flatnonzero(~told)[0])
+    return TargetError(
+        f"{int((~told).sum()):,} of {len(told):,} labels in {name!r} are missing, the first in row "
+        f"{row + 1:,}; drop the rows whose label is not known."
+    )
+
+
+def _not_two(name: str, counts: dict[Label, int]) -> TargetError:
+    if len(counts) == 1:
+        return TargetError(
+            f"the target {name!r} holds only {_counted(counts)}; there must be rows of both kinds."
+        )
+    return TargetError(
+        f"the target {name!r} holds {len(counts):,} different values, and there must be two: "
+        f"{_counted(counts)}. If one of them is the important one, make a column that says whether "
+        "a row is of it; drop rows that are of neither kind."
+    )

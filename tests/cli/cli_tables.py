@@ -1,0 +1,33 @@
+"""Small tables for the command line's tests."""
+
+import numpy as np
+import pandas as pd
+
+GOAL = "max recall s.t. precision >= 0.6"
+
+
+def payments(n=600, seed=0):
+    """A small table of payments, every sixth of which is a fraud, more or less visibly."""
+    rng = np.random.default_rng(seed)
+    fraud = rng.random(n) < 1 / 6
+    frame = pd.DataFrame(
+        {
+            "id": [f"p{seed}-{k}" for k in range(n)],
+            "amount": np.round(np.exp(rng.normal(3 + 1.8 * fraud, 0.8)), 2),
+            "night hour": rng.random(n) < np.where(fraud, 0.7, 0.2),
+            "country": rng.choice(["DE", "FR", "NL"], n),
+            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n), unit="h"),
+            "customer": rng.integers(0, n // 4, n),
+            "class": np.where(fraud, "fraud", "ok"),
+        }
+    )
+    frame.loc[::17, "amount"] = np.nan
+    return frame
+
+
+def fit_arguments(files, out, *more):
+    return [
+        "fit", str(files / "train.csv"), "--target", "class", "--goal", GOAL, "--positive", "fraud",
+        "--model", "logistic", "--drop", "id", "--drop", "when", "--drop", "customer",
+        "--out", str(out), *map(str, more),
+    ]  # fmt: skip

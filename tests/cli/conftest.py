@@ -1,0 +1,22 @@
+import pytest
+from cli_tables import fit_arguments, payments
+
+from setpoint.cli import main
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Tables to train on and to score, as CSV and as Parquet."""
+    folder = tmp_path_factory.mktemp("tables")
+    for name, seed in (("train", 0), ("new", 1)):
+        payments(seed=seed).to_csv(folder / f"{name}.csv", index=False)
+        payments(seed=seed).to_parquet(folder / f"{name}.parquet", index=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(files, tmp_path_factory):
+    """A model on disk, made by the command."""
+    out = tmp_path_factory.mktemp("models") / "fraud"
+    assert main(fit_arguments(files, out, "--quiet")) == 0
+    return out

@@ -1,0 +1,267 @@
+"""The page holds everything, asks nothing, and escapes what it is given."""
+
+import base64
+import errno
+import hashlib
+import json
+import os
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from setpoint import SetpointError, choose_threshold, define_metric, evaluate_threshold
+from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
+from setpoint.report import page as module
+from setpoint.report import steps as steps_module
+
+VOID = {"meta", "link", "input", "br", "hr", "path", "circle"}
+HOSTILE = "</script><script>alert(1)</script>\"'&{{ data }}$&\\1<!--"
+
+
+class Page(HTMLParser):
+    """Reads a page, and insists that every element is closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.ids, self.text, self.inside = [], [], [], [], {}
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.elements.append((tag, attributes))
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.inside.setdefault(self.open[-1] if self.open else "", []).append(data)
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.text.append(data)
+
+    def named(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def data_of(text):
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="module")
+def full(certified, history, candidates):
+    rng = np.random.default_rng(3)
+    other = certified.rows.scores + rng.normal(size=len(certified.rows))
+    return replace(
+        certified, baseline=Baseline("the old rules", other, 2.0), costs=Costs(5, 200, -1),
+        history=history, candidates=candidates, facts={"seed": "7", "made": "2025-01-31"},
+        notes=("Rows repeat.",), title="Card payments",
+    )  # fmt: skip
+
+
+def test_the_page_is_well_formed_and_in_order(full):
+    text = html(full)
+    page = Page(text)
+    assert len(page.ids) == len(set(page.ids))
+    assert page.named("html") == [{"lang": "en"}]
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    order = ["goal", "promise", "explore", "histograms", "training", "candidates", "facts",
+             "glossary"]  # fmt: skip
+    assert [i for i in page.ids if i in order] == order
+    for svg in page.named("svg"):
+        assert svg.get("aria-hidden") == "true" or len(svg["aria-label"]) > 20
+    fields = [f["id"] for f in page.named("input")]
+    assert sorted(fields) == sorted(f["for"] for f in page.named("label"))
+    said = " ".join(page.text)
+    for words in ("Card payments", "Rows repeat.", "2025-01-31", "Certified at 90 %", "★ taken",
+                  "iteration 3", "saved against no model", "the old rules"):  # fmt: skip
+        assert words in said
+
+
+def test_parts_without_content_are_left_out(rows):
+    page = Page(html(Report("max f1", rows, 1.5)))
+    assert not {"training", "candidates"} & set(page.ids)
+    assert "Money" not in " ".join(page.text)
+    assert "no certificate was asked for" in " ".join(page.text)
+
+
+def test_nothing_outside_can_be_asked(full):
+    text = html(full)
+    page = Page(text)
+    (policy,) = [m["content"] for m in page.named("meta") if "http-equiv" in m]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        content = page.inside[tag][-1]  # the last script is the one that runs
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert not re.search(r"(?:src|href|action)\s*=\s*[\"'](?!data:,)", text)
+    assert not re.search(r"https?:|url\(|@import|\bfetch\(|XMLHttpRequest| style=", text)
+
+
+def test_what_the_user_gives_is_text_and_nothing_else(full):
+    report = replace(
+        full, title=HOSTILE, positive=HOSTILE, positives=HOSTILE, facts={HOSTILE: HOSTILE, "a": ""},
+        notes=(HOSTILE,), rows=replace(full.rows, on=HOSTILE),
+        baseline=replace(full.baseline, name=HOSTILE), costs=replace(full.costs, currency=HOSTILE),
+    )  # fmt: skip
+    text = html(report)
+    page = Page(text)
+    assert len(page.named("script")) == 2
+    assert HOSTILE in " ".join(page.text)
+    assert data_of(text)["many"] == HOSTILE
+    assert "alert(1)" not in "".join(page.inside["script"][-1:])
+    assert len(page.elements) == len(Page(html(full)).elements)
+
+
+def test_candidates_with_hostile_names_too(full, candidates):
+    from setpoint.solvers.candidates import Candidate, Candidates
+
+    named = Candidates([Candidate(HOSTILE, candidates[0].point, 0)])
+    assert HOSTILE in " ".join(Page(html(replace(full, candidates=named))).text)
+
+
+@pytest.mark.parametrize("thinned", [False, True])
+def test_the_script_gets_exact_counts_metrics_and_verdicts(rows, thinned, monkeypatch):
+    if thinned:
+        monkeypatch.setattr(steps_module, "MOST", 200)
+        monkeypatch.setattr(steps_module, "THINNED", 60)
+    goal = "max recall s.t. precision >= 0.8, fpr <= 0.02"
+    chosen = choose_threshold(rows.y, rows.scores, goal).threshold
+    data = data_of(html(Report(goal, rows, chosen)))
+    assert (data["high"] is not None) == thinned
+    assert data["at"][data["chosen"]] == chosen
+    assert data["chosen"] in data["stops"]
+    assert list(data["metrics"]) == ["precision", "recall", "f1", "fpr"]
+    for i, at in enumerate(data["at"]):
+        point = evaluate_threshold(rows.y, rows.scores, float(at), goal)
+        assert (data["tp"][i], data["fp"][i]) == (point.tp, point.fp)
+        assert bool(data["met"][i]) == point.feasible
+        for name, values in data["metrics"].items():
+            assert values[i] == pytest.approx(point.value(name), abs=1e-9)
+
+
+def test_metrics_of_a_users_own_and_undefined_values_reach_the_script(rows):
+    define_metric("report_gain", lambda tp, fp, P, N: (tp - fp) / (P + N), bounds=(-1, 1))
+    data = data_of(html(Report("max report_gain", rows, 1.5)))
+    tp, fp, n = data["tp"][40], data["fp"][40], len(rows)
+    assert data["metrics"]["report_gain"][40] == pytest.approx((tp - fp) / n, abs=1e-9)
+
+
+def test_the_baselines_threshold_is_kept_where_it_is_on_the_same_scores(rows, monkeypatch):
+    monkeypatch.setattr(steps_module, "MOST", 200)
+    monkeypatch.setattr(steps_module, "THINNED", 20)
+    other = Baseline("a half", rows.scores, 0.515)
+    data = data_of(html(Report("max f1", rows, 2.0, baseline=other)))
+    kept = zip(data["low"], data["high"], strict=True)
+    assert any(float(low) <= 0.515 < float(high) for low, high in kept)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [np.inf, -np.inf, 0.0, np.inf],
+        [0.5] * 4,
+        [1e308, -1e308, 1e307, 0],
+        [0.0] * 4,
+        [np.inf, np.inf, -np.inf, -np.inf],
+        [1e-320, 0, 1e-310, 5e-324],
+    ],
+)
+@pytest.mark.parametrize("threshold", [0.0, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_strange_scores_do_not_break_it(scores, threshold, dtype):
+    rows = Rows(np.array([True, False, True, False]), np.array(scores).astype(dtype))
+    text = html(Report("max recall s.t. precision >= 0.9", rows, threshold))
+    Page(text)
+    assert not re.search(r"\bnan\b|\binf\b(?!\w)", re.sub(r"<script.*?</script>|threshold</th>.*?<",
+                                                         "", text, flags=re.S))  # fmt: skip
+
+
+def test_two_rows_are_enough():
+    Page(html(Report("max f1", Rows(np.array([1, 0]), np.array([1.0, 0.0])), 0.5)))
+
+
+def test_a_broken_promise_and_another_prevalence_are_pointed_out(certified):
+    rng = np.random.default_rng(9)
+    y = rng.random(4000) < 0.02
+    rows = Rows(y, rng.normal(size=4000) + 0.5 * y, "later data", unseen=True)
+    text = " ".join(Page(html(replace(certified, rows=rows))).text)
+    assert "contradict it. BROKEN" in text
+    assert "Another share of positives: " in text
+    same = " ".join(Page(html(certified)).text)
+    assert "do not contradict it" in same
+    assert "Another share" not in same
+
+
+def test_rows_that_certified_are_no_later_data(certified):
+    rows = replace(certified.rows, unseen=False)  # that is, perhaps these
+    assert "contradict" not in html(replace(certified, rows=rows))
+
+
+def test_size_stays_small_with_many_rows():
+    rng = np.random.default_rng(0)
+    y = rng.random(200_000) < 0.01
+    text = html(Report("max f1", Rows(y, rng.normal(size=200_000) + 2 * y), 2.0))
+    assert len(text) < 400_000
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+def test_the_file_is_written_whole_and_says_where(rows, tmp_path):
+    report = Report("max f1", rows, 1.5, title="Übersicht \udcff")  # bytes that are no text
+    path = write_report(report, tmp_path / "new" / "report.html")
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert os.listdir(path.parent) == ["report.html"]
+
+
+def full_disk(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_leaves_the_old_report(rows, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    monkeypatch.setattr(module.os, "fsync", full_disk)
+    with pytest.raises(SetpointError, match=r"report.html: No space left on device"):
+        write_report(Report("max f1", rows, 1.5), path)
+    assert os.listdir(tmp_path) == ["report.html"]
+    assert path.read_text() == "old"
+
+
+def test_a_folder_that_may_not_be_written_to_is_named(rows, tmp_path, monkeypatch):
+    opened = Path.open
+
+    def read_only(self, *args, **more):
+        if self.parent == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+        return opened(self, *args, **more)
+
+    monkeypatch.setattr(Path, "open", read_only)  # root may write to any folder
+    with pytest.raises(SetpointError, match="report.html: Permission denied. Choose another"):
+        write_report(Report("max f1", rows, 1.5), tmp_path / "report.html")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_or_a_file_in_the_way_is_named(rows, tmp_path):
+    with pytest.raises(SetpointError, match="which is a folder"):
+        write_report(Report("max f1", rows, 1.5), tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SetpointError, match="cannot be written"):
+        write_report(Report("max f1", rows, 1.5), tmp_path / "file" / "report.html")

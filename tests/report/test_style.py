@@ -1,0 +1,43 @@
+"""Text and lines can be told from their ground, on light, dark and paper."""
+
+import re
+from importlib import resources
+
+import pytest
+
+CSS = resources.files("setpoint.report").joinpath("page.css").read_text(encoding="utf-8")
+THEMES = [
+    dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+    for block in re.findall(r"\{\s*color-scheme: [^}]*\}", CSS)
+]
+PAIRS = [
+    *((text, ground) for text in ("text", "faint", "accent") for ground in ("panel", "ground")),
+    ("text", "good-ground"), ("text", "bad-ground"), ("text", "note-ground"),
+    ("good", "good-ground"), ("bad", "bad-ground"),
+]  # fmt: skip
+
+
+def luminance(color):
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_there_are_a_light_theme_two_equal_dark_ones_and_paper():
+    assert len(THEMES) == 4
+    assert THEMES[1] == THEMES[2]
+    assert len({len(theme) for theme in THEMES}) == 1
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_contrast(theme):
+    for text, ground in PAIRS:
+        assert contrast(theme[text], theme[ground]) >= 4.5, (text, ground)
+    for line in ("model", "baseline", "bound", "positives", "others", "mark"):
+        assert contrast(theme[line], theme["panel"]) >= 3, line
