@@ -172,3 +172,31 @@ def test_reproduce_is_the_experiments_command(capsys, tmp_path):
     assert "regulariser" in capsys.readouterr().out
     assert main(["reproduce", "no-such-table", "--out", str(tmp_path)]) == 1
     assert "unknown table or figure 'no-such-table'" in capsys.readouterr().err
+
+
+def test_evaluate_checks_the_promise_one_case_of_a_group(files, tmp_path, capsys):
+    goal = "max recall s.t. precision >= 0.3"
+    fit = ["fit", str(files / "train.csv"), "--target", "class", "--goal", goal, "--model",
+           "logistic", "--drop", "id", "--drop", "when", "--group", "customer", "--confidence",
+           "0.9", "--out", str(tmp_path / "m"), "-q"]  # fmt: skip
+    assert main(fit) == 0
+    assert load(tmp_path / "m").certificate.one_per_group
+    rows = tmp_path / "rows.csv"
+    payments(seed=1).drop(columns=["id", "when"]).to_csv(rows, index=False)
+    assert main(["evaluate", str(tmp_path / "m"), str(rows), "--json"]) == 0
+    told = printed(capsys)
+    assert told["verdict"]["looks"] == 1
+    assert not told["verdict"]["broken"]
+    payments(seed=1).drop(columns=["id", "when", "customer"]).to_csv(rows, index=False)
+    assert main(["evaluate", str(tmp_path / "m"), str(rows)]) == 1
+    assert "'customer'" in capsys.readouterr().err
+
+
+def test_comparing_or_reporting_needs_test_rows(files, tmp_path, capsys):
+    compare = ["compare", str(files / "train.csv"), "--target", "class", "--goal", "max f1"]
+    assert main([*compare, "--test", "0"]) == 1
+    assert "--test" in capsys.readouterr().err
+    page = tmp_path / "page.html"
+    assert main(fit_arguments(files, tmp_path / "m", "--test", 0, "--report", page)) == 1
+    assert "needs test rows" in capsys.readouterr().err
+    assert main(fit_arguments(files, tmp_path / "m", "--test", 0)) == 0

@@ -34,10 +34,13 @@ def compare(
     """Train several models for several goals on the same rows, and compare them on test rows."""
     from rich.table import Table
 
+    from setpoint.errors import SetpointError
     from setpoint.goals import Goal
     from setpoint.tabular.files import read_table
     from setpoint.tabular.fitting import fit_table
 
+    if test == 0:
+        raise SetpointError("models are compared on test rows; leave --test at 0.2.")
     goals = [Goal.parse(text) for text in dict.fromkeys(goal)]
     models = list(dict.fromkeys(model or ("linear", "logistic", "hgb")))
     output = Output(as_json, quiet)

@@ -23,7 +23,7 @@ def evaluate(
     debug: o.Debug = False,
 ) -> None:
     """Measure a saved model on labelled rows, and check whether its certificate still holds."""
-    from setpoint.cli.models import load_table_model
+    from setpoint.cli.models import groups_of, load_table_model
     from setpoint.cli.reports import costs_of, report_of_rows, write
 
     costs = costs_of(cost_alarm, cost_miss, currency)
@@ -37,7 +37,7 @@ def evaluate(
     certificate = loaded.certificate
     verdict = None
     if certificate is not None and certificate.certified:
-        verdict = certificate.check(y, scores)
+        verdict = certificate.check(y, scores, groups=groups_of(loaded, frame))
     written = []
     if report or figures:
         written = write(report_of_rows(loaded, y, scores, data, costs), report, figures)

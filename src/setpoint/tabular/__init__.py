@@ -5,17 +5,39 @@
 ``fit_table`` and ``score_file`` go all the way; every step can be used alone.
 """
 
-from setpoint.tabular.errors import PartsError, SchemaError, TableFileError, TargetError
-from setpoint.tabular.files import TableFile, TableWriter, count_rows, read_table, table_batches
-from setpoint.tabular.fitted import FittedTable, Ordinary, TestRows
-from setpoint.tabular.fitting import fit_table
-from setpoint.tabular.learners import MODELS
-from setpoint.tabular.model import TableModel
-from setpoint.tabular.parts import Parts, part_rows
-from setpoint.tabular.schema import Schema
-from setpoint.tabular.scoring import Scored, score_file
-from setpoint.tabular.smells import Smell, find_smells
-from setpoint.tabular.target import Target, read_target
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from setpoint.tabular.errors import PartsError, SchemaError, TableFileError, TargetError
+    from setpoint.tabular.files import TableFile, TableWriter, count_rows, read_table, table_batches
+    from setpoint.tabular.fitted import FittedTable, Ordinary, TestRows
+    from setpoint.tabular.fitting import fit_table
+    from setpoint.tabular.learners import MODELS
+    from setpoint.tabular.model import TableModel
+    from setpoint.tabular.parts import Parts, part_rows
+    from setpoint.tabular.schema import Schema
+    from setpoint.tabular.scoring import Scored, score_file
+    from setpoint.tabular.smells import Smell, find_smells
+    from setpoint.tabular.target import Target, read_target
+
+# As in setpoint itself, names come from their modules when they are first asked for.
+_HOMES = {
+    "errors": ("PartsError", "SchemaError", "TableFileError", "TargetError"),
+    "files": ("TableFile", "TableWriter", "count_rows", "read_table", "table_batches"),
+    "fitted": ("FittedTable", "Ordinary", "TestRows"),
+    "fitting": ("fit_table",),
+    "learners": ("MODELS",),
+    "model": ("TableModel",),
+    "parts": ("Parts", "part_rows"),
+    "schema": ("Schema",),
+    "scoring": ("Scored", "score_file"),
+    "smells": ("Smell", "find_smells"),
+    "target": ("Target", "read_target"),
+}
+_HOME = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "MODELS",
@@ -43,3 +65,14 @@ __all__ = [
     "score_file",
     "table_batches",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

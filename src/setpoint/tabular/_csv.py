@@ -20,8 +20,8 @@ from setpoint.tabular.errors import TableFileError
 
 _BLOCK = 1 << 23  # bytes; a row must fit into one
 _DELIMITERS = ",;\t|"
-_CODE = r"^[+-]?0[0-9xX]"  # 00123 is a code: as a number it would lose its zeros
-_LONG = r"^[+-]?[0-9]{19,}$"  # as a floating-point number it would lose its last digits
+_CODE = r"^\s*[+-]?0[0-9xX]"  # 00123 is a code: as a number it would lose its zeros
+_LONG = r"^\s*[+-]?[0-9]{19,}\s*$"  # as a floating-point number it would lose its last digits
 
 _FULL_TYPES = ("whole", "number", "boolean")
 csv.field_size_limit(1 << 30)
@@ -79,9 +79,6 @@ class CsvFile:
         pc = need("pyarrow.compute", "cli", "reading CSV files")
         if not kinds:
             return kinds
-        column = pc.utf8_trim_whitespace(column)
-        if "number" in kinds and pc.any(pc.match_substring_regex(column, _CODE)).as_py():
-            return []
         kept = []
         for kind in kinds:
             try:
@@ -89,8 +86,8 @@ class CsvFile:
             except pa.ArrowInvalid:
                 continue
             kept.append(kind)
-        lost = "whole" not in kept and "number" in kept
-        if lost and pc.any(pc.match_substring_regex(column, _LONG)).as_py():
+        lossy = _CODE if "whole" in kept else _LONG if "number" in kept else None
+        if lossy is not None and pc.any(pc.match_substring_regex(column, lossy)).as_py():
             return []
         return kept
 
@@ -102,15 +99,18 @@ class CsvFile:
             return pa.nulls(len(column), pa.float64())
         if kind == "text":
             return column
-        column = pc.utf8_trim_whitespace(column)
         if kind == "boolean":
-            lower = pc.utf8_lower(column)
+            lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
             if not pc.all(pc.is_in(lower, value_set=pa.array(["true", "false", None]))).as_py():
                 raise pa.ArrowInvalid("neither true nor false")
             return pc.equal(lower, "true")
         if kind == "number" and self.delimiter == ";":  # then the comma may be a decimal one
             column = pc.replace_substring(column, ",", ".")
-        return column.cast(pa.int64() if kind == "whole" else pa.float64())
+        wanted = pa.int64() if kind == "whole" else pa.float64()
+        try:
+            return column.cast(wanted)
+        except pa.ArrowInvalid:
+            return pc.utf8_trim_whitespace(column).cast(wanted)
 
     def _as_text(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield record batches in which every value is a text, or missing."""
