@@ -60,7 +60,6 @@ FEW_STEPS = Projected(outer_iterations=4, inner_iterations=5, restarts=1, line_s
     [
         SetpointClassifier(solver=FEW_STEPS),
         SetpointClassifier("max recall s.t. precision >= 0.9", model="mlp", solver=QUICK),
-        SetpointClassifier(solver=QUICK),
         SetpointClassifier(solver="cross_entropy"),
     ]
 )

@@ -12,11 +12,11 @@ import pytest
 from setpoint.experiments.command import main
 from setpoint.experiments.tables import TABLES, all_jobs
 
-METHODS = ("wce", "focal", "ldam", "term", "tfco", "printed")
-ARGUMENTS = ["fpor", "--scale", "smoke", "--datasets", "ade", "--trials", "3"]
+METHODS = ("wce", "focal", "term", "tfco", "printed")
+ARGUMENTS = ["fpor", "--scale", "smoke", "--datasets", "ade", "--trials", "5"]
 ARGUMENTS += ["--methods", *METHODS]
-STEM = f"fpor-honest_ade_{'_'.join(METHODS)}_3-trials"
-NAMES = {job.name for job in all_jobs((TABLES["fpor"],), "smoke", "honest", ("ade",), 3, METHODS)}
+STEM = f"fpor-honest_ade_{'_'.join(METHODS)}_5-trials"
+NAMES = {job.name for job in all_jobs((TABLES["fpor"],), "smoke", "honest", ("ade",), 5, METHODS)}
 
 
 def start(out, workers=2):

@@ -86,3 +86,9 @@ def test_thresholds_are_short_to_write():
 def test_one_distinct_score_leaves_all_or_nothing():
     steps = Steps.of(np.array([True, False]), np.zeros(2))
     assert list(zip(steps.tp, steps.fp, strict=True)) == [(1, 1), (0, 0)]
+
+
+def test_the_largest_numbers_there_are_leave_room_for_a_threshold():
+    end = 1.7976931348623157e308
+    steps = Steps.of(np.array([True, False]), np.array([end, -end]))
+    assert steps.at.min() < -end or steps.at.min() == -np.inf

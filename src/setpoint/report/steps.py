@@ -7,6 +7,7 @@ scores from ``high`` on raise one. Steps are in the order of the threshold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -146,4 +147,4 @@ def _beyond(end: float, side: int) -> float:
         short = float(f"{end + side * margin:.{digits}g}")
         if np.isfinite(short) and side * (short - end) > 0:
             return short
-    return end if side > 0 else float(np.nextafter(end, -np.inf))
+    return end if side > 0 else math.nextafter(end, -math.inf)
