@@ -20,6 +20,7 @@ from torch import Tensor
 from setpoint._certification import certifying_split, tell
 from setpoint._checks import check_share
 from setpoint._labels import Labels
+from setpoint._outputs import Outputs
 from setpoint._standardize import Standardizer
 from setpoint._validation import check_groups, split
 from setpoint.certificates import Certificate, certify_best
@@ -32,7 +33,7 @@ from setpoint.operating_point import OperatingPoint, evaluate_threshold
 from setpoint.solvers import Callback, Problem, Solver, get_solver, make_problem, settled, solve
 
 
-class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A binary classifier that is trained for an operating point.
 
     Where the goal is not met on the rows that set the threshold, ``fit`` warns with an
@@ -310,23 +311,6 @@ class SetpointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return evaluate_threshold(
             positive, scores, 0.0, self.goal_, sample_weight=sample_weight, on=on
         )
-
-    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
-        """Write a page, one HTML file, on what the classifier does and what is promised of it.
-
-        Without ``X`` and ``y``, labelled rows that are new to it, the page is about the rows that
-        set the threshold. ``options`` are fields of :class:`setpoint.report.Report`, such as
-        ``title``, ``positive``, ``baseline`` and ``costs``.
-        """
-        from setpoint.report.of_classifier import write_report_of
-
-        return write_report_of(self, path, X, y, **options)
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted classifier to a folder, or to one file if the path ends in .zip."""
-        from setpoint.model_files import save
-
-        save(self, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from setpoint._certification import certifying_split, tell
 from setpoint._checks import check_share
 from setpoint._cross_fit import Fold, Table, cross_fit, positive_scores, splits_of
+from setpoint._outputs import Outputs
 from setpoint.certificates import Certificate, certify, certify_best
 from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.sequence import Rows
@@ -38,7 +38,7 @@ def _has(name: str) -> Any:
     return check
 
 
-class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class SetpointThreshold(Outputs, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any classifier, with the exact threshold for a goal, and with a certificate if wanted.
 
     The threshold is found on scores of rows that the classifier has not seen: cross-fitted,
@@ -269,23 +269,6 @@ class SetpointThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         """Return the classifier's own decision function; the threshold does not change it."""
         check_is_fitted(self, "threshold_")
         return self.estimator_.decision_function(X)
-
-    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
-        """Write a page, one HTML file, on what the classifier does and what is promised of it.
-
-        Without ``X`` and ``y``, labelled rows that are new to it, the page is about the rows that
-        set the threshold. ``options`` are fields of :class:`setpoint.report.Report`, such as
-        ``title``, ``positive``, ``baseline`` and ``costs``.
-        """
-        from setpoint.report.of_classifier import write_report_of
-
-        return write_report_of(self, path, X, y, **options)
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted classifier to a folder, or to one file if the path ends in .zip."""
-        from setpoint.model_files import save
-
-        save(self, path)
 
     # --- scikit-learn ---------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ def report_of_fit(
         rival = Baseline(baseline.name, baseline.scores, baseline.threshold)
     return Report(
         model.goal,
-        Rows(test.y, test.scores, on="the test rows", unseen=True),
+        Rows(test.y, test.scores, on="the test part", unseen=True),
         0.0,
         certificate=model.certificate,
         baseline=rival,

@@ -1,0 +1,27 @@
+"""What a fitted classifier can be written to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+class Outputs:
+    """Pages and model files, for both estimators."""
+
+    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write a page, one HTML file, on what the classifier does and what is promised of it.
+
+        Without ``X`` and ``y``, labelled rows that are new to it, the page is about the rows that
+        set the threshold. ``options`` are fields of :class:`setpoint.report.Report`, such as
+        ``title``, ``positive``, ``baseline`` and ``costs``.
+        """
+        from setpoint.report.of_classifier import write_report_of
+
+        return write_report_of(self, path, X, y, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted classifier to a folder, or to one file if the path ends in .zip."""
+        from setpoint.model_files import save
+
+        save(self, path)
