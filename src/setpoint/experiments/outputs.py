@@ -41,7 +41,7 @@ def narrowed(
 def write_parquet(frame: Any, path: Path) -> Path:
     """Write all trials, without the level that stands for none."""
     published = frame.assign(alpha=frame["alpha"].where(frame["kind"] != "ofos"))
-    published.to_parquet(path, index=False)
+    published.to_parquet(path, index=False, compression="zstd", compression_level=19)
     return path
 
 

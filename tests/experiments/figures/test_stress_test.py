@@ -251,3 +251,10 @@ def test_a_tidy_table_is_drawn_by_its_own_labels():
     figure = stress_test.figure(results[results["method"] == "wce"], "fpor")
     assert len(figure.axes) == 8
     assert figure.legends[0].get_texts()[0].get_text() == "Mine"
+
+
+def test_levels_stand_in_order_whatever_order_the_trials_have():
+    shuffled = trials().sort_values("alpha", ascending=False)
+    titles = [ax.get_title("left") for ax in stress_test.figure(shuffled, "fpor").axes]
+    levels = [float(title.split("=")[1].split("$")[0]) for title in titles if "mura" in title]
+    assert levels == [0.95, 0.99, 0.95, 0.99]  # two parts
