@@ -1,4 +1,5 @@
 import copy
+import gc
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def test_a_recorded_training_is_the_training_step_by_step(solver, goal, model, m
     torch.manual_seed(0)
     module = build(model, 8).to(CUDA)
     recorded = solve(problem, copy.deepcopy(module), solver).history
-    monkeypatch.setattr(Recorded, "__call__", lambda self: self._step())
+    monkeypatch.setattr(Recorded, "__call__", lambda self, step: step())
     eager = solve(problem, copy.deepcopy(module), solver).history
     assert recorded.column("loss") == pytest.approx(eager.column("loss"), rel=1e-2, abs=1e-3)
     assert recorded.objective == pytest.approx(eager.objective, abs=0.02)
@@ -48,26 +49,56 @@ def test_it_is_replayed_and_recorded_anew_when_told_to():
         calls.append(1)
         return total.add_(number[0])
 
-    step = Recorded(add, CUDA, FPOR(0.9))
+    step = Recorded(CUDA, FPOR(0.9))
     for _ in range(10):
-        result = step()
+        result = step(add)
     assert float(total) == float(result) == 10.0
     assert len(calls) == 3  # two to warm up, one to record
     number[0] = 5.0
-    step()
+    step(add)
     assert float(total) == 11.0
     step.forget()
-    step()
+    step(add)
     assert float(total) == 16.0
     assert len(calls) == 4
 
 
 def test_what_cannot_be_recorded_is_done_step_by_step():
     total = torch.zeros((), device=CUDA)
-    step = Recorded(lambda: total.add_(1.0 + 0.0 * float(total)), CUDA, FPOR(0.9))
+    step = Recorded(CUDA, FPOR(0.9))
     for _ in range(10):
-        step()
+        step(lambda: total.add_(1.0 + 0.0 * float(total)))
     assert float(total) == 10.0
+    del step
+    gc.collect()  # a failed graph must not take the process with it
+    torch.randperm(10, device=CUDA)  # nor keep the generator
+    torch.manual_seed(0)
+
+
+def test_random_numbers_are_new_at_every_step_and_a_failure_does_not_repeat_them():
+    drawn = []
+    step = Recorded(CUDA)
+    for _ in range(6):
+        drawn.append(step(lambda: torch.rand((), device=CUDA)).item())
+    failing = Recorded(CUDA)
+    for _ in range(4):
+        failing(lambda: torch.rand((), device=CUDA) * float(torch.ones((), device=CUDA)))
+    drawn += [torch.rand((), device=CUDA).item() for _ in range(3)]
+    assert len(set(drawn)) == len(drawn)
+
+
+def test_a_run_that_is_over_leaves_no_memory():
+    gc.collect()
+    gc.disable()
+    try:
+        used = []
+        for _ in range(6):
+            run = Lifted(outer_iterations=4, inner_iterations=20)
+            solve(problem_of("max f1", n=200_000), build("mlp", 8).to(CUDA), run)
+            used.append(torch.cuda.memory_reserved())
+        assert used[-1] < 1.05 * used[2]
+    finally:
+        gc.enable()
 
 
 def test_a_goal_of_other_metrics_trains_too():

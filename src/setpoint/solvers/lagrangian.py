@@ -96,7 +96,7 @@ class LagrangianRun:
         player = Ascent if solver.formulation == "lagrangian" else SwapRegret
         self.dual: Ascent | SwapRegret = player(m, rate, weight.device)
         self._fractions = only_fractions(problem.goal)
-        self._step = Recorded(self._play, weight.device, problem.goal)
+        self._step = Recorded(weight.device, problem.goal)
 
     def start(self, take: str | None = None) -> Progress:
         """Leave the model as it was initialised."""
@@ -106,7 +106,7 @@ class LagrangianRun:
         """Do ``inner_iterations`` steps of both players."""
         self.module.train()
         for _ in range(self.solver.inner_iterations):
-            self._step()
+            self._step(self._play)
         return self._progress()
 
     def _play(self) -> Tensor:

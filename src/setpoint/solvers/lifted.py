@@ -149,7 +149,7 @@ class LiftedRun:
         if solver.s_step == "adam" and self.penalty.s.requires_grad:
             groups.append({"params": [self.penalty.s], "lr": solver.lr_s})
         self._optimizer = adam(groups, problem.X.device)
-        self._step = Recorded(self._descend, problem.X.device, problem.goal)
+        self._step = Recorded(problem.X.device, problem.goal)
         # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
         self._step_of_s = -solver.lr_s * self.penalty.P / problem.sample_weight
         self._origin = 0.0  # the logit that counts as score 0.5
@@ -183,7 +183,7 @@ class LiftedRun:
         self.module.train()
         for step in range(solver.inner_iterations):
             self._set_learning_rates(iteration, step)
-            loss = self._step()
+            loss = self._step(self._descend)
             if solver.patience is not None:
                 value = float(loss)
                 lowest, since = (value, 0) if value < lowest else (lowest, since + 1)

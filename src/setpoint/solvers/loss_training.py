@@ -127,7 +127,7 @@ class LossRun:
             self._batches = math.ceil(len(problem.X) / (solver.batch_size or len(problem.X)))
             self._steps = max(solver.inner_iterations, self._batches)
         self._total = solver.outer_iterations * self._steps
-        self._on_all_rows = Recorded(self._closure, problem.X.device)
+        self._on_all_rows = Recorded(problem.X.device)
 
     def loss(self, rows: Tensor | slice = slice(None)) -> Tensor:
         """Return the loss with its ridge; of some rows, its estimate."""
@@ -159,7 +159,7 @@ class LossRun:
             if self._step == self._total:
                 break
             self._begin_step()
-            closure: Callable[[], Any] = self._on_all_rows
+            closure: Callable[[], Any] = partial(self._on_all_rows, self._closure)
             if self._batches > 1:
                 if k % self._batches == 0:
                     order = torch.randperm(len(self._share), device=self._share.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from setpoint.goals import Goal
 
 _WARM_UP = 2  # steps before a recording, in which libraries allocate what they need
+_keepers: dict[int, torch.cuda.CUDAGraph] = {}  # by device: their memory is shared by all graphs
 
 
 class Recorded:
@@ -26,33 +28,32 @@ class Recorded:
 
     Parameters
     ----------
-    step : callable
-        Takes nothing and returns a tensor, which the next call may overwrite.
     device : torch.device
-        Where it works.
+        Where the step works.
     goal : Goal, optional
         The one whose metrics it computes, if it does.
     """
 
-    def __init__(
-        self, step: Callable[[], Tensor], device: torch.device, goal: Goal | None = None
-    ) -> None:
-        self._step = step
+    def __init__(self, device: torch.device, goal: Goal | None = None) -> None:
         computable = goal is None or only_fractions(goal)
         self._eager = device.type != "cuda" or not computable
         self._warm = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._result: Tensor
 
-    def __call__(self) -> Tensor:
-        """Do the step."""
+    def __call__(self, step: Callable[[], Tensor]) -> Tensor:
+        """Do the step, the same one at every call; the next call may overwrite what it returns.
+
+        The step is not kept: its owner, who keeps this, would otherwise stay in memory, with the
+        graph and all that it allocated, until Python looks for cycles.
+        """
         if self._eager:
-            return self._step()
+            return step()
         if self._graph is None:
-            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream = _side_stream(torch.cuda.current_device())
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
-                done = self._warm_up() if self._warm < _WARM_UP else self._record()
+                done = self._warm_up(step) if self._warm < _WARM_UP else self._record(step)
             torch.cuda.current_stream().wait_stream(stream)
             if done is not None:
                 return done
@@ -60,28 +61,54 @@ class Recorded:
         self._graph.replay()
         return self._result
 
-    def _warm_up(self) -> Tensor:
+    def _warm_up(self, step: Callable[[], Tensor]) -> Tensor:
         self._warm += 1
-        return self._step()
+        return step()
 
-    def _record(self) -> Tensor | None:
+    def _record(self, step: Callable[[], Tensor]) -> Tensor | None:
         """Record, which does nothing yet; if that fails do the step, now and from now on."""
+        device = torch.cuda.current_device()
+        generator = torch.cuda.default_generators[device]
+        before = generator.clone_state()
         graph = torch.cuda.CUDAGraph()
-        graph.capture_begin(capture_error_mode="thread_local")
+        graph.capture_begin(pool=_pool(device), capture_error_mode="thread_local")
         try:
-            self._result = self._step()
+            self._result = step()
             graph.capture_end()
         except Exception:  # whatever a model may do that cannot be recorded
             with contextlib.suppress(Exception):
                 graph.capture_end()
+            # The generator and the memory believe for ever that they are being recorded.
+            generator.graphsafe_set_state(before)
+            _keepers.pop(device)
             self._eager = True
-            return self._step()
+            return step()
         self._graph = graph
         return None
 
     def forget(self) -> None:
         """Record anew at the next step: numbers that it reads have changed."""
         self._graph = None
+
+
+@functools.cache
+def _side_stream(device: int) -> torch.cuda.Stream:
+    """Return the stream to record on; always the same, since memory is kept by stream."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def _pool(device: int) -> Any:
+    """Return the memory that graphs share: they take turns, and a new one needs no more.
+
+    It lives as long as a graph uses it; one that does nothing is kept for that.
+    """
+    if device not in _keepers:
+        keeper = torch.cuda.CUDAGraph()
+        keeper.capture_begin(capture_error_mode="thread_local")
+        torch.zeros(1, device=f"cuda:{device}")
+        keeper.capture_end()
+        _keepers[device] = keeper
+    return _keepers[device].pool()
 
 
 def only_fractions(goal: Goal) -> bool:
