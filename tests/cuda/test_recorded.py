@@ -76,10 +76,8 @@ def test_what_cannot_be_recorded_is_done_step_by_step():
 
 
 def test_random_numbers_are_new_at_every_step_and_a_failure_does_not_repeat_them():
-    drawn = []
     step = Recorded(CUDA)
-    for _ in range(6):
-        drawn.append(step(lambda: torch.rand((), device=CUDA)).item())
+    drawn = [step(lambda: torch.rand((), device=CUDA)).item() for _ in range(6)]
     failing = Recorded(CUDA)
     for _ in range(4):
         failing(lambda: torch.rand((), device=CUDA) * float(torch.ones((), device=CUDA)))

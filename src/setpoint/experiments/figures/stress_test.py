@@ -128,8 +128,10 @@ def figure(results: Any, kind: Kind) -> Figure:
 def figure_of_points(points: Sequence[Point], kind: Kind) -> Figure:
     """Draw a column of panels per data set and level, and a row of them per part of the data."""
     constraint, objective = _metrics(kind)
-    datasets = dict.fromkeys(p.dataset for p in points)
-    columns = [(d, a) for d in datasets for a in sorted({p.alpha for p in points if p.dataset == d})]
+    datasets = list(dict.fromkeys(p.dataset for p in points))
+    columns = sorted(
+        {(p.dataset, p.alpha) for p in points}, key=lambda c: (datasets.index(c[0]), c)
+    )
     parts = [part for part in PARTS if any(p.part == part for p in points)]
     if not parts:
         raise SetpointError(f"there are no points of the parts {', '.join(PARTS)}.")
