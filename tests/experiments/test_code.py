@@ -21,6 +21,7 @@ INDIFFERENT = {
     "experiments/data.py",
     "experiments/jobs.py",
     "experiments/methods.py",
+    "report/notebook.py",
 }
 
 SOURCE = '''

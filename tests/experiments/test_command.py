@@ -189,6 +189,19 @@ def test_a_copy_that_was_saved_again_is_refused_with_what_to_do(tmp_path, capsys
     assert not list((tmp_path / "out" / "jobs").iterdir())
 
 
+@pytest.mark.parametrize("share", [0.2, 0.7, 0.999])
+def test_a_csv_that_is_cut_off_is_one_line_with_what_to_do(share, tmp_path, capsys, monkeypatch):
+    path = resaved(tmp_path / "official", 60, 6)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    monkeypatch.setattr(creditcard, "PUBLISHED", Expected(60, 6, creditcard.PUBLISHED.md5))
+    arguments = ["fpor", "--datasets", "creditcard", "--methods", "wce", "--workers", "1"]
+    code, printed, errors = run_main([*arguments, "--out", str(tmp_path / "out")], capsys)
+    assert (code, printed) == (1, "")
+    assert re.fullmatch(r"error: [^\n]+\n", errors)
+    assert str(path) in errors
+    assert "Replace it: download creditcard.csv from https://www.kaggle.com/datasets/" in errors
+
+
 def test_a_damaged_prepared_file_without_the_official_ones_is_one_line(tmp_path, capsys):
     out = tmp_path / "out"
     path = prepared("ade", out / "data")

@@ -55,6 +55,8 @@ def write_about(results: Iterable[dict[str, Any]], path: Path, scale: str, split
     others = sum(result.get("code") != digest() for result in results)
     if others:
         lines.append(f"{others:,} of them are of other code than this version's.")
+    codes = sorted({str(result.get("code", "unknown")) for result in results})
+    lines += ["", f"Digest of the code that decides a training: {', '.join(codes)}."]
     lines += ["", "| trainings | dates | machine |", "|---|---|---|"]
     for name, count in sorted(Counter(result["machine"] for result in results).items()):
         dates = sorted({result["date"] for result in results if result["machine"] == name})
@@ -101,7 +103,9 @@ def draw_histograms(folder: Path, scale: str) -> list[Path]:
     trained = figures.logit_histograms.train_for_histograms(
         X, dataset.y, HISTOGRAM_TARGET.goal, seed=0, **changes
     )
-    drawn = figures.logit_histograms.figure(
-        trained.with_psi, trained.without_psi, dataset.y, f"{dataset.name}, {HISTOGRAM_TARGET.goal}"
+    title = (
+        f"{dataset.name}, {HISTOGRAM_TARGET.goal}: last iterates of Lifted() from random starts at "
+        "t = 0.5, training rows"
     )
+    drawn = figures.logit_histograms.figure(trained.with_psi, trained.without_psi, dataset.y, title)
     return figures.save(drawn, folder / "figures", "logit-histograms")

@@ -196,7 +196,10 @@ def draw_markers(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[st
         look, there, shift = looks[p.method], ax.transData, shifts[p.method, p.x, p.y]
         if shift.any():
             there = there + ScaledTranslation(shift[0] / 72, shift[1] / 72, fig.dpi_scale_trans)
-            thin = {"arrowstyle": "-", "color": look.colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
+            thin = {
+                "arrowstyle": "-", "color": look.colour, "lw": 0.9, "ls": ":",
+                "shrinkA": 0, "shrinkB": 0,
+            }  # fmt: skip
             ax.annotate(
                 "", (p.x, p.y), shift, textcoords="offset points", arrowprops=thin, zorder=2.5
             ).set_in_layout(False)
@@ -286,7 +289,7 @@ def _legend(fig: Figure, points: Sequence[Point], looks: dict[str, Look]) -> Non
         Line2D([], [], label="hollow: as trained", **_marker(grey, filled=False)),
         Line2D([], [], label="filled: threshold adjusted", **_marker(grey, filled=True)),
         Line2D([], [], color=GREY, lw=0.8, alpha=0.7, label="bars: one deviation"),
-        Line2D([], [], color=GREY, lw=0.6, label="thin: moved aside from there"),
+        Line2D([], [], color=GREY, lw=0.9, ls=":", label="dotted: moved aside from there"),
         Patch(color=GREEN, alpha=0.2, label="feasible"),
     ]
     per_row = 6 if fig.get_figwidth() > 8 else 4
