@@ -11,7 +11,7 @@ export SETPOINT_DATA
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
         bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict reproduce \
-        reproduce-smoke clean
+        reproduce-smoke docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -30,13 +30,17 @@ $(VENV)/.bench: $(VENV)/.dev
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.demo
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a picture
 	$(BIN)/python -m setpoint.demo
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest --numprocesses auto
 
-test-browser: $(VENV)/.dev ## open reports in headless Chromium (apt install chromium chromium-driver)
+test-browser: $(VENV)/.dev docs ## open reports and the site in headless Chromium (apt install chromium chromium-driver)
 	$(BIN)/python -m pytest --numprocesses auto browser_tests
 
 test-cuda: $(VENV)/.dev ## run the tests that need a GPU
@@ -91,5 +95,9 @@ reproduce: $(VENV)/.dev ## the paper's tables and figures into results/ (needs S
 reproduce-smoke: $(VENV)/.dev ## the same on generated data, to see that it works (a minute)
 	$(BIN)/python -m setpoint.experiments all --scale smoke --out build/smoke
 
+docs: $(VENV)/.docs ## the documentation as a site that needs no network, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "The pages are in site/; open site/index.html in a browser."
+
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site

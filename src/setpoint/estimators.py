@@ -44,10 +44,10 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
     ----------
     goal : str or Goal
         What to train for, e.g. ``"max recall s.t. precision >= 0.9"``.
-    model : {"linear", "mlp"}, torch.nn.Module or callable
+    model : "linear", "mlp", torch.nn.Module or callable
         A module that returns one logit per row, which is copied, or a factory
         ``f(n_features)`` of one.
-    solver : {"projected", "lifted", "paper", "cross_entropy"} or Solver
+    solver : "projected", "lifted", "paper", "cross_entropy" or Solver
         How to train. ``"projected"``: the exact penalty with its lifted variables eliminated;
         ``"lifted"``: Algorithm 1 in the preset that works; ``"paper"``: the same with the paper's
         constants; ``"cross_entropy"``: ordinary training, where the goal only sets the threshold.

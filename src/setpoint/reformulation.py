@@ -33,7 +33,7 @@ def G(a: Tensor, s: Tensor, t: Tensor | float) -> Tensor:  # noqa: N802
 def H(a: Tensor, s: Tensor, t: Tensor | float) -> Tensor:  # noqa: N802
     """Replace G_t by a continuous function with the same zeros (eq. "g-h").
 
-    H_t(a, s) = s + [s + a - 1 - t]_+ - [s + a - t]_+  =  s - min(1, [s + a - t]_+).
+        H_t(a, s) = s + [s + a - 1 - t]_+ - [s + a - t]_+  =  s - min(1, [s + a - t]_+).
 
     Lemma 1: for a != t, H_t(a, s) = 0 if and only if s = 1{a > t}.
     Lemma 2: for a != t and s in [0, 1], H_t(a, s) <= 0 iff s <= 1{a > t}, and
@@ -89,7 +89,7 @@ def eta(a: Tensor, s: Tensor, t: Tensor | float, positive: Tensor) -> Tensor:
 def eta_equality(a: Tensor, s: Tensor, t: Tensor | float) -> Tensor:
     """Return the equality constraints (eq. "FPOR_eq_continuous"): H_t(a_i, s_i) = 0 for all i.
 
-    In the penalty they enter as |H_t|, which is [H_t]_+ + [-H_t]_+.
+    In the penalty they enter as |H_t|, which is ``[H_t]_+ + [-H_t]_+``.
     """
     return H(a, s, t)
 
@@ -200,7 +200,7 @@ def exact_penalty(
 ) -> Tensor:
     """Return the exact penalty function F(theta, s, t, lambda) of Section "Optimization".
 
-    F = -phi_obj - gamma psi + lambda ( sum_j [phi_con_j]_+ + sum_i ties_i ),
+        F = -phi_obj - gamma psi + lambda ( sum_j [phi_con_j]_+ + sum_i ties_i ),
 
     with ties_i = [eta_i]_+ in the inequality form and |H_t(a_i, s_i)| in the equality form.
     """

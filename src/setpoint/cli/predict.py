@@ -27,7 +27,7 @@ def predict(
             show_default=False,
         ),
     ] = None,
-    batch_rows: Annotated[int, typer.Option(help="Rows in memory at a time.", min=1)] = 65_536,
+    batch_rows: Annotated[int, typer.Option(help="Rows in memory at a time.", min=1)] = 131_072,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,

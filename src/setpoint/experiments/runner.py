@@ -51,6 +51,8 @@ def run(
 ) -> list[Failure]:
     """Do the jobs that are not done yet; return those that failed.
 
+    Ctrl-C, or a crash, loses only the jobs under way; the same call goes on from there.
+
     Parameters
     ----------
     jobs : sequence of Job
@@ -66,8 +68,6 @@ def run(
         Told after every job.
     keep_old : bool
         Whether to leave out those, too, that other code has done.
-
-    Ctrl-C, or a crash, loses only the jobs under way; the same call goes on from there.
     """
     if not jobs:
         return []

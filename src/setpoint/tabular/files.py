@@ -16,7 +16,7 @@ from setpoint.tabular.writer import TableWriter, ending
 
 __all__ = ["TableFile", "TableWriter", "count_rows", "open_table", "read_table", "table_batches"]
 
-BATCH_ROWS = 65_536
+BATCH_ROWS = 131_072  # rows in memory at a time
 
 
 class TableFile:
