@@ -8,9 +8,9 @@ CPU = torch.device("cpu")
 
 def test_on_a_cpu_the_step_is_simply_called():
     total = torch.zeros(())
-    step = Recorded(lambda: total.add_(1.0), CPU, FPOR(0.9))
+    step = Recorded(CPU, FPOR(0.9))
     for number in range(1, 6):
-        assert step() is total
+        assert step(lambda: total.add_(1.0)) is total
         assert float(total) == number
         step.forget()
 
