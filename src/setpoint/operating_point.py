@@ -144,6 +144,11 @@ class OperatingPoint:
         there = "" if objective in {c.metric for c in constraints} else f"; there {reached}"
         return f"On {self.on} the goal '{self.goal}' is not met: {' and '.join(missed)}{there}."
 
+    def _repr_html_(self) -> str:
+        from setpoint.report.notebook import operating_point_html
+
+        return operating_point_html(self)
+
     def __str__(self) -> str:
         counts = "  ".join(f"{k}={plain(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn"))
         names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in self.goal.metrics)])

@@ -7,6 +7,7 @@ import pytest
 
 from setpoint import certify, choose_threshold, evaluate_threshold
 from setpoint.report import certificate_html, operating_point_html
+from setpoint.report.notebook import classifier_html
 
 
 def texts(content):
@@ -50,3 +51,46 @@ def test_a_certificate(rows, goal):
 def test_a_notebook_finds_the_table_by_itself():
     certificate = certify([0, 1] * 200, list(range(400)), "max recall s.t. precision >= 0.4")
     assert certificate._repr_html_() == certificate_html(certificate)
+    point = certificate.operating_point
+    assert point._repr_html_() == operating_point_html(point)
+
+
+def test_a_promise_that_is_kept_by_raising_no_alarm_gets_no_tick():
+    point = evaluate_threshold([0, 1], [0.1, 0.2], 0.5, "max recall s.t. precision >= 0.9")
+    assert point.feasible
+    assert f"✗ {point.message}" in texts(operating_point_html(point))
+
+
+class Decides:
+    """What both estimators have after a fit."""
+
+    def __init__(self, point, classes, positive, certificate=None):
+        self.operating_point_, self.certificate_ = point, certificate
+        self.classes_, self.pos_label_ = np.array(classes), positive
+
+
+@pytest.mark.parametrize(
+    ("classes", "positive", "heads"),
+    [
+        ([0, 1], np.int64(0), ("positive: 0", "negative: 1")),
+        ([False, True], np.True_, ("positive: True", "negative: False")),
+        (["fine", "fraud"], "fraud", ("positive: fraud", "negative: fine")),
+        (["<script>", "x" * 99], "<script>", ("positive: <script>", f"negative: {'x' * 39}…")),
+    ],
+)
+def test_classes_are_called_by_their_labels(rows, classes, positive, heads):
+    point = choose_threshold(rows.y, rows.scores, "max f1")
+    content = classifier_html(Decides(point, classes, positive))
+    said = texts(content)
+    # The order of the counts is that of a confusion matrix: the positive class first.
+    at = [said.index(text) for text in (heads[0], f"{point.tp:g}", heads[1], f"{point.tn:g}")]
+    assert at == sorted(at)
+    assert "<script" not in content
+
+
+def test_a_classifier_shows_its_certificate_if_it_has_one(rows):
+    certificate = certify(rows.y, rows.scores, "max f1", threshold=1.8)
+    without = Decides(certificate.operating_point, [0, 1], 1)
+    with_it = Decides(certificate.operating_point, [0, 1], 1, certificate)
+    assert classifier_html(with_it) == classifier_html(without) + certificate_html(certificate)
+    assert classifier_html(object()) == ""

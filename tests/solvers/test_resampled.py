@@ -153,14 +153,18 @@ def test_any_solver_can_train_on_what_is_drawn():
         )
 
 
-@pytest.mark.parametrize("name", ["imblearn", "imblearn.over_sampling"])
-def test_without_imbalanced_learn_the_message_says_what_to_install(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "sampling"),
+    [("imblearn", "under"), ("imblearn.over_sampling", "over"), ("imblearn", "over"),
+     ("imblearn.under_sampling", "under")],
+)  # fmt: skip
+def test_without_imbalanced_learn_the_message_says_what_to_install(name, sampling, monkeypatch):
     for known in list(sys.modules):
         if known == "imblearn" or known.startswith("imblearn."):
             monkeypatch.delitem(sys.modules, known)
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(SetpointError, match=r'pip install "setpoint\[experiments\]"'):
-        Resampled().prepare(overlapping(GOAL), build("linear", 3).double())
+        Resampled(sampling).prepare(overlapping(GOAL), build("linear", 3).double())
 
 
 def test_bad_parameters_are_refused():

@@ -1,8 +1,11 @@
 """From a messy table to decisions that do not depend on how the rows come."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 
 from setpoint.errors import GoalError, SetpointError
 from setpoint.tabular import MODELS, fit_table, read_table, score_file, table_batches
@@ -116,6 +119,19 @@ def test_certificates(fits, name):
     # 30 % of the training rows certify, and no one else's counts are in it.
     assert point.tp + point.fp + point.fn + point.tn == fitted.model.facts["certifying rows"] == 144
     assert fits(name).model.certificate is None
+
+
+@pytest.mark.parametrize("confidence", [None, 0.8])
+def test_a_notebook_shows_what_it_does_and_its_steps(fits, confidence):
+    model = replace(fits("linear", confidence).model, positive="<script>fraud")
+    shown = model._repr_html_()
+    assert "positive: &lt;script&gt;fraud" in shown
+    assert "negative: fine" in shown
+    assert "<script>fraud" not in shown
+    assert ("80 % confidence" in shown) == (confidence is not None)
+    assert shown.index("threshold 0 on") < shown.index("sk-container")
+    with config_context(display="text"):
+        assert "sk-container" not in model._repr_html_()
 
 
 def test_features_are_not_fitted_on_certifying_rows(table):

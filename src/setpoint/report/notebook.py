@@ -1,4 +1,4 @@
-"""Small tables for notebooks: what an operating point or a certificate says, at a glance.
+"""Small tables for notebooks: what an operating point, a certificate or a model says, at a glance.
 
 Colours are the notebook's own, so that they are readable on light and on dark ground; every
 style stands in the element, for notebooks drop style sheets.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import TYPE_CHECKING, Any
 
 from setpoint.certificates import Certificate
 from setpoint.certificates.bound import weaker
@@ -15,16 +16,21 @@ from setpoint.metrics import plain
 from setpoint.operating_point import OperatingPoint
 from setpoint.report.words import number, relation, shown
 
+if TYPE_CHECKING:
+    from setpoint.tabular.model import TableModel
+
 _EDGE = "border-bottom:1px solid rgba(128,128,128,.4);"
 _CELL = f"{_EDGE}padding:3px 10px;background:none;color:inherit;"
 
 
-def operating_point_html(point: OperatingPoint) -> str:
-    """Return an operating point as a small table."""
+def operating_point_html(
+    point: OperatingPoint, positive: str = "positive", negative: str = "negative"
+) -> str:
+    """Return an operating point as a small table; the classes may have names."""
     counts = [
         ["", "alarm", "no alarm"],
-        ["positive", plain(point.tp), plain(point.fn)],
-        ["negative", plain(point.fp), plain(point.tn)],
+        [positive, plain(point.tp), plain(point.fn)],
+        [negative, plain(point.fp), plain(point.tn)],
     ]
     asked = {c.metric.name: c for c in point.goal.constraints}
     names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in point.goal.metrics)])
@@ -34,7 +40,8 @@ def operating_point_html(point: OperatingPoint) -> str:
         text = "" if level is None else relation(level)
         values.append([name, shown(point.value(name), level), text])
     head = f"threshold {number(point.threshold)} on {point.on}"
-    return _box(point.message, point.feasible, head, _table(counts), _table(values))
+    kept = point.feasible and not point.empty  # kept by never raising an alarm is not kept
+    return _box(point.message, kept, head, _table(counts), _table(values))
 
 
 def certificate_html(certificate: Certificate) -> str:
@@ -57,13 +64,48 @@ def certificate_html(certificate: Certificate) -> str:
     return _box(certificate.message, certificate.certified, head, _table(rows), assumed)
 
 
+def classifier_html(classifier: Any) -> str:
+    """Return what a fitted classifier of this package does, and nothing for one that is not."""
+    if not hasattr(classifier, "operating_point_"):
+        return ""
+    positive = classifier.pos_label_
+    [negative] = [label for label in classifier.classes_.tolist() if label != positive]
+    return _decisions(classifier.operating_point_, classifier.certificate_, positive, negative)
+
+
+def table_model_html(model: TableModel) -> str:
+    """Return what a model of a table does; scikit-learn's diagram of its steps is folded."""
+    from sklearn.pipeline import Pipeline
+
+    steps = Pipeline([("encoder", model.encoder), ("classifier", model.classifier)])
+    diagram = steps._repr_mimebundle_().get("text/html")  # none where scikit-learn shows text
+    folded = f"<details><summary>Its steps</summary>{diagram}</details>" if diagram else ""
+    point, certificate = model.operating_point, model.certificate
+    return _decisions(point, certificate, model.positive, model.negative) + folded
+
+
+def _decisions(
+    point: OperatingPoint, certificate: Certificate | None, positive: Any, negative: Any
+) -> str:
+    shown_point = operating_point_html(
+        point, f"positive: {_short(positive)}", f"negative: {_short(negative)}"
+    )
+    return shown_point + ("" if certificate is None else certificate_html(certificate))
+
+
+def _short(label: Any) -> str:
+    text = str(label)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
 def _box(message: str, good: bool, head: str, *parts: str) -> str:
     sign = "✓" if good else "✗"
     return (
-        '<div style="max-width:60em">'
+        '<div style="max-width:60em;margin-bottom:.8em">'
         f'<p style="margin:.2em 0"><b>{sign} {escape(message)}</b></p>'
         f'<p style="margin:.2em 0;opacity:.8">{escape(head)}</p>'
-        f'<div style="display:flex;flex-wrap:wrap;gap:8px 32px">{"".join(parts)}</div></div>'
+        '<div style="display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 32px">'
+        f"{''.join(parts)}</div></div>"
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setpoint.errors import SetpointError
+from setpoint._extras import need
 from setpoint.solvers.base import Progress, Run, Solver
 from setpoint.solvers.candidates import Contender
 from setpoint.solvers.loss_training import LossTraining
@@ -45,7 +45,7 @@ class Resampled:
 
     def prepare(self, problem: Problem, module: nn.Module) -> ResampledRun:
         """Return a run; refuses to do without imbalanced-learn."""
-        _samplers()
+        _sampler(self.sampling)
         return ResampledRun(self, problem, module)
 
 
@@ -99,17 +99,15 @@ class ResampledRun:
 def balanced_rows(positive: Tensor, sampling: str, seed: int) -> Tensor:
     """Return row numbers, with repeats or gaps, of which half are positive."""
     labels = positive.cpu().numpy()
-    drawn = _samplers()[sampling](random_state=seed)
+    drawn = _sampler(sampling)(random_state=seed)
     drawn.fit_resample(np.zeros((len(labels), 1)), labels)
     return torch.from_numpy(np.sort(drawn.sample_indices_)).to(positive.device)
 
 
-def _samplers() -> dict[str, Any]:
-    try:
-        from imblearn.over_sampling import RandomOverSampler
-        from imblearn.under_sampling import RandomUnderSampler
-    except ImportError as error:
-        raise SetpointError(
-            'resampling needs imbalanced-learn: pip install "setpoint[experiments]".'
-        ) from error
-    return {"over": RandomOverSampler, "under": RandomUnderSampler}
+def _sampler(sampling: str) -> Any:
+    """Return imbalanced-learn's class for it."""
+    module, name = {
+        "over": ("imblearn.over_sampling", "RandomOverSampler"),
+        "under": ("imblearn.under_sampling", "RandomUnderSampler"),
+    }[sampling]
+    return getattr(need(module, "experiments", "resampling"), name)

@@ -61,6 +61,11 @@ class TableModel:
     positive: Label
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def _repr_html_(self) -> str:
+        from setpoint.report.notebook import table_model_html
+
+        return table_model_html(self)
+
     @property
     def goal(self) -> Goal:
         """What it was trained for."""

@@ -1,0 +1,88 @@
+"""What a notebook shows of both estimators: what they do, above scikit-learn's own diagram."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import estimator_html_repr
+
+from setpoint import SetpointClassifier, SetpointThreshold
+from setpoint.report import certificate_html
+
+GOAL = "max recall s.t. precision >= 0.5"
+HOSTILE = "<script>alert('fraud')</script>"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y = rng.random(400) < 0.3
+    return rng.normal(size=(400, 2)) + 2 * y[:, None], np.where(y, HOSTILE, "fine")
+
+
+def make(kind, **kwargs):
+    options = {"goal": GOAL, "pos_label": HOSTILE, "random_state": 0, **kwargs}
+    if kind == "classifier":
+        return SetpointClassifier(solver="cross_entropy", **options)
+    return SetpointThreshold(LogisticRegression(), cv=2, **options)
+
+
+def shown(estimator):
+    """Return what a notebook gets; its two ways of asking agree, but for the numbers in ids."""
+    bundle = estimator._repr_mimebundle_(include=None, exclude=None)
+    assert bundle["text/plain"] == repr(estimator)
+    assert unnumbered(estimator._repr_html_()) == unnumbered(bundle["text/html"])
+    return bundle["text/html"]
+
+
+def unnumbered(html):
+    return re.sub(r"-id-\d+", "", html)
+
+
+def above(estimator):
+    """Return what stands above scikit-learn's diagram, of which the style sheet comes first."""
+    return shown(estimator).partition("<style>")[0]
+
+
+@pytest.mark.parametrize("kind", ["classifier", "threshold"])
+def test_before_a_fit_there_is_the_diagram_only(kind):
+    assert above(make(kind)) == ""
+    assert "sk-container" in shown(make(kind))
+
+
+@pytest.mark.parametrize("kind", ["classifier", "threshold"])
+@pytest.mark.parametrize("confidence", [None, 0.8])
+def test_after_a_fit_it_says_first_what_it_does_and_what_it_promises(rows, kind, confidence):
+    clf = make(kind, confidence=confidence).fit(*rows)
+    first = above(clf)
+    assert clf.operating_point_.message.partition("'")[0] in first
+    assert f"{clf.operating_point_.tp:g}</td>" in first
+    assert "sk-container" in shown(clf)
+    assert first.endswith("</div>" if confidence is None else certificate_html(clf.certificate_))
+    assert ("Certified at 80 % confidence" in first) == (confidence is not None)
+    assert above(clone(clf)) == ""
+
+
+@pytest.mark.parametrize("kind", ["classifier", "threshold"])
+def test_nothing_of_the_users_becomes_a_tag(rows, kind):
+    clf = make(kind, confidence=0.8).fit(*rows)
+    assert "<script>alert" not in shown(clf)
+    assert "&lt;script&gt;alert" in above(clf)
+    assert "<script" not in above(clf)
+    assert "http" not in above(clf)  # nothing is loaded from elsewhere
+
+
+@pytest.mark.parametrize("kind", ["classifier", "threshold"])
+def test_who_asks_scikit_learn_for_text_gets_text(rows, kind):
+    clf = make(kind).fit(*rows)
+    with config_context(display="text"):
+        assert set(clf._repr_mimebundle_()) == {"text/plain"}
+        assert not hasattr(clf, "_repr_html_")
+
+
+def test_scikit_learns_own_function_still_draws_the_diagram_alone(rows):
+    clf = make("classifier").fit(*rows)
+    assert clf.operating_point_.message not in estimator_html_repr(clf)
