@@ -38,7 +38,7 @@ demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a
 	$(BIN)/python -m setpoint.demo
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-browser: $(VENV)/.dev docs ## open reports and the site in headless Chromium (apt install chromium chromium-driver)
 	$(BIN)/python -m pytest --numprocesses auto browser_tests

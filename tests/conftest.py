@@ -1,17 +1,42 @@
 """Settings for all tests."""
 
-import pytest
-import torch
-from hypothesis import HealthCheck, settings
+import os
 
-# Shared machines are slow at times: a deadline per example would only make tests flaky.
-settings.register_profile(
-    "setpoint", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("setpoint")
+import pytest
+
+# Before numpy and torch are loaded, here and in the processes that tests start: small arrays are
+# faster on one thread, threads of several test processes wait for each other, and sums then do
+# not depend on the machine's cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_configure(config):
+    """Load hypothesis and its settings where tests run, which is not where xdist deals them out."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return
+    from hypothesis import HealthCheck, settings
+
+    # Shared machines are slow at times: a deadline per example would only make tests flaky.
+    settings.register_profile(
+        "setpoint", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("setpoint")
 
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Small tensors are faster on one thread, and sums do not depend on the machine's cores."""
+    """A test may have asked torch for more threads, or a machine's settings."""
+    import torch
+
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def short_ordinary(monkeypatch):
+    """Let modules train ordinarily in a tenth of the steps, for what is tested comes after that."""
+    from functools import partial
+
+    from setpoint.solvers import LossTraining, ordinary
+
+    short = partial(LossTraining, outer_iterations=2, inner_iterations=25)
+    monkeypatch.setattr(ordinary, "LossTraining", short)

@@ -3,12 +3,16 @@
 import re
 import runpy
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
 
+from setpoint import estimators
 from setpoint.cli import main
+from setpoint.solvers import Lifted, get_solver
 from tutorial_tables import STAND_INS
 
 ROOT = Path(__file__).parent.parent
@@ -25,14 +29,29 @@ def test_example_runs(path, capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out
 
 
+@pytest.fixture
+def short_lifted(monkeypatch):
+    """Let Algorithm 1 take few steps; as printed it may take a million and a half."""
+
+    def short(solver):
+        found = get_solver(solver)
+        if not isinstance(found, Lifted):
+            return found
+        steps = min(found.inner_iterations, 200)
+        return replace(found, outer_iterations=5, inner_iterations=steps)
+
+    monkeypatch.setattr(estimators, "get_solver", short)
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if CODE.search(p.read_text())], ids=str)
-def test_code_blocks_run(page, tmp_path, monkeypatch):
+def test_code_blocks_run(page, tmp_path, monkeypatch, short_lifted):
     """The blocks of a page run one after the other, as a reader would type them.
 
     Commands find small generated tables under the names of the real ones.
     """
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
+    np.random.seed(0)  # noqa: NPY002 (scikit-learn's convention, where a page names no seed)
     namespace = {}
     for kind, block in CODE.findall(page.read_text()):
         if kind == "python":

@@ -60,11 +60,16 @@ def all_s(n):
 def lifted(goal, s, positive):
     """phi_obj(s) and whether phi_con(s) <= 0, for each row of s."""
     P, N = float(positive.sum()), float((~positive).sum())
+    known = {}  # many rows have the same counts
     value, met = [], []
     for row in s:
         tp, fp = lifted_counts(row, positive)
-        value.append(float(phi_obj(goal, tp, fp, P, N)))
-        met.append(bool((phi_con(goal, tp, fp, P, N) <= TOLERANCE).all()))
+        at = (float(tp), float(fp))
+        if at not in known:
+            conditions = phi_con(goal, tp, fp, P, N) <= TOLERANCE
+            known[at] = float(phi_obj(goal, tp, fp, P, N)), bool(conditions.all())
+        value.append(known[at][0])
+        met.append(known[at][1])
     return torch.tensor(value), torch.tensor(met)
 
 

@@ -116,19 +116,19 @@ def test_certify_takes_scores_from_anywhere(files, tmp_path, capsys):
 
 def test_compare_puts_models_and_goals_into_one_table(files, capsys):
     arguments = ["compare", str(files / "train.csv"), "--target", "class", "--positive", "fraud",
-                 "--goal", GOAL, "--goal", "max f1", "--model", "logistic", "--model", "forest",
+                 "--goal", GOAL, "--goal", "max f1", "--model", "logistic", "--model", "hgb",
                  "--drop", "id", "--drop", "when", "--drop", "customer"]  # fmt: skip
     assert main([*arguments, "--json"]) == 0
     rows = printed(capsys)["compared"]
     assert [(r["goal"], r["model"]) for r in rows] == [
-        (g, m) for g in (GOAL, "max f1") for m in ("logistic", "forest")
+        (g, m) for g in (GOAL, "max f1") for m in ("logistic", "hgb")
     ]
     assert all(
         r["test"]["tp"] + r["test"]["fn"] == rows[0]["test"]["tp"] + rows[0]["test"]["fn"]
         for r in rows
     )
     assert main(arguments) == 0
-    assert "forest" in capsys.readouterr().out
+    assert "hgb" in capsys.readouterr().out
 
 
 def test_time_and_group_are_no_features_and_are_told(files, tmp_path, capsys):

@@ -1,7 +1,7 @@
 """The command line: what it says, and what it says when it cannot."""
 
 import re
-import subprocess
+import runpy
 import sys
 
 import numpy as np
@@ -240,8 +240,10 @@ def test_old_trainings_can_be_kept(tmp_path, capsys):
     assert "4 of them are of other code" in (tmp_path / "about-honest.md").read_text()
 
 
-def test_the_module_can_be_run(tmp_path):
-    command = [sys.executable, "-m", "setpoint.experiments", "fprr", "--out", str(tmp_path / "x")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: unknown table or figure 'fprr'")
+def test_the_module_can_be_run(tmp_path, capsys, monkeypatch):
+    """As ``python -m`` does; test_interruption starts real processes."""
+    monkeypatch.setattr(sys, "argv", ["setpoint.experiments", "fprr", "--out", str(tmp_path / "x")])
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_module("setpoint.experiments", run_name="__main__", alter_sys=True)
+    assert caught.value.code == 1
+    assert capsys.readouterr().err.startswith("error: unknown table or figure 'fprr'")

@@ -6,20 +6,23 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from setpoint.experiments.command import main
 from setpoint.experiments.tables import TABLES, all_jobs
 
-METHODS = ("wce", "focal", "term", "tfco", "printed")
-ARGUMENTS = ["fpor", "--scale", "smoke", "--datasets", "ade", "--trials", "5"]
+METHODS = ("wce", "focal", "term", "printed")
+ARGUMENTS = ["fpor", "--scale", "smoke", "--datasets", "ade", "--trials", "2"]
 ARGUMENTS += ["--methods", *METHODS]
-STEM = f"fpor-honest_ade_{'_'.join(METHODS)}_5-trials"
-NAMES = {job.name for job in all_jobs((TABLES["fpor"],), "smoke", "honest", ("ade",), 5, METHODS)}
+STEM = f"fpor-honest_ade_{'_'.join(METHODS)}_2-trials"
+NAMES = {job.name for job in all_jobs((TABLES["fpor"],), "smoke", "honest", ("ade",), 2, METHODS)}
+COMMAND = ["-m", "setpoint.experiments"]
+ENDLESS = [str(Path(__file__).parent / "endless_command.py")]
 
 
-def start(out, workers=2):
+def start(out, command, workers):
     """Start the command in a session of its own, as a terminal would.
 
     Its locale knows no plus-minus sign, which tables are full of.
@@ -27,7 +30,7 @@ def start(out, workers=2):
     environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     options = [*ARGUMENTS, "--workers", str(workers), "--out", str(out)]
     return subprocess.Popen(
-        [sys.executable, "-m", "setpoint.experiments", *options],
+        [sys.executable, *command, *options],
         env=environment | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -113,14 +116,14 @@ def check_that_it_goes_on(out, uninterrupted, again=go_on):
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
 def test_ctrl_c_ends_all_workers_and_the_same_command_goes_on(tmp_path, uninterrupted):
-    process = start(tmp_path)
+    process = start(tmp_path, ENDLESS, workers=2)
     errors = stop(process, tmp_path, signal.SIGINT, group=True)
     assert process.returncode == 130
     assert errors.rstrip().endswith("stopped; the same command goes on from here.")
     assert "Traceback" not in errors
 
     def again(out):
-        process = start(out, workers=1)
+        process = start(out, COMMAND, workers=1)
         printed, errors = process.communicate(timeout=120)
         assert f"{len(NAMES)} of {len(NAMES)} jobs done" in errors
         assert str(out / "tables" / f"{STEM}.md") in printed.splitlines()
@@ -131,7 +134,7 @@ def test_ctrl_c_ends_all_workers_and_the_same_command_goes_on(tmp_path, uninterr
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
 def test_kill_9_loses_the_jobs_under_way_only_and_leaves_no_worker_behind(tmp_path, uninterrupted):
-    process = start(tmp_path)
+    process = start(tmp_path, ENDLESS, workers=2)
     stop(process, tmp_path, signal.SIGKILL, group=False)
     assert process.returncode == -signal.SIGKILL
     check_that_it_goes_on(tmp_path, uninterrupted)

@@ -125,7 +125,7 @@ def test_what_is_left_out_without_constraints_would_have_been_the_same():
 
 
 def test_the_job_finds_its_solver_in_the_grid_of_its_model():
-    for job in all_jobs((TABLES["ofos"],), "full", "honest"):
+    for job in all_jobs((TABLES["ofos"],), "full", "honest", trials=1):
         assert job.linear == (job.dataset != "creditcard")
         grid = METHODS[job.method].solvers(job.variant, SCALES["full"], job.linear)
         assert job.solver == grid[job.configuration]

@@ -3,13 +3,15 @@
 import json
 import shutil
 import time
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
 
 from setpoint.errors import SetpointError
-from setpoint.experiments import figures, outputs, trial
+from setpoint.experiments import figures, methods, outputs, trial
 from setpoint.experiments.code import digest
 from setpoint.experiments.data import LOADERS
 from setpoint.experiments.jobs import TARGETS
@@ -17,6 +19,28 @@ from setpoint.experiments.methods import METHODS
 from setpoint.experiments.reproduce import NAMES, reproduce
 from setpoint.experiments.scale import SCALES
 from setpoint.experiments.tables import TABLES, all_jobs
+from setpoint.solvers import Lagrangian, ordinary
+
+
+@dataclass(frozen=True)
+class FewLooks(Lagrangian):
+    """The same, with fewer looks at the operating point."""
+
+    outer_iterations: int = 5
+
+
+@pytest.fixture(autouse=True)
+def short_trainings(request, monkeypatch):
+    """Cut short what takes most of the time: starts, of which every job has one, and looks.
+
+    Not where all is run from nothing: that is the smoke scale as it is.
+    """
+    if request.node.name == "test_all_tables_and_figures_from_nothing":
+        return
+    request.getfixturevalue("short_ordinary")
+    monkeypatch.setattr(ordinary, "RIDGES", ordinary.RIDGES[::3])
+    monkeypatch.setattr(methods, "Lagrangian", FewLooks)
+    monkeypatch.setitem(SCALES, "smoke", replace(SCALES["smoke"], lagrangian_steps=5))
 
 
 @pytest.fixture(autouse=True)
@@ -159,10 +183,9 @@ def test_figures_that_need_no_results_train_nothing(tmp_path):
 
 
 def test_the_stress_test_trains_its_levels_and_shows_every_method_once(tmp_path, monkeypatch):
-    shown = []
-    draw = figures.stress_test.figure
+    shown = []  # and not drawn, which takes its time
     monkeypatch.setattr(
-        figures.stress_test, "figure", lambda frame, kind: shown.append(frame) or draw(frame, kind)
+        figures.stress_test, "figure", lambda frame, kind: shown.append(frame) or Figure()
     )
     written = smoke(["stress-test", "three-split-fpor"], tmp_path, split="paper")
     assert relative([p for p in written if p.suffix == ".png"], tmp_path) == [

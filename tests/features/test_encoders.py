@@ -1,4 +1,4 @@
-"""Both encoders in one file: importing transformers takes seconds, once per file and worker."""
+"""Both encoders in one file: importing transformers takes seconds, where these tests run."""
 
 import shutil
 import sys
@@ -8,16 +8,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertModel,
-    Dinov2Config,
-    Dinov2Model,
-    GPT2Config,
-    GPT2Model,
-)
-from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
 
 from setpoint import SetpointError
 from setpoint.features import ImageEncoder, TextEncoder, extract
@@ -39,36 +29,49 @@ VOCABULARY = [
 VOCABULARY += ["日", "a", "b", "c", "."]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # Large weights: with the usual ones a random model says nearly the same of every input.
-BERT = BertConfig(
-    vocab_size=len(VOCABULARY),
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=160,
-    initializer_range=0.5,
-)
-DINO = Dinov2Config(
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    image_size=56,
-    patch_size=14,
-    initializer_range=0.3,
-)
+BERT = {
+    "vocab_size": len(VOCABULARY),
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 160,
+    "initializer_range": 0.5,
+}
+DINO = {
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": 56,
+    "patch_size": 14,
+    "initializer_range": 0.3,
+}
 
 
-def save_bert(folder, seed=0, kind=BertModel, config=BERT, vocabulary=VOCABULARY):
+def hf(name):
+    """Return something of transformers, which is imported only now."""
+    import transformers
+
+    return getattr(transformers, name)
+
+
+def new_processor(**settings):
+    from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
+
+    return BitImageProcessorPil(**settings)
+
+
+def save_bert(folder, seed=0, kind="BertModel", vocabulary=VOCABULARY, **changes):
     torch.manual_seed(seed)
-    kind(config).save_pretrained(folder)
+    hf(kind)(hf("BertConfig")(**BERT, **changes)).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
     return folder
 
 
-def save_dino(folder, seed=0, config=DINO, mean=MEAN):
+def save_dino(folder, seed=0, mean=MEAN):
     torch.manual_seed(seed)
-    Dinov2Model(config).save_pretrained(folder)
-    BitImageProcessorPil(image_mean=mean, image_std=STD).save_pretrained(folder)
+    hf("Dinov2Model")(hf("Dinov2Config")(**DINO)).save_pretrained(folder)
+    new_processor(image_mean=mean, image_std=STD).save_pretrained(folder)
     return folder
 
 
@@ -112,7 +115,7 @@ def offline(monkeypatch):
 def bert_directly(folder, words):
     """The vector of known words, without tokenizer, batch or padding."""
     ids = [VOCABULARY.index(word) for word in ["[CLS]", *words, "[SEP]"]]
-    model = BertModel.from_pretrained(folder).eval()
+    model = hf("BertModel").from_pretrained(folder).eval()
     with torch.no_grad():
         states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
     return states[-1][0, 0].numpy()
@@ -122,7 +125,7 @@ def dino_directly(folder, path, size):
     """The first token after the final layer norm, step by step."""
     small = Image.open(path).resize((size, size), Image.Resampling.BICUBIC)
     pixels = (np.asarray(small) / 255.0 - MEAN) / STD
-    model = Dinov2Model.from_pretrained(folder).eval()
+    model = hf("Dinov2Model").from_pretrained(folder).eval()
     with torch.no_grad():
         tokens = model.embeddings(torch.tensor(pixels.transpose(2, 0, 1)[None]).float())
         for layer in model.encoder.layer:
@@ -208,8 +211,7 @@ class TestText:
         swapped = [*VOCABULARY[:5], *VOCABULARY[:4:-1]]
         folder = save_bert(tmp_path / "v", vocabulary=swapped)
         variants["vocabulary"] = TextEncoder.from_pretrained(folder, device="cpu")
-        config = BertConfig(**{**BERT.to_dict(), "hidden_act": "relu"})
-        folder = save_bert(tmp_path / "c", config=config)
+        folder = save_bert(tmp_path / "c", hidden_act="relu")
         variants["configuration"] = TextEncoder.from_pretrained(folder, device="cpu")
         prints = {name: encoder.fingerprint for name, encoder in variants.items()}
         assert len({text.fingerprint, *prints.values()}) == 6, prints
@@ -231,14 +233,14 @@ class TestText:
         assert not np.array_equal(found, exact)
 
     def test_a_checkpoint_in_half_precision_is_computed_in_float32(self, bert, tmp_path):
-        model = BertModel.from_pretrained(bert).half()
+        model = hf("BertModel").from_pretrained(bert).half()
         folder = shutil.copytree(bert, tmp_path / "half")
         model.save_pretrained(folder)
         encoder = TextEncoder.from_pretrained(folder, device="cpu")
         assert encoder.model.dtype == torch.float32
 
     def test_a_model_saved_with_another_head_gives_the_same_each_time(self, tmp_path):
-        folder = save_bert(tmp_path, kind=BertForMaskedLM)  # it has no pooler: random weights
+        folder = save_bert(tmp_path, kind="BertForMaskedLM")  # it has no pooler: random weights
         first, second = (TextEncoder.from_pretrained(folder, device="cpu") for _ in range(2))
         assert first.fingerprint == second.fingerprint
         assert np.array_equal(first.encode(["fever"]), second.encode(["fever"]))
@@ -282,7 +284,7 @@ class TestText:
             def __call__(self, text):
                 return {"input_ids": [5]}
 
-        model = GPT2Model(GPT2Config(vocab_size=9, n_embd=4, n_layer=1, n_head=1))
+        model = hf("GPT2Model")(hf("GPT2Config")(vocab_size=9, n_embd=4, n_layer=1, n_head=1))
         with pytest.raises(SetpointError, match=r"does not put a \[CLS\] token first"):
             TextEncoder(model, NoClass())
 
@@ -341,7 +343,7 @@ class TestImages:
                 encoded.extend(items)
                 return super().encode(items)
 
-        watched = Watched(image.model, BitImageProcessorPil(image_mean=MEAN, image_std=STD), 28)
+        watched = Watched(image.model, new_processor(image_mean=MEAN, image_std=STD), 28)
         renamed = [Path(name).rename(tmp_path / f"new {Path(name).name}") for name in names]
         assert np.array_equal(extract(renamed, watched, cache), before)
         assert encoded == []
@@ -396,7 +398,7 @@ class TestImages:
                 batches.append(items)
                 return super().encode(items)
 
-        processor = BitImageProcessorPil(image_mean=MEAN, image_std=STD)
+        processor = new_processor(image_mean=MEAN, image_std=STD)
         extract(files[:5], Watched(image.model, processor, 28), tmp_path / "cache")
         assert batches == [[files[4]]]
 
@@ -449,9 +451,9 @@ class TestLoading:
             ImageEncoder.from_pretrained(bert)
         with pytest.raises(SetpointError, match="could not be loaded|no words"):
             TextEncoder.from_pretrained(dino)
-        model = BertModel(BERT)
+        model = hf("BertModel")(hf("BertConfig")(**BERT))
         with pytest.raises(SetpointError, match="BertModel is no model of RGB images"):
-            ImageEncoder(model, BitImageProcessorPil())
+            ImageEncoder(model, new_processor())
 
     def test_without_transformers_the_extra_is_named(self, bert, monkeypatch):
         monkeypatch.setitem(sys.modules, "transformers", None)

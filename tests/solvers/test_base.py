@@ -1,4 +1,5 @@
 import warnings
+from functools import cache
 
 import pytest
 import torch
@@ -20,8 +21,10 @@ from setpoint.solvers import (
 )
 from setpoint.solvers.base import Progress
 
+pytestmark = pytest.mark.usefixtures("short_ordinary")  # this is about the loop
+
 SOLVERS = {
-    "projected": Projected(outer_iterations=6, inner_iterations=5),
+    "projected": Projected(outer_iterations=6, inner_iterations=5, line_search=100_000),
     "lifted": Lifted(outer_iterations=6, inner_iterations=5),
     "paper": Lifted.paper(outer_iterations=6, inner_iterations=20, threshold="learned"),
     "equality": Lifted(outer_iterations=6, inner_iterations=5, form="equality"),
@@ -88,19 +91,24 @@ def test_the_start_counts_as_an_iterate():
     assert solution.operating_point.objective == solution.history.objective[0]
 
 
+@cache
+def straight(name, model):
+    """Train from the beginning to the end; several tests look at the result."""
+    return train(SOLVERS[name], model, seed=3)[1]
+
+
 @pytest.mark.parametrize("model", ["linear", with_dropout], ids=["linear", "dropout"])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_same_seed_same_result(name, model):
-    _, first = train(SOLVERS[name], model, seed=3)
     _, second = train(SOLVERS[name], model, seed=3)
-    assert_same(first, second)
+    assert_same(straight(name, model), second)
 
 
 def test_the_global_generator_is_left_alone():
     problem, module = overlapping("max f1"), build("linear", 3).double()
     before = torch.get_rng_state()
     for seed in (0, None):
-        solve(problem, module, Lifted.paper(outer_iterations=1), seed=seed)
+        solve(problem, module, Lifted.paper(outer_iterations=1, inner_iterations=20), seed=seed)
         assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -115,7 +123,6 @@ def assert_same(first, second):
 @pytest.mark.parametrize("model", ["linear", with_dropout], ids=["linear", "dropout"])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_stopped_run_resumes_bit_for_bit(name, model, tmp_path):
-    _, straight = train(SOLVERS[name], model, seed=3)
     file = tmp_path / "sub" / "run.ckpt"
 
     def stop_at_3(record, total):
@@ -126,7 +133,7 @@ def test_a_stopped_run_resumes_bit_for_bit(name, model, tmp_path):
     assert len(stopped.history) == 4
     _, resumed = train(SOLVERS[name], model, seed=3, checkpoint=file)
     assert not resumed.history.interrupted
-    assert_same(straight, resumed)
+    assert_same(straight(name, model), resumed)
 
 
 def test_a_finished_run_is_not_repeated(tmp_path):

@@ -34,7 +34,7 @@ def test_points_are_those_of_the_module_with_the_weights():
         assert problem.operating_point(module) == model.point
 
 
-def test_the_judge_is_the_validation_part():
+def test_the_judge_is_the_validation_part(short_ordinary):
     judge = overlapping("max f1", seed=1)
     train = overlapping("max f1")
     problem = make_problem(train.X, train.positive, "max f1", validation=judge)
@@ -88,7 +88,7 @@ def test_separable_classes_do_no_harm():
 
 
 @pytest.mark.parametrize("model", ["linear", "mlp"])
-def test_as_a_solver_it_keeps_the_best_of_its_models_by_the_rows_that_judge(model):
+def test_as_a_solver_it_keeps_the_best_of_its_models_by_the_rows_that_judge(model, short_ordinary):
     goal = "max recall s.t. precision >= 0.7"
     judge = overlapping(goal, seed=1)
     problem = replace(overlapping(goal), validation=judge)

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from setpoint.exact import solve_exactly
 from setpoint.models import build
 from setpoint.solvers import Lifted, Projected, make_problem, solve
 
-QUICK = Projected(outer_iterations=8, inner_iterations=10)
+QUICK = Projected(outer_iterations=8, inner_iterations=10, line_search=200_000)
+SHORT_SEARCH = Projected(line_search=100_000)  # a few rows would take all that is allowed
 GOALS = [FPOR(0.7), FROP(0.8), OFOS()]
 
 
@@ -21,9 +23,15 @@ def fit(problem, solver=QUICK, model="linear", **kwargs):
     return solve(problem, module, solver, **kwargs)
 
 
+@cache
+def fitted(goal):
+    """Fit the usual problem; several tests look at the result."""
+    return fit(overlapping(goal))
+
+
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_never_worse_than_the_best_ordinary_model(goal):
-    solution = fit(overlapping(goal))
+    solution = fitted(goal)
     start = solution.history[0]
     assert solution.operating_point.rank >= (-start.violation, start.objective)
     ordinary = [c for c in solution.candidates if c.name.startswith("logistic")]
@@ -44,7 +52,7 @@ def test_near_the_proven_optimum(goal, seed):
     problem = overlapping(goal, n=45, d=2, share=0.35, seed=seed)
     proven = solve_exactly(problem.X.numpy(), problem.positive.numpy(), goal, time_limit=30)
     assert proven.proven
-    found = fit(problem, Projected()).operating_point
+    found = fit(problem, SHORT_SEARCH).operating_point
     assert found.feasible
     assert 0.95 * proven.bound <= found.objective <= proven.bound + 1e-9
 
@@ -55,7 +63,7 @@ def test_lifted_and_projected_agree_where_all_separations_can_be_tried(goal, see
     problem = overlapping(goal, n=30, d=1, share=0.4, seed=seed)
     both = [problem.operating_point(w) for w in signs(problem)]
     optimum = max(p.rank for p in both)
-    for solver in (Projected(), Lifted()):
+    for solver in (SHORT_SEARCH, Lifted(outer_iterations=20)):
         assert fit(problem, solver).operating_point.rank == optimum
 
 
@@ -174,12 +182,11 @@ def test_the_point_is_that_of_the_module(dtype):
 def test_one_feature_two_rows_of_a_class():
     X = torch.tensor([[0.0], [1.0], [2.0], [3.0]], dtype=torch.float64)
     problem = make_problem(X, torch.tensor([False, True, False, True]), "max f1")
-    solver = Projected(line_search=100_000)  # four rows take the whole of it
-    assert fit(problem, solver).operating_point.f1 == pytest.approx(0.8)
+    assert fit(problem, SHORT_SEARCH).operating_point.f1 == pytest.approx(0.8)
 
 
 def test_the_loss_is_recorded_and_lambda_grows():
-    history = fit(overlapping("max f1")).history
+    history = fitted(OFOS()).history
     assert np.isfinite(history.column("loss")).all()
     assert (np.diff(history.lam) > 0).all()
     assert history.lam[0] == 1.0
@@ -207,8 +214,8 @@ def test_bad_parameters_are_named(params, message):
 
 def test_a_candidate_can_be_trained_again_on_other_rows():
     """From the same kind of start, though another would be best on these rows."""
-    first, second = overlapping("max f1"), overlapping("max f1", seed=5)
-    wanted = fit(first).candidates[-2]
+    second = overlapping("max f1", seed=5)
+    wanted = fitted(OFOS()).candidates[-2]
     assert wanted.iteration > 0
     assert "restart" in wanted.name
     again = fit(second, take=wanted)
@@ -219,8 +226,8 @@ def test_a_candidate_can_be_trained_again_on_other_rows():
 
 
 def test_an_ordinary_candidate_can_be_trained_again():
-    first, second = overlapping("max f1"), overlapping("max f1", seed=5)
-    wanted = fit(first).candidates[3]
+    second = overlapping("max f1", seed=5)
+    wanted = fitted(OFOS()).candidates[3]
     again = fit(second, take=wanted)
     assert len(again.history) == 1
     assert again.operating_point == again.candidates[3].point
@@ -250,7 +257,7 @@ def test_what_is_settled_stays_so_on_other_rows():
 
 
 def test_a_candidate_that_does_not_exist_is_refused():
-    wanted = fit(overlapping("max f1")).candidates[-1]
+    wanted = fitted(OFOS()).candidates[-1]
     with pytest.raises(SetpointError, match="no candidate 'goal-trained from .*restart 8'"):
         fit(overlapping("max f1"), replace(QUICK, restarts=1), take=wanted)
 
@@ -273,7 +280,7 @@ def test_a_diverged_model_ends_only_its_own_training():
 
 
 @pytest.mark.parametrize("kind", ["subclass", "frozen", "parametrised", "hook"])
-def test_layers_that_are_only_nearly_linear_are_trained_as_modules(kind):
+def test_layers_that_are_only_nearly_linear_are_trained_as_modules(kind, short_ordinary):
     class Squared(torch.nn.Linear):
         def forward(self, X):
             return super().forward(X) ** 2
