@@ -94,7 +94,7 @@ def draw_histograms(folder: Path, scale: str) -> list[Path]:
     """Train with and without the regulariser, and draw the scores."""
     size = SCALES[scale]
     dataset = obtain(HISTOGRAM_DATA, folder / "data", stand_ins=size.stand_ins)
-    # As printed: from ordinary training, at exact thresholds, logits keep away from them anyway.
+    # From ordinary training, at exact thresholds, logits keep away from them without psi, too.
     changes: dict[str, Any] = {"start": "random", "threshold": "fixed"}
     changes["outer_iterations"] = size.outer
     if size.inner is not None:
