@@ -97,12 +97,39 @@ def certified():
     point = choose_threshold(rows.y, rows.scores, GOAL, on="validation data")
     history = History([Record.of(i, point, 1.0, 0.0) for i in range(30)], best_iteration=20)
     candidates = Candidates([Candidate("ordinary", point, 0), Candidate("ours", point, 9, "x")])
-    other = Baseline("logistic regression", rows.scores[::-1].copy(), 0.5)
+    other = Baseline("logistic regression at 0.5", drawn(4000, 0.05, 2.6)[1][2000:], 0.5)
+    tuned = Baseline("logistic regression, tuned", other.scores, 0.42)
     return Report(
-        GOAL, rows, certificate.threshold, certificate=certificate, baseline=other, history=history,
-        candidates=candidates, costs=Costs(12, 450, -20), title="Card payments",
+        GOAL, rows, certificate.threshold, certificate=certificate, baseline=other, tuned=tuned,
+        history=history, candidates=candidates, costs=Costs(12, 450, -20), title="Card payments",
         positive="fraud", positives="frauds", facts={"data": "/a/very/long/path" * 9, "seed": "0"},
     )  # fmt: skip
+
+
+def broken():
+    """Return a report on rows that break the promise."""
+    report = certified()
+    y, scores = drawn(3000, 0.03, 1.2, seed=2)
+    rows = Rows(y, scores, "the cases of June", unseen=True)
+    return replace(report, rows=rows, baseline=None, tuned=None)
+
+
+def close():
+    """Return a report on rows that miss the goal, but not by so much that the promise is broken."""
+    report = certified()
+    threshold = report.threshold
+    y = np.repeat([True, False, True, False], [28, 12, 20, 940])
+    scores = np.repeat([threshold + 0.01, threshold + 0.005, threshold - 0.1, 0.1],
+                       [28, 12, 20, 940])  # fmt: skip
+    rows = Rows(y, scores, "the cases of May", unseen=True)
+    return replace(report, rows=rows, baseline=None, tuned=None, notes=("A column was empty.",))
+
+
+def chosen():
+    """Return a report on the rows that chose the threshold, without a certificate."""
+    y, scores = drawn(3001, 0.004, 4.0, seed=5)
+    rows = Rows(y, scores, "the validation data", chose=True)
+    return Report(GOAL, rows, choose_threshold(y, scores, GOAL).threshold)
 
 
 def infeasible():
@@ -131,7 +158,7 @@ def hostile():
     )  # fmt: skip
 
 
-REPORTS = {f.__name__: f for f in (certified, infeasible, large, hostile)}
+REPORTS = {f.__name__: f for f in (certified, broken, close, chosen, infeasible, large, hostile)}
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ def outcomes():
 def test_the_demo_prints_a_table_draws_a_picture_and_writes_a_report(
     outcomes, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(demo, "run", lambda: outcomes)
+    monkeypatch.setattr(demo, "run", lambda quiet=False: outcomes)
     folder = tmp_path / "new"
     picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
     demo.main(["--folder", str(folder)])

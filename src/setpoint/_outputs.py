@@ -12,9 +12,10 @@ class Outputs:
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write a page, one HTML file, on what the classifier does and what is promised of it.
 
-        Without ``X`` and ``y``, labelled rows that are new to it, the page is about the rows that
-        set the threshold. ``options`` are fields of :class:`setpoint.report.Report`, such as
-        ``title``, ``positive``, ``baseline`` and ``costs``.
+        ``X`` and ``y`` are labelled rows that are new to it; they are compared with the promise
+        (give their ``groups`` where the fit had some). Without them the page is about the rows
+        that set the threshold, which look better than new ones will. ``options`` are fields of
+        :class:`setpoint.report.Report`, such as ``title``, ``positive`` and ``costs``.
         """
         from setpoint.report.of_classifier import write_report_of
 

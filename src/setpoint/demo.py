@@ -93,13 +93,14 @@ def setpoint(goal: Goal, parts: Parts, callback: Any = None) -> Outcome:
     return Outcome("setpoint", clf.operating_point_, test, clf.positive_scores(parts.X_test), clf)
 
 
-def run() -> tuple[dict[Goal, list[Outcome]], NDArray[np.bool_]]:
+def run(quiet: bool = False) -> tuple[dict[Goal, list[Outcome]], NDArray[np.bool_]]:
     """Train everything, with a progress bar, and return the outcomes and the test labels."""
+    from rich.console import Console
     from rich.progress import Progress
 
     parts = Parts.of(*nines())
     outcomes = {}
-    with Progress(transient=True) as progress:
+    with Progress(transient=True, console=Console(stderr=True), disable=quiet) as progress:
         for goal in GOALS:
             task = progress.add_task(str(goal))
 
@@ -197,15 +198,31 @@ def report(outcomes: dict[Goal, list[Outcome]], y_test: NDArray[np.bool_], path:
     write_report(page, path)
 
 
-def show(folder: Path) -> None:
-    """Print the table, draw the picture, write the report, and say where they are."""
+def show(folder: Path, quiet: bool = False) -> dict[str, Any]:
+    """Print the table, draw the picture, write the report, and say where they are.
+
+    Returns the same as plain values, ready for JSON; ``quiet`` prints nothing.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
-    outcomes, y_test = run()
-    print_table(outcomes, len(y_test))
+    outcomes, y_test = run(quiet)
+    if not quiet:
+        print_table(outcomes, len(y_test))
     draw(outcomes, y_test, picture)
     report(outcomes, y_test, page)
-    print(f"Picture: {picture.resolve()}\nReport:  {page.resolve()}")
+    if not quiet:
+        print(f"Picture: {picture.resolve()}\nReport:  {page.resolve()}")
+    compared = [
+        {
+            "goal": str(goal),
+            "method": outcome.method,
+            "threshold_set_on": outcome.chosen.to_dict(),
+            "test": outcome.test.to_dict(),
+        }
+        for goal, rows in outcomes.items()
+        for outcome in rows
+    ]
+    return {"compared": compared, "picture": str(picture), "report": str(page)}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -133,7 +133,7 @@ def test_each_promise_has_its_own_evidence_and_its_share_of_the_level():
     expected = evidence_against(30, 40, 0.6), evidence_against(60, 70, 0.8)
     assert found.evidence == pytest.approx(expected)
     assert found.promises == promised.promises == promised.goal.constraints
-    assert "alarm at 20" in found.message
+    assert found.alarm_at == 20
 
 
 def test_an_alarm_needs_the_evidence_of_one_over_level():
@@ -179,16 +179,43 @@ def test_a_promise_that_is_kept_is_not_broken():
     for _ in range(30):
         verdict = promised.check(*rows(tp=9, fp=1, fn=2, tn=20), after=verdict)
         assert not verdict.broken
-    assert "Agrees with the promise so far: 'precision >= 0.8' is 0.900 (270 of 300;" in str(
-        verdict
+    assert str(verdict) == (
+        "Agrees with the promise so far: 'precision >= 0.8' is 0.900 (270 of 300), and nothing "
+        "speaks against it."
     )
+
+
+def test_how_unlikely_it_is_is_said_in_plain_words():
+    promised = certificate()
+    verdict = promised.check(*rows(tp=12, fp=8, fn=2, tn=60))
+    assert str(verdict) == (
+        "Agrees with the promise so far: 'precision >= 0.8' is 0.600 (12 of 20), which has a "
+        f"chance of at most 1 in {verdict.evidence[0]:.3g} if it holds (broken at 1 in 20)."
+    )
+    assert verdict.contradicted == ()
+    broken = promised.check(*rows(tp=120, fp=800, fn=2, tn=60))
+    assert str(broken) == (
+        "BROKEN: 'precision >= 0.8' is 0.130 (120 of 920), which has a chance of less than 1 in "
+        "1,000,000 if it holds (broken at 1 in 20). Certify anew on recent data before relying on "
+        "it."
+    )
+    assert broken.contradicted == broken.promises
+
+
+def test_which_of_several_promises_is_contradicted_is_told():
+    promised = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
+    verdict = promised.check(*rows(tp=10, fp=90, fn=2, tn=6000))
+    assert [str(promise) for promise in verdict.contradicted] == ["precision >= 0.6"]
+    assert "(broken at 1 in 40)" in str(verdict)
 
 
 def test_before_the_first_draw_there_is_nothing_to_see():
     verdict = certificate().check(*rows(tp=0, fp=0, fn=3, tn=20))
     assert verdict.evidence == (1.0,)
     assert not verdict.broken
-    assert "is not seen yet (0 of 0;" in str(verdict)
+    assert str(verdict) == (
+        "Agrees with the promise so far: of 'precision >= 0.8' there is nothing to see yet."
+    )
     assert "nan" not in str(verdict)
 
 

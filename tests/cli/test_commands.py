@@ -52,7 +52,7 @@ def test_what_is_saved_predicts_what_was_fitted_and_what_predict_writes(
     expected = load(model).predict(frame)
     assert scored["score"].to_numpy().tobytes() == expected["score"].to_numpy().tobytes()
     assert scored["id"].tolist() == payments(seed=1)["id"].tolist()
-    assert set(scored["label"]) == {"fraud", "ok"}
+    assert set(scored["predicted"]) == {"fraud", "ok"}
     assert told["rows"] == len(scored) == 600
     assert told["alarms"] == int(scored["alarm"].sum())
 
@@ -68,7 +68,7 @@ def test_predict_writes_every_format_alike(files, model, tmp_path, ending, capsy
     )
     assert capsys.readouterr().out == ""
     frame = read_table(out)
-    assert list(frame.columns) == ["score", "alarm", "label"]
+    assert list(frame.columns) == ["score", "alarm", "predicted"]
     assert np.array_equal(frame["score"] > 0, frame["alarm"])
 
 

@@ -72,6 +72,14 @@ def test_a_newer_format_is_refused_with_advice(folder):
     refused(folder, r"setpoint 9\.1, format 2; this is setpoint .*format 1: upgrade")
 
 
+@pytest.mark.parametrize("value", [0, -1, "1", "0", 1.5, True, None, [1]])
+def test_a_format_that_never_was_is_no_reason_to_upgrade(folder, value):
+    edited(folder, lambda content: content.update(format=value))
+    with pytest.raises(ModelFileError, match="no setpoint wrote.*damaged or changed") as caught:
+        load(folder)
+    assert "upgrade" not in str(caught.value)
+
+
 def test_every_byte_of_a_part_counts(folder):
     file = weights_of(folder)
     data = file.read_bytes()

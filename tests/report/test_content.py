@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from setpoint import SetpointError, choose_threshold
+from setpoint import SetpointError, certify, choose_threshold
 from setpoint.report import Baseline, Costs, Report, Rows
 
 Y, SCORES = np.array([True, False, True]), np.array([0.9, 0.1, 0.4])
@@ -80,7 +80,7 @@ def test_points_of_model_and_baseline_are_those_of_the_library(rows):
     point = choose_threshold(rows.y, rows.scores, "max f1")
     report = Report("max f1", rows, point.threshold, baseline=Baseline("b", -rows.scores, 0.0))
     assert report.point.counts == point.counts
-    assert report.baseline_point.tp == (rows.y & (rows.scores < 0)).sum()
+    assert report.rivals[0][1].tp == (rows.y & (rows.scores < 0)).sum()
 
 
 @pytest.mark.parametrize(
@@ -95,3 +95,69 @@ def test_points_of_model_and_baseline_are_those_of_the_library(rows):
 def test_positives_have_a_name_that_fits_into_sentences(given, one, many):
     report = Report("max f1", Rows(Y, SCORES), 0.5, **given)
     assert (report.one, report.many) == (one, many)
+
+
+# --- what rows say about a promise ---------------------------------------------------------------
+
+
+def later(seed=9, gap=0.5, **more):
+    rng = np.random.default_rng(seed)
+    y = rng.random(4000) < 0.1
+    return Rows(y, rng.normal(size=4000) + gap * y, "later data", **more)
+
+
+def test_unseen_rows_are_compared_with_the_promise_and_others_are_not(certified):
+    bad = later(unseen=True)
+    report = replace(certified, rows=bad)
+    assert report.verdict is None
+    assert report.compared == certified.certificate.check(bad.y, bad.scores)
+    assert report.compared.broken
+    assert certified.compared is not None
+    assert not certified.compared.broken
+    assert replace(certified, rows=later()).compared is None
+    assert Report(certified.goal, bad, 1.0).compared is None
+
+
+def test_a_verdict_that_is_handed_over_stands(certified):
+    bad = later()
+    verdict = certified.certificate.check(bad.y, bad.scores)
+    report = replace(certified, rows=bad, verdict=verdict)
+    assert report.compared is verdict
+    assert report.later  # whatever `unseen` says: a verdict is on later rows
+
+
+def test_a_verdict_on_something_else_is_refused(certified):
+    bad = later()
+    verdict = certified.certificate.check(bad.y, bad.scores)
+    with pytest.raises(SetpointError, match="needs the certificate that it is about"):
+        replace(certified, certificate=None, verdict=verdict)
+    other = replace(verdict, promises=(replace(verdict.promises[0], level=0.3),))
+    with pytest.raises(SetpointError, match="the verdict is on other promises"):
+        replace(certified, verdict=other)
+
+
+def test_promises_that_rows_cannot_be_compared_with(certified):
+    by_group = replace(certified.certificate, one_per_group=True)
+    assert replace(certified, certificate=by_group).compared is None
+    rows = certified.rows
+    shifted = certify(rows.y, rows.scores, "max recall s.t. mcc >= 0.3", threshold=1.8)
+    shifted = shifted.at_prevalence(0.1)
+    assert shifted.certified
+    assert Report(shifted.goal, rows, 1.8, certificate=shifted).compared is None
+
+
+def test_rows_that_chose_the_threshold_are_not_unseen():
+    with pytest.raises(SetpointError, match="cannot have chosen the threshold and be unseen"):
+        Rows(Y, SCORES, chose=True, unseen=True)
+
+
+def test_a_tuned_rival_must_have_scored_the_same_rows():
+    with pytest.raises(SetpointError, match="baseline 'tuned' has scores of the shape"):
+        Report("max f1", Rows(Y, SCORES), 0.5, tuned=Baseline("tuned", np.ones(2), 0.1))
+
+
+def test_rivals_are_baseline_and_tuned_in_this_order(rows):
+    one, two = Baseline("a half", rows.scores, 0.5), Baseline("tuned", rows.scores, 1.7)
+    report = Report("max f1", rows, 2.0, baseline=one, tuned=two)
+    assert [(r.name, p.threshold) for r, p in report.rivals] == [("a half", 0.5), ("tuned", 1.7)]
+    assert [r.name for r, _ in Report("max f1", rows, 2.0, tuned=two).rivals] == ["tuned"]

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from setpoint import certify, choose_threshold, evaluate_threshold
-from setpoint.report import certificate_html, operating_point_html
+from setpoint.report import (
+    candidates_html,
+    certificate_html,
+    operating_point_html,
+    verdict_html,
+)
 from setpoint.report.notebook import classifier_html
+from setpoint.solvers.candidates import Candidate, Candidates
 
 
 def texts(content):
@@ -94,3 +100,27 @@ def test_a_classifier_shows_its_certificate_if_it_has_one(rows):
     with_it = Decides(certificate.operating_point, [0, 1], 1, certificate)
     assert classifier_html(with_it) == classifier_html(without) + certificate_html(certificate)
     assert classifier_html(object()) == ""
+
+
+def test_a_verdict(certified):
+    verdict = certified.compared
+    said = texts(verdict_html(verdict))
+    assert f"✓ {verdict.message}" in said
+    assert "precision" in said
+    assert "≥ 0.8" in said
+    assert verdict._repr_html_() == verdict_html(verdict)
+    bad = certified.certificate.check([0] * 400, [9.0] * 400)
+    assert f"✗ {bad.message}" in texts(verdict_html(bad))
+    assert "2 looks" in " ".join(
+        texts(verdict_html(certified.certificate.check([], [], after=verdict)))
+    )
+
+
+def test_candidates(candidates):
+    content = candidates_html(candidates)
+    said = texts(content)
+    assert {"ordinary", "for the goal", "★ taken"} <= set(said)
+    assert candidates._repr_html_() == content
+    hostile = Candidates([Candidate("<script>", candidates[0].point, 0)])
+    assert "<script" not in candidates_html(hostile)
+    assert candidates_html(Candidates()) == "<p>no candidates</p>"

@@ -14,7 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setpoint import SetpointError, choose_threshold, define_metric, evaluate_threshold
+from setpoint import (
+    SetpointError,
+    certify,
+    choose_threshold,
+    define_metric,
+    evaluate_threshold,
+)
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
 from setpoint.report import page as module
 from setpoint.report import steps as steps_module
@@ -115,8 +121,8 @@ def test_nothing_outside_can_be_asked(full):
 
 def test_what_the_user_gives_is_text_and_nothing_else(full):
     report = replace(
-        full, title=HOSTILE, positive=HOSTILE, positives=HOSTILE, facts={HOSTILE: HOSTILE, "a": ""},
-        notes=(HOSTILE,), rows=replace(full.rows, on=HOSTILE),
+        full, title=HOSTILE, positive=HOSTILE, positives=HOSTILE, notes=(HOSTILE,),
+        facts={HOSTILE: HOSTILE, "a": "b"}, rows=replace(full.rows, on=HOSTILE),
         baseline=replace(full.baseline, name=HOSTILE), costs=replace(full.costs, currency=HOSTILE),
     )  # fmt: skip
     text = html(report)
@@ -202,7 +208,10 @@ def test_a_broken_promise_and_another_prevalence_are_pointed_out(certified):
     y = rng.random(4000) < 0.02
     rows = Rows(y, rng.normal(size=4000) + 0.5 * y, "later data", unseen=True)
     text = " ".join(Page(html(replace(certified, rows=rows))).text)
-    assert "contradict it. BROKEN" in text
+    assert "The promise is broken on these rows: precision is 0." in text
+    assert "✗ promise broken on these rows" in text
+    assert "✓ certified" not in text
+    assert "A promise does not renew itself" not in text
     assert "Another share of positives: " in text
     same = " ".join(Page(html(certified)).text)
     assert "do not contradict it" in same
@@ -211,7 +220,102 @@ def test_a_broken_promise_and_another_prevalence_are_pointed_out(certified):
 
 def test_rows_that_certified_are_no_later_data(certified):
     rows = replace(certified.rows, unseen=False)  # that is, perhaps these
-    assert "contradict" not in html(replace(certified, rows=rows))
+    text = html(replace(certified, rows=rows))
+    assert "contradict" not in text
+    assert "✓ certified at 90 %" in text
+
+
+def test_a_verdict_that_is_handed_over_is_shown_whatever_the_rows_are_called(certified):
+    rng = np.random.default_rng(9)
+    y = rng.random(4000) < 0.02
+    rows = Rows(y, rng.normal(size=4000) + 0.5 * y, "later data")
+    by_group = replace(certified.certificate, one_per_group=True)
+    verdict = by_group.check(rows.y, rows.scores, groups=np.arange(4000) // 2)
+    page = Page(html(replace(certified, rows=rows, certificate=by_group, verdict=verdict)))
+    text = " ".join(page.text)
+    assert "✗ promise broken on these rows" in text
+    assert "One row of each group was looked at" in text
+    assert "Another share of positives" in text
+    assert "✓ certified" not in text
+
+
+def test_not_certified_is_said_once(rows):
+    goal = "max recall s.t. precision >= 0.999"
+    certificate = certify(rows.y, rows.scores, goal, threshold=1.8)
+    assert not certificate.certified
+    text = " ".join(Page(html(Report(goal, rows, 1.8, certificate=certificate))).text)
+    assert len(re.findall("not certified", text, re.I)) == 1
+    assert "✗ nothing promised" in text
+
+
+def test_rows_that_chose_the_threshold_show_no_long_run(counted):
+    report = counted(164, 18, 36, 9782)
+    text = " ".join(Page(html(replace(report, rows=replace(report.rows, chose=True)))).text)
+    assert "The threshold was chosen on these rows" in text
+    assert "long run" not in text
+
+
+def test_facts_that_say_nothing_or_say_it_twice_are_left_out(rows):
+    facts = {"seed": "7", "group": None, "time": "None", "random_state": 7, "Seed": "7",
+             "rows": "6000", "threshold": "0.1", "note": ""}  # fmt: skip
+    text = html(Report("max f1", rows, 1.5, facts=facts))
+    found = re.search(r"Data and run.*?</table>", text, re.S)[0]
+    names = re.findall(r'<th scope="row">(.*?)</th>', found)
+    assert names == ["rows of this report", "goal", "threshold", "seed", "rows"]
+    assert "<td>1.5</td>" in found
+
+
+def test_the_tuned_rival_stands_beside_the_baseline(full):
+    tuned = Baseline("the old rules, tuned", full.baseline.scores, 3.1)
+    text = html(replace(full, tuned=tuned))
+    page = Page(text)
+    assert text.count('<th scope="col">the old rules, tuned</th>') == 3
+    said = " ".join(page.text)
+    assert "saved against the old rules, tuned" in said
+    point = evaluate_threshold(full.rows.y, tuned.scores, 3.1, full.goal)
+    assert data_of(text)["rivals"][1] == [point.tp, point.fp]
+    assert "the old rules, tuned, threshold 3.1" in said
+    assert len([c for t, c in page.elements if "mark tuned" in c.get("class", "")]) == 2
+
+
+def test_models_compared_are_folded(full):
+    folded = re.search(r"<details.*?</details>", html(full), re.S)[0]
+    assert "<summary>2 ways of training were compared; ordinary was taken</summary>" in folded
+    assert "★ taken" in folded
+
+
+# --- sums ----------------------------------------------------------------------------------------
+
+
+def test_rounded_counts_add_up(counted):
+    # 542.5 real and 616.67 false of 1158.3 alarms, of 1,183.3 positives
+    text = html(counted(65, 74, 77, 984))
+    assert "542 real, 616 false" in text
+    cells = dict(re.findall(r'data-out="cases-(\w+)"[^>]*>([\d,.]+)<', text))
+    found = {name: float(value.replace(",", "")) for name, value in cells.items()}
+    assert found["tp"] + found["fp"] == found["alarms"] == 1158
+    assert found["tp"] + found["fn"] == 1183
+    assert "Of 10,000 such cases (1,183 of them frauds)" in text
+
+
+@pytest.mark.parametrize("costs", [Costs(5, 120), Costs(0.37, 1.9, -0.4), Costs(0.001, 0.01)])
+@pytest.mark.parametrize("counts", [(65, 74, 77, 984), (7, 3, 4, 20_003), (1, 0, 999, 6)])
+def test_rounded_money_adds_up(counted, costs, counts):
+    n = sum(counts)
+    rival = Baseline("rules", np.arange(n) % 7.0, 3.0)
+    text = html(counted(*counts, costs=costs, baseline=rival))
+    found = {}
+    for name, *cells in re.findall(
+        r'data-out="money-(\w+)"[^>]*>([^<]+)</output></td><td>([^<]+)</td><td>([^<]+)<', text
+    ):
+        found[name] = [round(float(re.sub("[€,]", "", c.replace("−", "-"))), 2) for c in cells]
+    nothing = float(re.search(r"which costs €([\d,.]+?)\.?<", text)[1].replace(",", ""))
+    rivals_total = found["total"][2]
+    for i in range(3):
+        parts = sum(found[name][i] for name in ("alarms", "misses", "catches") if name in found)
+        assert parts == pytest.approx(found["total"][i], abs=1e-9)
+        assert found["saved"][i] == pytest.approx(nothing - found["total"][i], abs=1e-9)
+        assert found["gained0"][i] == pytest.approx(rivals_total - found["total"][i], abs=1e-9)
 
 
 def test_size_stays_small_with_many_rows():

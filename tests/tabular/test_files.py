@@ -225,7 +225,26 @@ def test_duplicate_names(tmp_path):
 def test_bytes_that_are_no_text(tmp_path):
     broken(tmp_path, "latin.csv", "a,b\n1,ä\n".encode("latin1"), "no UTF-8.*iconv")
     broken(tmp_path, "head.csv", "ä,b\n1,2\n".encode("latin1"), "no UTF-8")
-    broken(tmp_path, "wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        ("a,b\n1,2\n".encode("utf-16"), "in UTF-16; .*iconv -f utf-16"),
+        ("a,b\n1,2\n".encode("utf-16-be"), "no text file"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), "gzipped; let its name end in .gz"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "an image and no table"),
+        (b"PK\x03\x04" + bytes(range(256)), "workbook; save the table in it as CSV"),
+        (b"PAR1" + bytes(range(256)), "Parquet file; let its name end in .parquet"),
+        (b"\x08\x09\x12\x08model:\x87\x04", "no text file"),
+        (b"a,b\n1,2\n\0\0,3\n", "no text file"),
+    ],
+)
+def test_files_of_another_kind(tmp_path, content, advice):
+    broken(tmp_path, "other.csv", content, advice)
+    with pytest.raises(TableFileError) as caught:
+        read_table(tmp_path / "other.csv")
+    assert "latin1" not in str(caught.value)
 
 
 def test_cut_off_files(tmp_path):

@@ -75,7 +75,7 @@ def test_decisions_are_those_of_the_classifier(fits, later, name):
     found = model.predict(later)
     assert np.array_equal(found["alarm"], model.classifier.predict(model.features(later)))
     assert np.array_equal(found["alarm"], found["score"] > 0)
-    assert np.array_equal(found["label"] == "fraud", found["alarm"])
+    assert np.array_equal(found["predicted"] == "fraud", found["alarm"])
     assert found.index.equals(later.index)
 
 
@@ -231,6 +231,7 @@ def test_labels_of_later_rows(fits, later):
         ({"target": "country"}, TargetError, "missing|3 different"),
         ({"confidence": 2.0}, SetpointError, "confidence"),
         ({"test": 1.0}, PartsError, "less than 1"),
+        ({"random_state": -1}, PartsError, "seed must be a whole number"),
         ({"group": "country"}, PartsError, "groups in 'country' are missing"),
         ({"time": "merchant"}, PartsError, "missing|neither"),
     ],
@@ -262,7 +263,7 @@ def test_scored_files(tmp_path, fits, later, source, out):
         progress=seen.append,
     )  # fmt: skip
     found = read_table(tmp_path / f"scored{out}")
-    assert list(found) == ["account", "one", "score", "alarm", "label"]
+    assert list(found) == ["account", "one", "score", "alarm", "predicted"]
     assert found["account"].tolist() == later["account"].tolist()  # beyond 2**53
     assert np.array_equal(found["score"].to_numpy(np.float32), model.scores(later))
     assert (done.rows, done.alarms) == (300, int(found["alarm"].sum()))
@@ -293,8 +294,8 @@ def test_scored_files_refused(tmp_path, fits, later):
         score_file(model, path, path)
     with pytest.raises(TableFileError, match="no column 'xyz'"):
         score_file(model, path, tmp_path / "out.csv", keep=["xyz"])
-    with pytest.raises(TableFileError, match="'label' cannot be kept"):
-        score_file(model, path, tmp_path / "out.csv", keep=["label"])
+    with pytest.raises(TableFileError, match="'predicted' cannot be kept"):
+        score_file(model, path, tmp_path / "out.csv", keep=["predicted"])
     save(path, frame.drop(columns="note").assign(extra=1))
     with pytest.raises(SchemaError, match="'note' is missing.*not known to the model: 'extra'"):
         score_file(model, path, tmp_path / "out.csv")

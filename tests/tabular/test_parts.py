@@ -80,6 +80,15 @@ def test_parts_that_cannot_be():
         part_rows(N, Y, test=1.5)
     with pytest.raises(PartsError, match="has 1 row, too few"):
         part_rows(10, np.arange(10) == 3)
+    with pytest.raises(PartsError, match="4 rows cannot be parted: .* 1 to test and 3 to train"):
+        part_rows(4, np.arange(4) % 2 == 0)
+    with pytest.raises(PartsError, match="0 to train, .*Choose another share"):
+        part_rows(N, Y, test=0.9999)
+    with pytest.raises(PartsError, match="2 groups cannot be parted"):
+        part_rows(N, Y, test=0.999, group=np.arange(N) % 2)
+    for seed in (-1, 2**32, 0.5, None):
+        with pytest.raises(PartsError, match="the seed must be a whole number"):
+            part_rows(N, Y, random_state=seed)
     with pytest.raises(PartsError, match="one group"):
         part_rows(N, Y, group=np.zeros(N))
     with pytest.raises(SetpointError, match="missing entries"):

@@ -111,6 +111,37 @@ def test_rows_in_both_parts():
     assert "90 of them with the same label" in found.message
 
 
+def doubled(n=100):
+    frame, y, _ = honest()
+    return pd.concat([frame, frame[:n]], ignore_index=True), np.r_[y, y[:n]]
+
+
+def test_rows_that_certify_and_were_trained_on():
+    frame, y = doubled()
+    parts = Parts(np.arange(N + 100), np.arange(0))
+    schema = Schema.of(frame)
+    judged = np.arange(N - 100), np.arange(N - 100, N + 100)
+    (found,) = find_smells(schema.check(frame), y, schema, parts, judged)
+    assert found.kind == "duplicates"
+    assert "100 of 200 rows that set the threshold are among those trained on" in found.message
+    assert "test rows" not in found.message
+    apart = np.arange(100, N), np.r_[:100, N : N + 100]  # twins, but all of them certify
+    assert find_smells(schema.check(frame), y, schema, parts, apart) == []
+
+
+def test_twins_among_training_rows_where_chance_sets_the_threshold():
+    frame, y = doubled()
+    parts = Parts(np.arange(N + 100), np.arange(0))
+    (found,) = smells_of(frame, y, parts)
+    assert "200 of 1,100 training rows are there more than once" in found.message
+    schema = Schema.of(frame)
+    together = np.r_[:N, :100]  # a twin is of the same group, which is never parted
+    assert find_smells(schema.check(frame), y, schema, parts, None, together) == []
+    apart = np.arange(N + 100)
+    (found,) = find_smells(schema.check(frame), y, schema, parts, None, apart)
+    assert "200 of 1,100" in found.message
+
+
 def test_equal_rows_of_a_coarse_table_are_no_surprise():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.integers(0, 3, N), "b": rng.choice(list("xy"), N)})

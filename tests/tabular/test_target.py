@@ -97,5 +97,8 @@ def test_scores():
     assert scores_of(pd.Series(["0.5", 1])).tolist() == [0.5, 1.0]
     with pytest.raises(TargetError, match="'s' 'high' of row 2 is no number"):
         scores_of(pd.Series([0.5, "high"], name="s"))
-    with pytest.raises(TargetError, match="row 1 is missing"):
+    with pytest.raises(TargetError, match="that of row 1 is missing"):
         scores_of(pd.Series([None, 0.5]))
+    with pytest.raises(TargetError) as caught:
+        scores_of(pd.Series([0.5, np.nan]))
+    assert "np." not in str(caught.value)

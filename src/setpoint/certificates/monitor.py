@@ -59,24 +59,52 @@ class Verdict:
     identity: tuple[Any, ...] = ()
 
     @property
+    def alarm_at(self) -> float:
+        """The evidence from which a promise counts as broken."""
+        return len(self.promises) / self.level
+
+    @property
+    def contradicted(self) -> tuple[Constraint, ...]:
+        """The promises that do not hold, by this look or one before it."""
+        pairs = zip(self.promises, self.evidence, strict=True)
+        return tuple(promise for promise, evidence in pairs if evidence >= self.alarm_at)
+
+    def draws(self, promise: Constraint) -> tuple[int, int]:
+        """Return how many of how many draws were as a promise wants them."""
+        rate = rate_of(promise.metric)
+        assert rate is not None  # nothing else is ever promised
+        successes, trials = rate.draws(*self.operating_point.counts)
+        return int(successes), int(trials)
+
+    @property
     def message(self) -> str:
         """The verdict in plain words."""
-        point = self.operating_point
-        parts = []
-        for promise, evidence in zip(self.promises, self.evidence, strict=True):
-            rate = rate_of(promise.metric)
-            assert rate is not None
-            successes, trials = (int(x) for x in rate.draws(*point.counts))
-            value = point.value(promise.metric.name)
-            seen = f"{value:.3f}" if trials else "not seen yet"
-            parts.append(
-                f"'{promise}' is {seen} ({successes} of {trials}; evidence against it "
-                f"{evidence:.3g}, alarm at {len(self.promises) / self.level:.3g})"
-            )
-        what = "; ".join(parts)
+        pairs = zip(self.promises, self.evidence, strict=True)
+        what = "; ".join(self._said(promise, evidence) for promise, evidence in pairs)
         if self.broken:
             return f"BROKEN: {what}. Certify anew on recent data before relying on it."
         return f"Agrees with the promise so far: {what}."
+
+    def _said(self, promise: Constraint, evidence: float) -> str:
+        successes, trials = self.draws(promise)
+        if not trials:
+            return f"of '{promise}' there is nothing to see yet"
+        value = self.operating_point.value(promise.metric.name)
+        seen = f"'{promise}' is {value:.3f} ({successes:,} of {trials:,})"
+        if evidence <= 1:
+            return f"{seen}, and nothing speaks against it"
+        chance = f"at most 1 in {f'{evidence:,.0f}' if evidence >= 100 else f'{evidence:.3g}'}"
+        if evidence > 1e6:
+            chance = "less than 1 in 1,000,000"
+        has = "which has" if self.looks == 1 else "which at its worst had"
+        return (
+            f"{seen}, {has} a chance of {chance} if it holds (broken at 1 in {self.alarm_at:.3g})"
+        )
+
+    def _repr_html_(self) -> str:
+        from setpoint.report.notebook import verdict_html
+
+        return verdict_html(self)
 
     def __str__(self) -> str:
         return self.message
@@ -125,14 +153,14 @@ def watch(
     evidence = []
     for promise, largest in zip(promises, before, strict=True):
         rate = rate_of(promise.metric)
-        assert rate is not None  # nothing else is ever promised
+        assert rate is not None
         k, n = (float(x) for x in rate.draws(*point.counts))
         p = rate.to_share(promise.level)
-        found = (k, n, p) if promise.metric.direction == "max" else (n - k, n, 1 - p)
-        evidence.append(max(largest, evidence_against(*found)))
-    broken = any(e >= len(promises) / level for e in evidence)
+        share = (k, n, p) if promise.metric.direction == "max" else (n - k, n, 1 - p)
+        evidence.append(max(largest, evidence_against(*share)))
     looks = 1 if after is None else after.looks + 1
-    return Verdict(broken, promises, tuple(evidence), point, level, looks, identity)
+    found = Verdict(False, promises, tuple(evidence), point, level, looks, identity)
+    return replace(found, broken=bool(found.contradicted))
 
 
 def evidence_against(successes: float, trials: float, p: float) -> float:

@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from setpoint.errors import SetpointError
 
@@ -14,6 +15,7 @@ DONE = 0
 BAD_INPUT = 1  # a file, a column or a goal that cannot be used; the message says what to do
 USAGE = 2  # an unknown option, a missing argument
 MISSED = 3  # done, but the goal is not met or not certified, and --strict asked to be told
+INTERNAL = 4  # a mistake of ours
 STOPPED = 130  # Ctrl-C
 
 COMMANDS = ("fit", "predict", "evaluate", "certify", "compare", "export", "reproduce", "demo")
@@ -23,12 +25,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        typer = import_module("typer")
+        app = _app()
     except ImportError:
-        print(
-            'error: the command line needs its extra: pip install "setpoint[cli]"', file=sys.stderr
-        )
-        return BAD_INPUT
+        return _failed('the command line needs its extra: pip install "setpoint[cli]"', [])
+    try:
+        app(given, prog_name="setpoint", obj=tuple(given))
+    except SystemExit as ending:
+        if _interrupted(ending):
+            return _stopped()
+        return int(ending.code or 0)
+    except KeyboardInterrupt:
+        return _stopped()
+    except (SetpointError, OSError) as error:
+        return _failed(str(error), given)
+    except MemoryError:
+        return _failed("there is not enough memory for this.", given)
+    except Exception as error:
+        what = f"internal error: {type(error).__name__}: {error}".rstrip(": ")
+        _failed(f"{what}; run again with --debug and report it.", given, "")
+        return INTERNAL
+    return DONE
+
+
+def _app() -> Any:
+    """Return the commands; only the one that is asked for imports what it needs."""
+    typer = import_module("typer")
     app = typer.Typer(
         name="setpoint",
         help="Classifiers for a rare, important class that must keep a promise.",
@@ -37,25 +58,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_top)
+
+    def version(asked: bool) -> None:
+        if asked:
+            from setpoint import __version__
+
+            print(f"setpoint {__version__}")
+            raise typer.Exit(DONE)
+
+    def top(
+        version: bool = typer.Option(
+            False, "--version", help="Show the version.", is_eager=True, callback=version
+        ),
+    ) -> None:
+        """Classifiers for a rare, important class that must keep a promise."""
+
+    app.callback()(top)
     for name in COMMANDS:
-        # Only the command that is asked for is imported with what it needs; the others' options are
-        # declared in light modules.
         import_module(f"setpoint.cli.{name}").add_to(app)
-    try:
-        app(given, prog_name="setpoint")
-    except SystemExit as ending:
-        return int(ending.code or 0)
-    except KeyboardInterrupt:
-        print("\nstopped.", file=sys.stderr)
-        return STOPPED
-    except (SetpointError, OSError) as error:
-        if "--debug" in given:
-            traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT
-    return DONE
+    return app
 
 
-def _top() -> None:
-    """Classifiers for a rare, important class that must keep a promise."""
+def _failed(message: str, given: Sequence[str], kind: str = "error: ") -> int:
+    if "--debug" in given:
+        traceback.print_exc()
+    print(f"{kind}{message}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _stopped() -> int:
+    print("\nstopped.", file=sys.stderr)
+    return STOPPED
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind it: Typer makes an exit code of that."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None

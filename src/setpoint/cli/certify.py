@@ -12,18 +12,13 @@ from setpoint.cli.words import ending, point_table
 
 
 def certify(
+    context: typer.Context,
     data: o.Data,
     label: Annotated[str, typer.Option(help="The column with the label.", show_default=False)],
     score: Annotated[str, typer.Option(help="The column with the score.", show_default=False)],
     goal: o.GoalText,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            help="Certify this threshold, chosen beforehand on other rows.",
-            show_default="the best that can be promised",
-        ),
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="How surely.")] = 0.9,
+    threshold: o.Threshold = None,
+    confidence: o.Surely = 0.9,
     positive: o.Positive = None,
     group: o.Group = None,
     seed: o.Seed = 0,
@@ -32,6 +27,8 @@ def certify(
     cost_alarm: o.CostOfAlarm = None,
     cost_miss: o.CostOfMiss = None,
     currency: o.Currency = "€",
+    title: o.Title = None,
+    called: o.Called = None,
     strict: o.Strict = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -39,17 +36,22 @@ def certify(
 ) -> None:
     """Find the best threshold of given scores that can be promised, and say what is promised."""
     from setpoint import certificates
-    from setpoint.cli.reports import costs_of, report_of_scores, write
+    from setpoint.cli.reports import Wish, costs_of, report_of_scores
+    from setpoint.cli.targets import check_outputs
     from setpoint.goals import Goal
     from setpoint.tabular.files import read_table
     from setpoint.tabular.target import read_target, scores_of
 
     parsed = Goal.parse(goal)
     costs = costs_of(cost_alarm, cost_miss, currency)
+    check_outputs({"the table": data}, report, figures)
+    wish = Wish(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
     columns = tuple(dict.fromkeys(c for c in (label, score, group) if c is not None))
     frame = read_table(data, columns=columns)
     found = read_target(frame[label], positive)
+    if found.note:
+        output.note(found.note)
     scores = scores_of(frame[score])
     with output.warnings_as_notes():
         certificate = certificates.certify(
@@ -61,20 +63,23 @@ def certify(
             groups=None if group is None else frame[group].to_numpy(),
             random_state=seed,
         )
-    written = []
-    if report or figures:
-        content = report_of_scores(found.y, scores, found.positive, certificate, data, costs)
-        written = write(content, report, figures)
-    output.result(
+    facts = {
+        "label": label, "score": score, "group": group, "threshold given": threshold,
+        "confidence": confidence, "seed": seed,
+    }  # fmt: skip
+    output.result_and_files(
         {
             "certificate": certificate.to_dict(),
-            "report": None if report is None else str(report),
+            "positive": found.positive,
+            "negative": found.negative,
         },
         point_table(certificate.operating_point),
         str(certificate),
-        *written,
+        files=wish.files(
+            lambda: report_of_scores(found.y, scores, found.positive, certificate, wish, facts)
+        ),
     )
-    ending(strict, certificate.operating_point, certificate)
+    ending(strict, certificate.certified and not certificate.operating_point.empty)
 
 
 def add_to(app: Any) -> None:

@@ -8,6 +8,12 @@ import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.output import Output
+from setpoint.cli.words import met_in_a_word
+
+_CAUTION = (
+    "The best of several looks better on the rows that chose it than it is: expect a little less "
+    "of it on new rows, and judge it there, with 'setpoint evaluate'."
+)
 
 
 def compare(
@@ -33,16 +39,20 @@ def compare(
 ) -> None:
     """Train several models for several goals on the same rows, and compare them on test rows."""
     from rich.table import Table
+    from rich.text import Text
 
     from setpoint.errors import SetpointError
     from setpoint.goals import Goal
     from setpoint.tabular.files import read_table
     from setpoint.tabular.fitting import fit_table
+    from setpoint.tabular.learners import check_model
 
     if test == 0:
         raise SetpointError("models are compared on test rows; leave --test at 0.2.")
     goals = [Goal.parse(text) for text in dict.fromkeys(goal)]
     models = list(dict.fromkeys(model or ("linear", "logistic", "hgb")))
+    for name in models:
+        check_model(name)
     output = Output(as_json, quiet)
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
@@ -77,9 +87,10 @@ def compare(
         point, certificate = row["fitted"].test_point, row["fitted"].model.certificate
         certified = "" if certificate is None else ("yes" if certificate.certified else "no")
         values = (point.objective, point.precision, point.recall, point.f1)
+        alarms = f"{point.tp + point.fp:,.0f}"
         table.add_row(
-            row["goal"], row["model"], *(f"{v:.3f}" for v in values), f"{point.tp + point.fp:,.0f}",
-            "yes" if point.feasible else "no", certified,
+            Text(row["goal"]), row["model"], *(f"{v:.3f}" for v in values), alarms,
+            met_in_a_word(point), certified,
         )  # fmt: skip
         fields.append(
             {
@@ -89,7 +100,8 @@ def compare(
                 "certificate": None if certificate is None else certificate.to_dict(),
             }
         )
-    output.result({"compared": fields}, table)
+    caution = _CAUTION if len(rows) > 1 else ""
+    output.result({"compared": fields, "caution": caution}, table, *filter(None, [caution]))
 
 
 def add_to(app: Any) -> None:

@@ -7,14 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
+from setpoint.cli import options as o
+from setpoint.cli.output import Output
+
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Where picture and report go.")] = Path(),
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
 ) -> None:
     """Train for three goals on real data; print a table, draw a picture, write a report."""
     from setpoint.demo import show
 
-    show(folder)
+    Output(as_json).result(show(folder, quiet or as_json))
 
 
 def add_to(app: Any) -> None:

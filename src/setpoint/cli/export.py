@@ -22,9 +22,11 @@ def export(
 
     Its input are the encoded features: the steps that turn a table into numbers stay in Python.
     """
+    from setpoint.cli.targets import check_file
     from setpoint.model_files import load
     from setpoint.onnx_export import export_onnx
 
+    check_file(out, "ONNX model", {"the model": model})
     output = Output(as_json, quiet)
     with output.warnings_as_notes():
         loaded = load(model)

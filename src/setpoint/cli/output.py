@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from setpoint.errors import SetpointError, UncertifiedWarning
+
+_WIDE = 1000  # columns: what is piped, or longer than a terminal is wide, is not cut off
 
 
 class Output:
@@ -28,7 +33,7 @@ class Output:
 
         self.as_json, self.quiet = as_json, quiet
         self.notes: list[str] = []
-        self._out = Console(highlight=False, soft_wrap=True)
+        self._out = Console(highlight=False, soft_wrap=True, width=_WIDE)
         self._side = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def note(self, text: str, kind: str = "note") -> None:
@@ -39,13 +44,51 @@ class Output:
 
     def result(self, fields: dict[str, Any], *parts: Any) -> None:
         """Print the result: the fields for a program, the parts (texts, tables) for a person."""
+        self._say(*parts)
+        self._hand_over(fields)
+
+    def result_and_files(
+        self,
+        fields: dict[str, Any],
+        *parts: Any,
+        files: Iterable[tuple[str, Path]],
+        kept: str = "",
+    ) -> None:
+        """Print the result, and then let the files be written, each as it is asked for.
+
+        What goes wrong with them, such as a full disk, does not hide the result.
+
+        Parameters
+        ----------
+        fields, *parts
+            As of :meth:`result`.
+        files : iterable of (str, Path)
+            Writes the next file, and gives what it is ("report" or "figure") and where.
+        kept : str
+            What to add to an error: that all else is done.
+        """
+        self._say(*parts)
+        written: dict[str, list[str]] = {"report": [], "figure": []}
+        more: dict[str, Any] = {}
+        try:
+            for kind, path in files:
+                written[kind].append(str(path))
+                self._say(f"{kind.capitalize()}: {path}")
+        except (SetpointError, OSError) as error:
+            more["error"] = f"{error} {kept}".strip()
+            raise SetpointError(more["error"]) from error
+        finally:
+            page = written["report"][0] if written["report"] else None
+            self._hand_over({**fields, "report": page, "figures": written["figure"], **more})
+
+    def _say(self, *parts: Any) -> None:
+        if not self.as_json and not self.quiet:
+            for part in parts:
+                self._out.print(part, markup=False)
+
+    def _hand_over(self, fields: dict[str, Any]) -> None:
         if self.as_json:
             print(json.dumps({**fields, "notes": self.notes}, indent=2, ensure_ascii=False))
-        elif not self.quiet:
-            for part in parts:
-                self._out.print(part, markup=False) if isinstance(part, str) else self._out.print(
-                    part
-                )
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
@@ -62,12 +105,15 @@ class Output:
         if self.quiet or self.as_json or not self._side.is_terminal:
             yield lambda done, total: None
             return
+        from rich.markup import escape
         from rich.progress import Progress
 
         with Progress(console=self._side, transient=True) as bar:
-            task = bar.add_task(what, total=None)
+            task = bar.add_task(escape(what), total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _is_for_users(category: type[Warning]) -> bool:
-    return issubclass(category, UserWarning) and not issubclass(category, DeprecationWarning)
+    # What is not certified is told with the certificate.
+    others = (DeprecationWarning, UncertifiedWarning)
+    return issubclass(category, UserWarning) and not issubclass(category, others)

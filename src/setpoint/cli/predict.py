@@ -27,6 +27,7 @@ def predict(
             show_default=False,
         ),
     ] = None,
+    ignore_extra: o.IgnoreExtra = False,
     batch_rows: Annotated[int, typer.Option(help="Rows in memory at a time.", min=1)] = 131_072,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -34,9 +35,11 @@ def predict(
 ) -> None:
     """Score a table with a saved model; files may be larger than memory."""
     from setpoint.cli.models import load_table_model
+    from setpoint.cli.targets import check_file
     from setpoint.tabular.files import count_rows
     from setpoint.tabular.scoring import score_file
 
+    check_file(out, "table of scores", {"the table": data, "the model": model})
     output = Output(as_json, quiet)
     with output.warnings_as_notes():
         loaded = load_table_model(model)
@@ -48,8 +51,11 @@ def predict(
             out,
             batch_rows=batch_rows,
             keep=tuple(keep or ()),
+            ignore_extra=ignore_extra,
             progress=lambda rows: show(rows, total),
         )
+    for note in done.notes:
+        output.note(note)
     output.result(
         {"rows": done.rows, "alarms": done.alarms, "out": str(out)},
         f"{done.rows:,} rows, {done.alarms:,} alarms: {out}",

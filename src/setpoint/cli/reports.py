@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +18,83 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from setpoint.certificates import Certificate
-    from setpoint.tabular.fitted import FittedTable
+    from setpoint.certificates import Certificate, Verdict
+    from setpoint.tabular.fitted import FittedTable, Ordinary
     from setpoint.tabular.model import TableModel
+
+# Of a model's facts, what a report says in another place or by another name.
+_RENAMED = {"rows": "rows of the table", "positives": "positives in the table"}
+_ELSEWHERE = ("model", "group", "time", "random_state")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a user wants of a report.
+
+    Attributes
+    ----------
+    data : Path
+        The table that it is about.
+    page, figures : Path or None
+        Where page and figures go.
+    costs : Costs or None
+        Money to be shown.
+    title : str or None
+        The page's title.
+    called : str or None
+        One positive and many, with a comma.
+    command : tuple of str
+        The command's arguments.
+    """
+
+    data: Path
+    page: Path | None = None
+    figures: Path | None = None
+    costs: Costs | None = None
+    title: str | None = None
+    called: str | None = None
+    command: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is to be written."""
+        return self.page is not None or self.figures is not None
+
+    def content(self, goal: Any, positive: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those fields of a report that do not depend on what was found."""
+        one, many = str(positive), None
+        if self.called is not None:
+            one, many = (word.strip() for word in self.called.split(","))
+        return {
+            "costs": self.costs,
+            "title": self.title or f"{self.data.stem}: {goal}",
+            "positive": one,
+            "positives": many,
+            "facts": self._facts({"positive label": positive, **facts}) if self.wanted else {},
+        }
+
+    def _facts(self, own: Mapping[str, Any]) -> dict[str, str]:
+        """Return all that is needed to make the same page again."""
+        facts = {
+            "data": self.data.name,
+            "SHA-256 of the data": _digest(self.data),
+            **own,
+            "date": datetime.date.today().isoformat(),
+            "machine": machine(),
+            "command": shlex.join(["setpoint", *self.command]),
+        }
+        return {name: str(value) for name, value in facts.items() if value not in (None, "")}
+
+    def files(self, content: Callable[[], Report]) -> Iterator[tuple[str, Path]]:
+        """Write what is wanted, and say after each file what and where it is."""
+        if not self.wanted:
+            return
+        report = content()
+        if self.page is not None:
+            yield "report", write_report(report, self.page)
+        if self.figures is not None:
+            for path in save_figures(report, self.figures):
+                yield "figure", path
 
 
 def costs_of(alarm: float | None, miss: float | None, currency: str) -> Costs | None:
@@ -28,28 +106,28 @@ def costs_of(alarm: float | None, miss: float | None, currency: str) -> Costs | 
     return Costs(alarm, miss, currency=currency)
 
 
-def report_of_fit(
-    fitted: FittedTable, data: Path, facts: dict[str, str], costs: Costs | None
-) -> Report:
+def report_of_fit(fitted: FittedTable, wish: Wish, facts: Mapping[str, Any]) -> Report:
     """Return the report of a new model, on its test rows."""
-    model, test, baseline = fitted.model, fitted.test, fitted.baseline
-    classifier = model.classifier
+    model, test = fitted.model, fitted.test
     assert test is not None
-    rival = None
-    if baseline is not None:
-        rival = Baseline(baseline.name, baseline.scores, baseline.threshold)
+    verdict = None
+    if model.certificate is not None and model.certificate.certified:
+        verdict = model.certificate.check(test.y, test.scores, groups=test.groups)
+    counts = {
+        _RENAMED.get(name, name): value
+        for name, value in model.facts.items()
+        if name not in _ELSEWHERE
+    }
     return Report(
         model.goal,
         Rows(test.y, test.scores, on="the test part", unseen=True),
         0.0,
         certificate=model.certificate,
-        baseline=rival,
-        history=getattr(classifier, "history_", None),
-        candidates=getattr(classifier, "candidates_", None),
-        costs=costs,
-        title=f"{data.stem}: {model.goal}",
-        positive=str(model.positive),
-        facts={**_facts(data), **facts, **{k: str(v) for k, v in model.facts.items()}},
+        verdict=verdict,
+        baseline=_rival(fitted.baseline),
+        tuned=_rival(fitted.tuned),
+        **_training(model),
+        **wish.content(model.goal, model.positive, {**facts, **counts}),
         notes=(*fitted.notes, *(smell.message for smell in fitted.smells)),
     )
 
@@ -58,22 +136,21 @@ def report_of_rows(
     model: TableModel,
     y: NDArray[np.bool_],
     scores: NDArray[np.floating],
-    data: Path,
-    costs: Costs | None,
+    verdict: Verdict | None,
+    wish: Wish,
+    facts: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
 ) -> Report:
     """Return the report of a saved model on other rows."""
-    classifier = model.classifier
     return Report(
         model.goal,
-        Rows(y, scores, on=data.name),
+        Rows(y, scores, on=wish.data.name),
         0.0,
         certificate=model.certificate,
-        history=getattr(classifier, "history_", None),
-        candidates=getattr(classifier, "candidates_", None),
-        costs=costs,
-        title=f"{data.stem}: {model.goal}",
-        positive=str(model.positive),
-        facts=_facts(data),
+        verdict=verdict,
+        **_training(model),
+        **wish.content(model.goal, model.positive, facts),
+        notes=notes,
     )
 
 
@@ -82,33 +159,34 @@ def report_of_scores(
     scores: NDArray[np.floating],
     positive: Any,
     certificate: Certificate,
-    data: Path,
-    costs: Costs | None,
+    wish: Wish,
+    facts: Mapping[str, Any],
 ) -> Report:
     """Return the report of scores from elsewhere."""
     return Report(
         certificate.goal,
-        Rows(y, scores, on=data.name),
+        Rows(y, scores, on=wish.data.name, chose=certificate.choice != "beforehand"),
         certificate.threshold,
         certificate=certificate,
-        costs=costs,
-        title=f"{data.stem}: {certificate.goal}",
-        positive=str(positive),
-        facts=_facts(data),
+        **wish.content(certificate.goal, positive, facts),
     )
 
 
-def _facts(data: Path) -> dict[str, str]:
-    today = datetime.date.today().isoformat()
-    return {"data": data.name, "date": today, "machine": machine()}
+def _digest(path: Path) -> str | None:
+    """Return the checksum of a file; None for one that is gone since it was read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
 
 
-def write(report: Report, page: Path | None, figures: Path | None) -> list[str]:
-    """Write what is asked for; return a line for each."""
-    written = []
-    if page is not None:
-        write_report(report, page)
-        written.append(f"Report: {page}")
-    if figures is not None:
-        written += [f"Figure: {path}" for path in save_figures(report, figures)]
-    return written
+def _rival(ordinary: Ordinary | None) -> Baseline | None:
+    if ordinary is None:
+        return None
+    return Baseline(ordinary.name, ordinary.scores, ordinary.threshold)
+
+
+def _training(model: TableModel) -> dict[str, Any]:
+    names = {"history": "history_", "candidates": "candidates_"}
+    return {name: getattr(model.classifier, there, None) for name, there in names.items()}

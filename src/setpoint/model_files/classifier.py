@@ -26,6 +26,7 @@ from setpoint.model_files.values import (
     history_to_json,
     labels_from_json,
     labels_to_json,
+    number_from_json,
     point_from_json,
     point_to_json,
 )
@@ -96,7 +97,7 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
     clf.certificate_ = None if certificate is None else certificate_from_json(certificate)
     clf.history_ = history_from_json(content["history"])
     clf.candidates_ = candidates_from_json(content["candidates"])
-    clf.logit_threshold_ = decode(content["logit_threshold"])
+    clf.logit_threshold_ = number_from_json(content["logit_threshold"])
     clf.n_features_in_ = content["n_features_in"]
     names = decode(content["feature_names_in"])
     if names is not None:
@@ -132,6 +133,8 @@ def _standardizer(
     centre, scale = (tensors[f"standardizer.{n}"].clone().numpy() for n in ("centre", "scale"))
     if not centre.shape == scale.shape == (n_features,):
         raise ModelFileError("the means and deviations do not fit the number of features.")
+    if not np.isfinite(centre).all() or not (scale > 0).all():  # infinite for constant features
+        raise ModelFileError("some means or deviations of features are no numbers.")
     return Standardizer(centre, scale, dtype)
 
 
@@ -152,6 +155,9 @@ def _filled(
                 f"the weights do not fit the module: {name} is {weights[name].dtype} in the file "
                 f"and {value.dtype} in the module."
             )
+    for name, parameter in module.named_parameters():  # a buffer may well be infinite: a mask is
+        if not torch.isfinite(parameter).all():
+            raise ModelFileError(f"some weights are not finite numbers, the first in {name}.")
     if "probe.rows" in tensors:
         _check_probes(module, tensors["probe.rows"].clone(), tensors["probe.logits"])
     return module

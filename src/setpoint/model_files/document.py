@@ -82,10 +82,15 @@ class Document:
         """Read model.json, or say what is wrong with it."""
         content = _parsed(data, where)
         found = content.get("format")
-        if found != FORMAT:
+        if type(found) is int and found > FORMAT:
             raise ModelFileError(
                 f"{where} was made by setpoint {content.get('setpoint')}, format {found}; this is "
                 f"{_this_version()}, which knows format {FORMAT}: upgrade setpoint."
+            )
+        if type(found) is not int or found != FORMAT:
+            raise ModelFileError(
+                f"{where}: {MODEL} names the format {found!r}, which no setpoint wrote; the file "
+                "was damaged or changed after saving, get it anew."
             )
         digest = content.pop(_OWN_DIGEST, None)
         if digest != _digest(content):

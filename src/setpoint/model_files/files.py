@@ -63,9 +63,7 @@ def load(path: str | Path, *, module: Any = None) -> Any:
     document.warn_of_versions(stacklevel=2)
     try:
         return restore(document.model, parts, module)
-    except ModelFileError as error:
+    except SetpointError as error:
         raise ModelFileError(f"{path}: {error}") from error
-    except SetpointError:
-        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ModelFileError(f"{path}: {MODEL} does not describe a model ({error!r}).") from error

@@ -2,7 +2,8 @@
 
 The trees of scikit-learn are arrays in which a node names its children and its feature. Prediction
 trusts these numbers, so a file with wrong ones could crash the process or read foreign memory. A
-fitted tree always has children behind their parent, which also rules out endless loops.
+fitted tree always has children behind their parent, which also rules out endless loops. Support
+vector machines are arrays whose lengths must agree.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from scipy import sparse
 from sklearn.ensemble._forest import BaseForest
 from sklearn.ensemble._gb import BaseGradientBoosting
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.svm._base import BaseLibSVM
 from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 
 from setpoint.model_files.errors import ModelFileError
+
+_TREE = "a tree of the model points to nodes or features that do not exist"
 
 
 def check(estimator: Any) -> None:
@@ -42,11 +46,38 @@ def check(estimator: Any) -> None:
             bitsets = nodes["bitset_idx"][by_category]
             for sets in (held.raw_left_cat_bitsets, held.binned_left_cat_bitsets):
                 _require(sets.ndim == 2 and sets.shape[1] == 8 and np.all(bitsets < len(sets)))
+        elif isinstance(held, BaseLibSVM) and hasattr(held, "support_"):
+            _check_vectors(held)
         elif sparse.issparse(held) and held.format in ("csr", "csc"):
             try:
                 held.check_format(full_check=True)
             except ValueError as error:
                 raise ModelFileError(f"a sparse matrix of the model is damaged: {error}") from error
+
+
+def _check_vectors(machine: BaseLibSVM) -> None:
+    """Refuse support vectors, coefficients and intercepts that do not belong together."""
+    counts, vectors, weights = machine._n_support, machine.support_vectors_, machine._dual_coef_
+    many, classes = len(machine.support_), len(counts)
+    pairs = classes * (classes - 1) // 2
+    classifies = machine._impl in ("c_svc", "nu_svc")
+    by_pair = (machine._intercept_, machine.intercept_, machine._probA, machine._probB)
+    _require(
+        sparse.issparse(vectors) == sparse.issparse(weights) == bool(machine._sparse)
+        and np.all(counts >= 0)
+        and (counts.sum() if classifies else counts[0]) == many
+        and classes == (len(machine.classes_) if classifies else 2)
+        and (weights.data.size if machine._sparse else weights.size) == (classes - 1) * many
+        and weights.shape == machine.dual_coef_.shape == (classes - 1, many)
+        and [len(values) for values in by_pair[:2]] == [pairs, pairs]
+        and all(len(values) in (0, pairs) for values in by_pair[2:])
+        and np.all((machine.support_ >= 0) & (machine.support_ < machine.shape_fit_[0]))
+        and (
+            vectors.shape == (many, machine.n_features_in_)
+            or (machine.kernel == "precomputed" and vectors.shape == (0, 0))
+        ),
+        "a support vector machine of the model has arrays that do not fit each other",
+    )
 
 
 def _leads_on(left: Any, right: Any, feature: Any, inner: Any, features: Any) -> bool:
@@ -58,12 +89,9 @@ def _leads_on(left: Any, right: Any, feature: Any, inner: Any, features: Any) ->
     return bool(behind.all() and known.all())
 
 
-def _require(holds: Any) -> None:
+def _require(holds: Any, what: str = _TREE) -> None:
     if not holds:
-        raise ModelFileError(
-            "a tree of the model points to nodes or features that do not exist; the file is "
-            "damaged or made to do harm."
-        )
+        raise ModelFileError(f"{what}; the file is damaged or made to do harm.")
 
 
 def _held_objects(root: Any) -> Iterator[tuple[Any, Any]]:

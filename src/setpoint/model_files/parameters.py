@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from setpoint.goals import Goal
 from setpoint.model_files.plain import NotPlainError, decode, encode
 from setpoint.model_files.values import Json
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in memory, another one in every process
 _LONGEST_REPR = 200
 _LONGEST_VALUE = 1_000  # characters
 
@@ -47,8 +49,12 @@ def parameters_from_json(values: Json, kind: type[Any]) -> tuple[Json, list[str]
 
 
 def _described(value: Any) -> str:
+    if inspect.isroutine(value):  # whose repr tells an address in memory
+        name = str(value.__name__)
+        return "a function" if name == "<lambda>" else f"the function {name}"
     try:
-        text = " ".join(repr(value).split())
+        text = repr(value)
     except Exception:  # a repr of a user's own
         text = object.__repr__(value)
+    text = " ".join(_ADDRESS.sub("", text).split())
     return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from setpoint._extras import need
+from setpoint.model_files.errors import ModelFileError
 from setpoint.model_files.plain import decode, encode
 from setpoint.model_files.sklearn_part import estimator_from_bytes, estimator_to_bytes
 from setpoint.model_files.threshold import Described
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from setpoint.tabular import TableModel
 
 ENCODER = "encoder.skops"
+_LABEL = (str, int, float)  # and so booleans
 
 
 def table_to_json(model: TableModel, describe: Callable[[Any], Described]) -> Described:
@@ -37,7 +41,7 @@ def table_from_json(
     """Return the model of tables; ``restore`` gives back its classifier."""
     from setpoint.tabular import Schema, TableModel
 
-    return TableModel(
+    model = TableModel(
         schema=Schema.from_dict(decode(content["schema"])),
         encoder=estimator_from_bytes(parts[ENCODER]),
         classifier=restore(content["classifier"]),
@@ -46,3 +50,28 @@ def table_from_json(
         positive=decode(content["positive"]),
         facts=decode(content["facts"]),
     )
+    wanted: dict[str, Any] = {"target": str, "negative": _LABEL, "positive": _LABEL, "facts": dict}
+    for name, kind in wanted.items():
+        if not isinstance(getattr(model, name), kind):
+            raise ModelFileError(f"the {name} of the model is {getattr(model, name)!r}.")
+    _try(model)
+    return model
+
+
+def _try(model: TableModel) -> None:
+    """Refuse an encoder and a classifier that cannot score a row, here one of missing values."""
+    pandas = need("pandas", "cli", "a table")
+    row = pandas.DataFrame({name: [None] for name in model.schema.names})
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.strangers(row)
+            model.scores(row)
+    except ImportError:  # a missing extra, which it names
+        raise
+    except Exception as error:  # whatever parts may raise that do not belong together
+        raise ModelFileError(
+            f"the columns, encoder and classifier of the model do not fit each other "
+            f"({type(error).__name__}: {error}); the file is damaged, or other versions of "
+            "libraries made it."
+        ) from error

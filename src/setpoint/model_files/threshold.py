@@ -18,6 +18,7 @@ from setpoint.model_files.values import (
     goal_to_json,
     labels_from_json,
     labels_to_json,
+    number_from_json,
     point_from_json,
     point_to_json,
 )
@@ -69,7 +70,7 @@ def threshold_from_json(
     clf.operating_point_ = point_from_json(content["operating_point"])
     certificate = content["certificate"]
     clf.certificate_ = None if certificate is None else certificate_from_json(certificate)
-    clf.threshold_ = decode(content["threshold"])
+    clf.threshold_ = number_from_json(content["threshold"])
     clf.thresholds_ = decode(content["thresholds"])
     clf._labels = labels_from_json(content["labels"])
     clf.classes_, clf.pos_label_ = clf._labels.classes, clf._labels.positive

@@ -137,6 +137,14 @@ def candidates_from_json(values: Json) -> Candidates:
     return Candidates(found, margin=decode(values["margin"]))
 
 
+def number_from_json(value: Any) -> float:
+    """Return a threshold; it may be infinite, where nothing or everything is an alarm."""
+    found = decode(value)
+    if not isinstance(found, float | np.floating) or math.isnan(found):
+        raise ModelFileError(f"the model's threshold is {found!r}, which is no number.")
+    return found  # type: ignore[return-value]
+
+
 def labels_to_json(labels: Labels) -> Json:
     """Return the two labels, with their types, and which is positive."""
     return {"classes": encode(labels.classes), "positive_index": labels.positive_index}

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.certificates import Certificate
+from setpoint.certificates import Certificate, Verdict
+from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 from setpoint.operating_point import OperatingPoint, check_scores, evaluate_threshold
@@ -34,14 +35,21 @@ class Rows:
     unseen : bool
         Whether neither the model, the threshold nor the certificate was made with any of them. Only
         then do they show what new data will, and can speak for or against a certificate.
+    chose : bool
+        Whether the threshold was chosen on them, so that they look better than new rows will.
     """
 
     y: NDArray[np.bool_]
     scores: Floats
     on: str = "the data given"
     unseen: bool = False
+    chose: bool = False
 
     def __post_init__(self) -> None:
+        if self.unseen and self.chose:
+            raise SetpointError(
+                f"{self.on} cannot have chosen the threshold and be unseen; one of both is wrong."
+            )
         y, scores, _ = check_scores(self.y, self.scores, None, None)
         for present, name in ((y.any(), "positive"), (not y.all(), "negative")):
             if not present:
@@ -127,8 +135,13 @@ class Report:
         ``score > threshold`` is an alarm.
     certificate : Certificate, optional
         What is promised, of this goal at this threshold.
+    verdict : Verdict, optional
+        What ``certificate.check`` said of the rows, which are then taken as later data. Without it
+        unseen rows are checked here, unless the promise is for one case of each group.
     baseline : Baseline, optional
         What to compare with.
+    tuned : Baseline, optional
+        The same with a threshold that was tuned for the goal.
     history : History, optional
         Of the training.
     candidates : Candidates, optional
@@ -143,7 +156,8 @@ class Report:
         The plural, e.g. ``"frauds"``. Without it sentences say "“fraud” cases", which is right for
         labels such as ``"yes"`` or ``"1"`` as well.
     facts : mapping of str to str
-        What is needed to reproduce the numbers: versions, seed, file names, date.
+        What is needed to reproduce the numbers: versions, seed, file names, date. What is None or
+        said twice is left out.
     notes : tuple of str
         Sentences that a reader should know, e.g. warnings about the data.
     """
@@ -152,7 +166,9 @@ class Report:
     rows: Rows
     threshold: float
     certificate: Certificate | None = None
+    verdict: Verdict | None = None
     baseline: Baseline | None = None
+    tuned: Baseline | None = None
     history: History | None = None
     candidates: Candidates | None = None
     costs: Costs | None = None
@@ -166,13 +182,16 @@ class Report:
         object.__setattr__(self, "goal", Goal.parse(self.goal))
         if np.isnan(self.threshold):
             raise SetpointError("the threshold is NaN.")
-        if self.baseline is not None:
-            _check_baseline(self.baseline, len(self.rows))
+        for rival in (self.baseline, self.tuned):
+            if rival is not None:
+                _check_baseline(rival, len(self.rows))
         notes: object = self.notes
         if isinstance(notes, str):
             raise SetpointError("notes must be a tuple of sentences, not one text.")
         held = self.certificate
         if held is None:
+            if self.verdict is not None:
+                raise SetpointError("a verdict needs the certificate that it is about.")
             return
         if str(held.goal) != str(self.goal):
             raise SetpointError(
@@ -183,6 +202,11 @@ class Report:
                 f"the certificate is for the threshold {held.threshold!r}, the report for "
                 f"{self.threshold!r}; it promises nothing there."
             )
+        if self.verdict is not None and self.verdict.promises != held.promises:
+            raise SetpointError(
+                "the verdict is on other promises than the certificate's; ask this certificate's "
+                "check() for it."
+            )
 
     @cached_property
     def point(self) -> OperatingPoint:
@@ -191,14 +215,34 @@ class Report:
         return evaluate_threshold(rows.y, rows.scores, self.threshold, self.goal, on=rows.on)
 
     @cached_property
-    def baseline_point(self) -> OperatingPoint | None:
-        """What the baseline does on the rows."""
-        other = self.baseline
-        if other is None:
-            return None
-        return evaluate_threshold(
-            self.rows.y, other.scores, other.threshold, self.goal, on=self.rows.on
+    def rivals(self) -> tuple[tuple[Baseline, OperatingPoint], ...]:
+        """Baseline and tuned, as far as given, and what they do on the rows."""
+        y, on = self.rows.y, self.rows.on
+        return tuple(
+            (other, evaluate_threshold(y, other.scores, other.threshold, self.goal, on=on))
+            for other in (self.baseline, self.tuned)
+            if other is not None
         )
+
+    @property
+    def later(self) -> bool:
+        """Whether the rows show what new data will."""
+        return self.rows.unseen or self.verdict is not None
+
+    @cached_property
+    def compared(self) -> Verdict | None:
+        """What the rows say about the promise; None where they can say nothing."""
+        held = self.certificate
+        if self.verdict is not None or held is None or not (self.rows.unseen and held.certified):
+            return self.verdict
+        if held.one_per_group or any(rate_of(p.metric) is None for p in held.promises):
+            return None
+        return held.check(self.rows.y, self.rows.scores, pos_label=True)
+
+    @property
+    def broken(self) -> bool:
+        """Whether the rows contradict the promise."""
+        return self.compared is not None and self.compared.broken
 
     @property
     def one(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint.metrics import Metric, metric
+from setpoint.report.amounts import Bill, digits_of
 from setpoint.report.content import Report
 from setpoint.report.steps import Steps
 
@@ -50,8 +51,9 @@ class Contents:
         self.report = report
         rows, other = report.rows, report.baseline
         keep = [report.threshold]
-        if other is not None and np.array_equal(other.scores, rows.scores):
-            keep.append(other.threshold)
+        for rival, _ in report.rivals:
+            if np.array_equal(rival.scores, rows.scores):
+                keep.append(rival.threshold)
         self.steps = Steps.of(rows.y, rows.scores, keep)
         self.baseline_steps = None
         if other is not None:
@@ -91,7 +93,8 @@ class Contents:
         with np.errstate(all="ignore"):
             values = {m.name: _column(m.value(*counts), len(steps)) for m in self.metrics}
             violation = np.broadcast_to(report.goal.violation(*counts), len(steps))
-        costs, other = report.costs, report.baseline_point
+        costs = report.costs
+        bill = None if costs is None else Bill(costs, report)
         return {
             "low": [_number(x) for x in steps.low.tolist()],
             "high": None if steps.whole else [_number(x) for x in steps.high.tolist()],
@@ -108,9 +111,11 @@ class Contents:
             "P": steps.P,
             "N": steps.N,
             "many": report.many,
+            "digits": digits_of(report.point),
             "costs": None if costs is None else [costs.alarm, costs.miss, costs.catch],
             "currency": None if costs is None else costs.currency,
-            "baseline": None if other is None else [int(other.tp), int(other.fp)],
+            "cents": None if bill is None else bill.digits,
+            "rivals": [[int(point.tp), int(point.fp)] for _, point in report.rivals],
         }
 
 

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from setpoint.report.data import Contents
-from setpoint.report.svg import WIDTH, Frame, marker, ticks
+from setpoint.report.svg import WIDTH, Frame, marker, texts, ticks
 from setpoint.report.words import number, shown
 from setpoint.solvers.history import History
 
@@ -34,10 +34,10 @@ def precision_recall(contents: Contents) -> str:
     some = steps.tp + steps.fp > 0
     parts.append(frame.line(steps.recall[some], steps.precision[some], "model"))
     parts.append(_bounds(contents))
-    at = report.baseline_point
-    if at is not None:
+    for rival, at in report.rivals:
         x, y = frame.across(at.recall), frame.up(at.precision)
-        parts.append(marker("square", x, y, "baseline"))
+        kind = ("triangle", "tuned") if rival is report.tuned else ("square", "baseline")
+        parts.append(marker(kind[0], x, y, kind[1]))
     point = report.point
     x, y = frame.across(point.recall), frame.up(point.precision)
     parts.append(marker("circle", x, y, "here screen", "curve-here"))
@@ -46,8 +46,8 @@ def precision_recall(contents: Contents) -> str:
         f"Precision over recall at every threshold. The chosen one has recall "
         f"{shown(point.recall)} and precision {shown(point.precision)}."
     )
-    if at is not None:
-        described += f" The baseline has {shown(at.recall)} and {shown(at.precision)}."
+    for rival, at in report.rivals:
+        described += f" {rival.name} has {shown(at.recall)} and {shown(at.precision)}."
     return frame.picture("curve", described + " The table below has the numbers.", *parts)
 
 
@@ -139,9 +139,11 @@ def history(found: History, objective: str) -> str:
         if name == "violation":
             low, high = 0.0, max(high, 1e-3)
         margin = 0.06 * (high - low) or 0.05
-        frame = Frame(190, (0.0, last), (low - margin, high + margin), left=56)
+        up = ticks(low, high, 4)
+        left = 30 + 7 * max(map(len, texts(up)))  # the label stands left of the longest number
+        frame = Frame(190, (0.0, last), (low - margin, high + margin), left=left)
         iterations = [r.iteration for r in records]
-        parts = [frame.axes(_whole(ticks(0.0, last)), ticks(low, high, 4), "iteration", text)]
+        parts = [frame.axes(_whole(ticks(0.0, last)), up, "iteration", text)]
         parts.append(frame.line(iterations, values, kind))
         best = next((r for r in found if r.iteration == found.best_iteration), None)
         if best is not None and math.isfinite(getattr(best, name)):
@@ -166,6 +168,7 @@ def swatch(kind: str) -> str:
     shapes = {
         "model": '<path class="line model" d="M0 8H28"/>',
         "baseline": f'<path class="line baseline" d="M0 8H28"/>{square}',
+        "tuned": marker("triangle", 14, 8, "tuned"),
         "floor": '<path class="line floor" d="M0 8H28"/>',
         "bound": f'<path class="bound" d="M4 8H24m0 -6v12"/>{dot}',
         "chosen": marker("diamond", 14, 8, "chosen"),

@@ -7,13 +7,13 @@ from html import escape
 
 from setpoint.goals import Constraint
 from setpoint.operating_point import OperatingPoint
-from setpoint.report.content import Costs, Report
+from setpoint.report.amounts import CASES, Bill, money, per_cases
+from setpoint.report.content import Report
 from setpoint.report.data import Contents
 from setpoint.report.drawings import legend, precision_recall
 from setpoint.report.tables import Raw, table
 from setpoint.report.words import called, number, relation, shown
 
-CASES = 10_000
 _Measure = Callable[[OperatingPoint], str]
 
 
@@ -76,18 +76,20 @@ def _matrix(contents: Contents) -> str:
 
 
 def _columns(contents: Contents, measure: _Measure, name: str) -> list[str]:
-    """Return a measure at the slider, at the chosen threshold and of the baseline."""
+    """Return a measure at the slider, at the chosen threshold and of the rivals."""
     report = contents.report
     chosen = measure(report.point)
     here = Raw(f'<td class="screen here"><output data-out="{name}" for="slider box">'
                f"{escape(chosen)}</output></td>")  # fmt: skip
-    other = report.baseline_point
-    return [here, chosen] + ([] if other is None else [measure(other)])
+    return [here, chosen, *(measure(point) for _, point in report.rivals)]
 
 
 def _heads(contents: Contents) -> list[str]:
-    baseline = contents.report.baseline
-    return ["", "slider", "chosen"] + ([] if baseline is None else [baseline.name])
+    return ["", "slider", "chosen", *(rival.name for rival, _ in contents.report.rivals)]
+
+
+def _kind(contents: Contents) -> str:
+    return "numbers compare" + " wide" * (len(contents.report.rivals) > 1)
 
 
 def _metrics(contents: Contents) -> str:
@@ -101,7 +103,7 @@ def _metrics(contents: Contents) -> str:
         rows.append([label, *_columns(contents, measure, f"metric-{which.name}")])
     if asked:
         rows.append(["goal", *_columns(contents, lambda p: verdict(p.feasible), "met")])
-    return table("Metrics", _heads(contents), rows, screen=1)
+    return table("Metrics", _heads(contents), rows, kind=_kind(contents), screen=1)
 
 
 def _metric(name: str, asked: Constraint | None) -> _Measure:
@@ -113,19 +115,9 @@ def verdict(met: bool) -> str:
     return "✓ met" if met else "✗ not met"
 
 
-def per_cases(count: float, rows: float) -> str:
-    """Write a count as one of so many cases."""
-    value = CASES * count / rows
-    if value >= 10 or value == 0:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 0.05 else "<0.1"
-
-
 def _counts(contents: Contents) -> str:
-    n = len(contents.report.rows)
-
     def of(name: str) -> _Measure:
-        return lambda p: per_cases(p.tp + p.fp if name == "alarms" else getattr(p, name), n)
+        return lambda point: per_cases(point)[name]
 
     labels = {
         "alarms": "alarms", "tp": "of these real", "fp": "of these false",
@@ -134,17 +126,9 @@ def _counts(contents: Contents) -> str:
     rows = [
         [label, *_columns(contents, of(name), f"cases-{name}")] for name, label in labels.items()
     ]
-    positives = per_cases(contents.steps.P, n)
+    positives = per_cases(contents.report.point)["positives"]
     caption = f"Of {CASES:,} such cases ({positives} of them {contents.report.many})"
-    return table(caption, _heads(contents), rows, screen=1)
-
-
-def money(amount: float, currency: str) -> str:
-    """Write an amount of money."""
-    digits = 0 if abs(amount) >= 100 or amount == 0 else 2
-    space = "" if len(currency) == 1 else "\N{NO-BREAK SPACE}"
-    text = f"{currency}{space}{abs(amount):,.{digits}f}"
-    return f"−{text}" if amount < 0 else text
+    return table(caption, _heads(contents), rows, kind=_kind(contents), screen=1)
 
 
 def _money(contents: Contents) -> str:
@@ -152,37 +136,25 @@ def _money(contents: Contents) -> str:
     costs = report.costs
     if costs is None:
         return ""
-    scale = CASES / len(report.rows)
-    nothing = scale * costs.miss * contents.steps.P
-
-    def parts(point: OperatingPoint) -> dict[str, float]:
-        found = {
-            "alarms": scale * costs.alarm * (point.tp + point.fp),
-            "misses": scale * costs.miss * point.fn,
-            "catches": scale * costs.catch * point.tp,
-            "total": scale * costs.total(point),
-        }
-        found["saved"] = nothing - found["total"]
-        if report.baseline_point is not None:
-            found["gained"] = scale * costs.total(report.baseline_point) - found["total"]
-        return found
-
+    bill = Bill(costs, report)
     labels = {"alarms": "looking into alarms", "misses": f"missed {report.many}"}
     if costs.catch:
         labels["catches"] = f"caught {report.many}"
     labels |= {"total": "total", "saved": "saved against no model"}
-    if report.baseline is not None:
-        labels["gained"] = f"saved against {report.baseline.name}"
+    labels |= {f"gained{i}": f"saved against {r.name}" for i, (r, _) in enumerate(report.rivals)}
 
     def of(key: str) -> _Measure:
-        return lambda point: money(parts(point)[key], costs.currency)
+        return lambda point: money(bill.of(point)[key], costs.currency, bill.digits)
 
     rows = [[text, *_columns(contents, of(key), f"money-{key}")] for key, text in labels.items()]
-    made = table(f"Money, of {CASES:,} such cases", _heads(contents), rows, screen=1)
-    return f'{made}<p class="small">{escape(_prices(costs, report, nothing))}</p>'
+    made = table(
+        f"Money, of {CASES:,} such cases", _heads(contents), rows, kind=_kind(contents), screen=1
+    )
+    return f'{made}<p class="small">{escape(_prices(bill, report))}</p>'
 
 
-def _prices(costs: Costs, report: Report, nothing: float) -> str:
+def _prices(bill: Bill, report: Report) -> str:
+    costs = bill.costs
     each = [
         f"{money(costs.alarm, costs.currency)} for each alarm",
         f"{money(costs.miss, costs.currency)} for each missed {report.one}",
@@ -193,7 +165,7 @@ def _prices(costs: Costs, report: Report, nothing: float) -> str:
         each.append(f"less {money(-costs.catch, costs.currency)} for each one caught")
     return (
         f"Reckoned with {', '.join(each)}. Without a model nothing is caught, which costs "
-        f"{money(nothing, costs.currency)}."
+        f"{money(bill.nothing, costs.currency, bill.digits)}."
     )
 
 
@@ -212,6 +184,7 @@ def _curve(contents: Contents) -> str:
         ("floor", "asked for") if drawn else None,
         ("bound", "certifying rows, down to the bound") if bound else None,
         ("baseline", report.baseline.name) if report.baseline is not None else None,
+        ("tuned", report.tuned.name) if report.tuned is not None else None,
     ]
     return (
         f"<figcaption>Precision and recall at every threshold</figcaption>"

@@ -100,12 +100,13 @@ def _curve(contents: Contents) -> Any:
         line = {"precision": ax.axhline, "recall": ax.axvline}.get(constraint.metric.name)
         if line is not None:
             line(constraint.level, color=_FAINT, linestyle=":", label=f"asked: {constraint}")
-    point = report.baseline_point
-    if report.baseline is not None and contents.baseline_steps is not None and point is not None:
-        steps, name = contents.baseline_steps, report.baseline.name
+    if contents.baseline_steps is not None:
+        steps = contents.baseline_steps
         some = steps.tp + steps.fp > 0
         ax.plot(steps.recall[some], steps.precision[some], "--", color=_BASELINE)
-        ax.plot(point.recall, point.precision, "s", color=_BASELINE, label=name)
+    for rival, point in report.rivals:
+        mark = "^" if rival is report.tuned else "s"
+        ax.plot(point.recall, point.precision, mark, color=_BASELINE, label=rival.name)
     steps = contents.steps
     some = steps.tp + steps.fp > 0
     ax.plot(steps.recall[some], steps.precision[some], color=_MODEL, label="every threshold")

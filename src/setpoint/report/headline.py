@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from setpoint.certificates import Certificate
-from setpoint.goals import TOLERANCE
+from setpoint.certificates import Certificate, Verdict
+from setpoint.goals import TOLERANCE, Constraint
 from setpoint.metrics import plain
 from setpoint.operating_point import OperatingPoint
 from setpoint.report.content import Report
@@ -15,9 +15,11 @@ from setpoint.report.words import CONFIDENCE, FEW, Share, between, called, share
 class Headline(NamedTuple):
     """The sentences one by one; each may be empty."""
 
+    broken: str
     expected: str
     goal: str
     promise: str
+    caution: str
     basis: str
 
 
@@ -40,7 +42,31 @@ def headline(report: Report) -> str:
 
 def sentences(report: Report) -> Headline:
     """Return the headline in its parts."""
-    return Headline(_expected(report), _goal(report), _promise(report), _basis(report))
+    return Headline(
+        _broken(report), _expected(report), _goal(report), _promise(report), _caution(report),
+        _basis(report),
+    )  # fmt: skip
+
+
+def where(verdict: Verdict) -> str:
+    """Say which rows a verdict rests on."""
+    return "on these rows" if verdict.looks == 1 else "by the cases since the certificate"
+
+
+def _broken(report: Report) -> str:
+    found = report.compared
+    if found is None or not found.broken:
+        return ""
+    said = []
+    for promise in found.contradicted:
+        value = found.operating_point.value(promise.metric.name)
+        asked = f"at {'least' if promise.relation == '>=' else 'most'} {plain(promise.level)}"
+        now = f"{called(promise.metric.name)} is {shown(value, promise)}"
+        if promise.shortfall(*found.operating_point.counts) > TOLERANCE:
+            said.append(f"{now} and was promised to be {asked}")
+        else:  # once broken is broken
+            said.append(f"{now}, but an earlier look contradicted {asked}")
+    return f"The promise is broken {where(found)}: {'; '.join(said)}."
 
 
 def _expected(report: Report) -> str:
@@ -60,7 +86,7 @@ def _expected(report: Report) -> str:
         if P == 1:
             missed = f"the only {report.one} is missed"
         text = f"At this threshold {missed}, and {false}"
-    elif P < FEW or tp == P:  # so few, or all of them, are nothing to expect again
+    elif P < FEW or tp == P or report.rows.chose:  # nothing to expect again
         text = f"At this threshold {_was(caught)} caught; {_was(real)} real"
     else:
         verb = _was(real) if fp == 0 else _is(real)
@@ -86,11 +112,16 @@ def _others(report: Report) -> list[str]:
     return list(dict.fromkeys(said))  # fpr and specificity say the same
 
 
-def missed_levels(point: OperatingPoint) -> list[str]:
-    """Say which of the goal's levels are not kept at a point."""
+def _missed(point: OperatingPoint) -> list[Constraint]:
+    constraints = point.goal.constraints
+    return [c for c in constraints if c.shortfall(*point.counts) > TOLERANCE]
+
+
+def missed_levels(point: OperatingPoint, but: tuple[Constraint, ...] = ()) -> list[str]:
+    """Say which of the goal's levels are not kept at a point, but for some."""
     said = []
-    for constraint in point.goal.constraints:
-        if constraint.shortfall(*point.counts) > TOLERANCE:
+    for constraint in _missed(point):
+        if constraint not in but:
             value = shown(point.value(constraint.metric.name), constraint)
             side = "least" if constraint.relation == ">=" else "most"
             level = plain(constraint.level)
@@ -103,7 +134,8 @@ def _goal(report: Report) -> str:
     point = report.point
     if not report.goal.constraints:
         return ""
-    missed = missed_levels(point)
+    found = report.compared
+    missed = missed_levels(point, () if found is None else found.contradicted)
     if missed:
         return f"The goal is not met on these rows: {'; '.join(missed)}."
     if point.empty:
@@ -112,9 +144,62 @@ def _goal(report: Report) -> str:
 
 
 def _promise(report: Report) -> str:
-    if report.certificate is None:
+    held = report.certificate
+    if held is None:
         return "Nothing is certified, so new data may differ."
-    return promised(report.certificate)
+    if report.broken:
+        percent = f"{100 * held.confidence:g} %"
+        return (
+            f"The promise was certified at {percent} confidence. Certify anew on recent data "
+            "before relying on this threshold."
+        )
+    if held.certified and _missed(report.point):
+        return f"{promised(held)} {_all_the_same(report)}"
+    return promised(held)
+
+
+def _all_the_same(report: Report) -> str:
+    """Say why a promise stands although the goal is missed on the rows."""
+    found = report.compared
+    if found is None:
+        return not_compared(report) or "It rests on the certifying rows alone."
+    missed = [c for c in _missed(report.point) if c in found.promises]
+    if not missed:  # the promise is another than the goal
+        return "The rows do not contradict it."
+    said = []
+    for promise in missed:
+        _, trials = found.draws(promise)
+        one, many = {
+            "precision": ("alarm", "alarms"),
+            "recall": (report.one, report.many),
+            "fnr": (report.one, report.many),
+            "fpr": ("other case", "other cases"),
+            "specificity": ("other case", "other cases"),
+        }.get(promise.metric.name, ("row", "rows"))
+        said.append(f"1 {one} is" if trials == 1 else f"{trials:,} {many} are")
+    return f"It stands all the same: {' and '.join(said)} too few to contradict it."
+
+
+def not_compared(report: Report) -> str:
+    """Say why later rows say nothing about the promise, where they do not."""
+    held = report.certificate
+    if held is None or not held.certified or not report.later or report.compared is not None:
+        return ""
+    why = "such a promise cannot be watched"
+    if held.one_per_group:
+        why = "it is about one case of each group"
+    return f"These rows were not compared with it, for {why}."
+
+
+def _caution(report: Report) -> str:
+    if not report.rows.chose:
+        return ""
+    held = report.certificate
+    allowed = "; the promise allows for that" if held is not None and held.certified else ""
+    return (
+        "The threshold was chosen on these rows, so these counts look better than those of new "
+        f"rows will{allowed}."
+    )
 
 
 def promised(certificate: Certificate) -> str:
@@ -126,15 +211,15 @@ def promised(certificate: Certificate) -> str:
 
 def _basis(report: Report) -> str:
     tp, fp, P, N = report.point.counts
-    total = f"{P + N:,.0f} rows of {report.rows.on}"
     among = f"{P:,.0f} {report.many if P > 1 else report.one} among them"
+    rests = f"This rests on {P + N:,.0f} rows of {report.rows.on}, {among}."
+    if report.rows.chose:  # the intervals are for rows that nothing was chosen on
+        return rests
     caught = f"{between(tp, P)} {report.many} are caught"
     real = "" if tp + fp == 0 else f", and {between(tp, tp + fp)} alarms are real"
-    unless = "" if report.rows.unseen else ", if neither model nor threshold was chosen on them"
-    return (
-        f"This rests on {total}, {among}. In the long run {caught}{real} "
-        f"({100 * CONFIDENCE:g} % confidence each{unless})."
-    )
+    unless = "" if report.later else "; less, if model or threshold were chosen on these rows"
+    sure = f"({100 * CONFIDENCE:g} % confidence each{unless})"
+    return f"{rests} In the long run {caught}{real} {sure}."
 
 
 def _is(said: Share) -> str:

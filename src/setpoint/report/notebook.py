@@ -1,4 +1,4 @@
-"""Small tables for notebooks: what an operating point, a certificate or a model says, at a glance.
+"""Small tables for notebooks: what an operating point, certificate or model says, at a glance.
 
 Colours are the notebook's own, so that they are readable on light and on dark ground; every
 style stands in the element, for notebooks drop style sheets.
@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from setpoint.certificates import Certificate
+from setpoint.certificates import Certificate, Verdict
 from setpoint.certificates.bound import weaker
 from setpoint.metrics import plain
 from setpoint.operating_point import OperatingPoint
-from setpoint.report.words import number, relation, shown
+from setpoint.report.words import called, number, relation, shown
 
 if TYPE_CHECKING:
+    from setpoint.solvers.candidates import Candidates
     from setpoint.tabular.model import TableModel
 
 _EDGE = "border-bottom:1px solid rgba(128,128,128,.4);"
@@ -62,6 +63,43 @@ def certificate_html(certificate: Certificate) -> str:
     items = "".join(f"<li>{escape(text)}</li>" for text in certificate.assumptions)
     assumed = f"<details><summary>It assumes that</summary><ul>{items}</ul></details>"
     return _box(certificate.message, certificate.certified, head, _table(rows), assumed)
+
+
+def verdict_html(verdict: Verdict) -> str:
+    """Return what later data say about a promise as a small table."""
+    rows = [["metric", "promised", "seen since", "draws"]]
+    for promise in verdict.promises:
+        successes, trials = verdict.draws(promise)
+        value = shown(verdict.operating_point.value(promise.metric.name), promise)
+        seen = value if trials else "–"
+        draws = f"{successes:,} of {trials:,}"
+        rows.append([promise.metric.name, relation(promise), seen, draws])
+    looks = "1 look" if verdict.looks == 1 else f"{verdict.looks:,} looks"
+    head = f"{looks}; a false alarm with a chance of at most {plain(verdict.level)} over all looks"
+    return _box(verdict.message, not verdict.broken, head, _table(rows))
+
+
+def candidates_html(candidates: Candidates) -> str:
+    """Return the models that were compared as a small table."""
+    if not len(candidates):
+        return "<p>no candidates</p>"
+    rows, point = candidate_rows(candidates), candidates.winner.point
+    head = f"{len(candidates)} ways of training, on {point.on}"
+    message = f"{candidates.winner.name} was taken for '{point.goal}'"
+    return _box(message, point.feasible and not point.empty, head, _table(rows))
+
+
+def candidate_rows(candidates: Candidates) -> list[list[str]]:
+    """Return a table of the models that were compared, its head first."""
+    won = candidates.winner
+    names = list(dict.fromkeys(m.name for m in won.point.goal.metrics))
+    asked = {c.metric.name: c for c in won.point.goal.constraints}
+    rows = [["candidate", *map(called, names), "iteration", ""]]
+    for one in candidates:
+        values = [shown(one.point.value(name), asked.get(name)) for name in names]
+        marks = ["★ taken"] * (one is won) + ["✗ goal not met"] * (not one.point.feasible)
+        rows.append([one.name, *values, str(one.iteration), ", ".join(marks) or "–"])
+    return rows
 
 
 def classifier_html(classifier: Any) -> str:

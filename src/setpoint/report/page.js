@@ -34,20 +34,34 @@
     return value.toFixed(digits);
   }
 
-  function perCases(count) {
-    const value = (10000 * count) / rows;
-    if (value >= 10 || value === 0) return whole(value);
-    return value >= 0.05 ? value.toFixed(1) : "<0.1";
+  const rounded = (value, digits) => Math.floor(value * 10 ** digits + 0.5) / 10 ** digits;
+
+  // Counts of 10,000 cases: parts add up, and what is there is never written as 0.
+  function perCases(tp, fp) {
+    const part = (count) => rounded((10000 * count) / rows, data.digits);
+    const least = 1 / 10 ** data.digits;
+    const text = (value, count) =>
+      count > 0 && value < least / 2 ? "<" + least.toFixed(data.digits) : fixed(value, data.digits);
+    const alarms = part(tp + fp), real = part(tp), positives = part(data.P);
+    return {
+      "cases-alarms": text(alarms, tp + fp), "cases-tp": text(real, tp),
+      "cases-fp": text(alarms - real, fp), "cases-fn": text(positives - real, data.P - tp),
+    };
   }
 
   function money(amount) {
-    const digits = Math.abs(amount) >= 100 || amount === 0 ? 0 : 2;
-    return (amount < 0 ? "−" : "") + data.currency + (data.currency.length === 1 ? "" : "\u00a0") + fixed(Math.abs(amount), digits);
+    const sign = amount <= -0.5 / 10 ** data.cents ? "−" : "";
+    const space = data.currency.length === 1 ? "" : "\u00a0";
+    return sign + data.currency + space + fixed(Math.abs(amount), data.cents);
   }
 
-  function cost(tp, fp) {
-    const [alarm, miss, caught] = data.costs;
-    return alarm * (tp + fp) + miss * (data.P - tp) + caught * tp;
+  // What 10,000 cases cost, in rounded items that add up.
+  function bill(tp, fp) {
+    const [alarm, miss, caught] = data.costs, scale = 10000 / rows;
+    const alarms = rounded(scale * alarm * (tp + fp), data.cents);
+    const misses = rounded(scale * miss * (data.P - tp), data.cents);
+    const catches = rounded(scale * caught * tp, data.cents);
+    return { alarms, misses, catches, total: alarms + misses + catches };
   }
 
   function texts(step, typed) {
@@ -57,8 +71,7 @@
     const out = {
       tp: whole(tp), fp: whole(fp), fn: whole(fn), tn: whole(data.N - fp),
       met: data.met[step] ? "✓ met" : "✗ not met",
-      "cases-alarms": perCases(tp + fp), "cases-tp": perCases(tp),
-      "cases-fp": perCases(fp), "cases-fn": perCases(fn),
+      ...perCases(tp, fp),
       summary: "At " + here + ": " + whole(tp) + " of " + whole(data.P) + " " + data.many +
         " caught, " + (fp === 1 ? "1 false alarm" : whole(fp) + " false alarms") + "." + change(step),
     };
@@ -66,13 +79,10 @@
       out["metric-" + name] = metric(name, data.metrics[name][step]);
     }
     if (data.costs) {
-      const [alarm, miss, caught] = data.costs, scale = 10000 / rows, total = cost(tp, fp);
-      out["money-alarms"] = money(scale * alarm * (tp + fp));
-      out["money-misses"] = money(scale * miss * fn);
-      out["money-catches"] = money(scale * caught * tp);
-      out["money-total"] = money(scale * total);
-      out["money-saved"] = money(scale * (miss * data.P - total));
-      if (data.baseline) out["money-gained"] = money(scale * (cost(...data.baseline) - total));
+      const items = bill(tp, fp);
+      items.saved = rounded((10000 / rows) * data.costs[1] * data.P, data.cents) - items.total;
+      data.rivals.forEach((rival, i) => { items["gained" + i] = bill(...rival).total - items.total; });
+      for (const name in items) out["money-" + name] = money(items[name]);
     }
     return out;
   }
@@ -162,10 +172,21 @@
     show(data.chosen);
   });
 
-  // Paper shows the chosen threshold, whatever was tried on the screen.
-  let before = null;
-  const toPaper = () => { if (before === null) { before = now; show(data.chosen); } };
-  const fromPaper = () => { if (before !== null) { show(before); before = null; } };
+  // Paper shows the chosen threshold, whatever was tried on the screen, and what is folded there.
+  let before = null, folded = [];
+  const toPaper = () => {
+    if (before !== null) return;
+    before = now;
+    show(data.chosen);
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const element of folded) element.open = true;
+  };
+  const fromPaper = () => {
+    if (before === null) return;
+    show(before);
+    before = null;
+    for (const element of folded) element.open = false;
+  };
   window.addEventListener("beforeprint", toPaper);
   window.addEventListener("afterprint", fromPaper);
   window.matchMedia("print").addEventListener("change", (e) => (e.matches ? toPaper() : fromPaper()));
@@ -185,6 +206,9 @@
     }
   }
   window.addEventListener("resize", reachable);
+  for (const element of document.querySelectorAll("details")) {
+    element.addEventListener("toggle", reachable);
+  }
 
   document.documentElement.classList.add("script");
   show(data.chosen);

@@ -28,6 +28,7 @@ from setpoint.report.data import Contents
 from setpoint.report.drawings import CURVE, scores_frame
 from setpoint.report.explore import explore
 from setpoint.report.headline import headline
+from setpoint.report.promise import promise
 from setpoint.report.svg import WIDTH, Frame
 
 
@@ -39,7 +40,7 @@ def html(report: Report) -> str:
     data["frames"] = {"curve": _corners(CURVE), "scores": _corners(scores_frame(contents))}
     parts = [
         ("goal", "The goal", sections.goal(report)),
-        ("promise", "What is promised", sections.promise(report)),
+        ("promise", "What is promised", promise(report)),
         ("explore", "What other thresholds would do", explore(contents)),
         ("histograms", "Scores of both classes", sections.score_histograms(contents)),
         ("training", "How training went", sections.training(report)),
@@ -89,7 +90,7 @@ def write_report(report: Report, path: str | Path) -> Path:
     except OSError as error:
         raise SetpointError(
             f"the report cannot be written to {target}: {error.strerror or error}. Choose another "
-            "folder, or make room or permission there; nothing was changed."
+            "folder, or make room or permission there."
         ) from error
     return target
 

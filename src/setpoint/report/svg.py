@@ -105,10 +105,11 @@ class Frame:
 
 
 def marker(shape: str, x: float, y: float, kind: str, name: str = "") -> str:
-    """Return a mark at a place in the picture: a diamond, a square or a circle."""
+    """Return a mark at a place in the picture: a diamond, a square, a triangle or a circle."""
     shapes = {
         "diamond": '<path d="M0 -8L8 0L0 8L-8 0Z"/>',
         "square": '<path d="M-6 -6H6V6H-6Z"/>',
+        "triangle": '<path d="M0 -8L8 6H-8Z"/>',
         "circle": '<circle r="7"/>',
     }
     given = f' id="{name}"' if name else ""

@@ -1,4 +1,4 @@
-"""Tables of the page."""
+"""Tables, lists and paragraphs of the page."""
 
 from __future__ import annotations
 
@@ -49,3 +49,14 @@ def table(
         f'<div class="scroll"><table class="{kind}"><caption>{escape(caption)}</caption>'
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """Return an escaped paragraph."""
+    given = f' class="{kind}"' if kind else ""
+    return f"<p{given}>{escape(text)}</p>"
+
+
+def bullets(items: tuple[str, ...] | list[str]) -> str:
+    """Return an escaped list."""
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"

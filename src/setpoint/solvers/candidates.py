@@ -113,6 +113,11 @@ class Candidates(Sequence[Candidate]):
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        from setpoint.report.notebook import candidates_html
+
+        return candidates_html(self)
+
     def __str__(self) -> str:
         if not self._found:
             return "no candidates"

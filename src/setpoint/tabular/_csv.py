@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,21 @@ _CODE = r"^\s*[+-]?0[0-9xX]"  # 00123 is a code: as a number it would lose its z
 _LONG = r"^\s*[+-]?[0-9]{19,}\s*$"  # as a floating-point number it would lose its last digits
 
 _FULL_TYPES = ("whole", "number", "boolean")
+# How files begin that are no CSV, whatever their names say, and what to do with them.
+_UTF_16 = "is in UTF-16; save it in UTF-8, e.g. with: iconv -f utf-16 -t utf-8 {name} > new.csv"
+_FOREIGN = {
+    b"\x1f\x8b": "is gzipped; let its name end in .gz",
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+    b"PAR1": "is a Parquet file; let its name end in .parquet",
+    b"ARROW1": "is an Arrow file; let its name end in .arrow",
+    b"PK\x03\x04": "is a zip file or a workbook; save the table in it as CSV",
+    b"\xd0\xcf\x11\xe0": "is a workbook; save the table in it as CSV",
+    b"\x89PNG": "is an image and no table",
+    b"\xff\xd8\xff": "is an image and no table",
+    b"%PDF": "is a PDF and no table; export the table itself as CSV",
+}
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # no text holds such bytes
 csv.field_size_limit(1 << 30)
 
 
@@ -138,6 +154,7 @@ class CsvFile:
 
 def _header(path: Path, delimiter: str | None) -> tuple[list[str], str]:
     """Return the column names and the delimiter."""
+    _check_beginning(path)
     with _text(path) as lines:
         try:
             first = next((line for line in lines if line.strip("\r\n")), None)
@@ -154,6 +171,22 @@ def _header(path: Path, delimiter: str | None) -> tuple[list[str], str]:
     if "\0" in first:
         raise TableFileError(f"{path} is no text file, or not one in UTF-8; save it as such.")
     return names, delimiter
+
+
+def _check_beginning(path: Path) -> None:
+    """Refuse a file that is something else by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(1_024)
+    except OSError as error:
+        raise TableFileError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if path.suffix.lower() == ".gz":  # where it is not gzipped, reading it will tell
+        return
+    for bytes_, what in _FOREIGN.items():
+        if beginning.startswith(bytes_):
+            raise TableFileError(f"{path} {what.format(name=path.name)}")
+    if _CONTROL.search(beginning):
+        raise TableFileError(f"{path} is no text file, or not one in UTF-8; save it as such.")
 
 
 def _rest(first: str, lines: Iterator[str]) -> Iterator[str]:

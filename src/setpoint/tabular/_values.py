@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._extras import need
+from setpoint.tabular._amounts import amount
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "None", "#N/A", "<NA>")
 # Beyond it a square overflows; such a number counts as infinite.
@@ -50,8 +52,18 @@ def given(series: Any) -> NDArray[np.bool_]:
     return found
 
 
-def numbers(series: Any) -> Values:
-    """Return 64-bit floats: NaN where there is none, infinite beyond what can be squared."""
+def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) -> Values:
+    """Return 64-bit floats: NaN where there is none, infinite beyond what can be squared.
+
+    Parameters
+    ----------
+    series : Series
+        Numbers, or texts.
+    missing : collection of str
+        Texts that count as missing, besides those that always do.
+    how : str, optional
+        An example of how texts are written, such as ``€1,234.5``; by default they are plain.
+    """
     pd = need("pandas", "cli", "a table")
     types = pd.api.types
     bad = np.zeros(len(series), dtype=bool)
@@ -61,18 +73,23 @@ def numbers(series: Any) -> Values:
         return Values(np.full(len(series), np.nan), given(series))
     elif is_text_like(series):
         told = given(series)
-        told[told] = ~series[told].isin(MISSING).to_numpy(dtype=bool)
         values = np.full(len(series), np.nan)
-        values[told] = _parsed(series[told])
+        values[told] = _parsed(series[told], how)
         bad = told & np.isnan(values)
+        absent = {*MISSING, *missing}
+        bad[bad] = [str(v).strip() not in absent for v in series[bad]]
     else:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     return Values(np.where(np.abs(values) > LARGEST, np.copysign(np.inf, values), values), bad)
 
 
-def _parsed(series: Any) -> NDArray[np.float64]:
+def _parsed(series: Any, how: str | None) -> NDArray[np.float64]:
     """Return texts as numbers, NaN where they are none."""
     pd = need("pandas", "cli", "a table")
+    if how is not None:
+        codes, distinct = pd.factorize(series)
+        found = np.array([amount(str(text), how) for text in distinct], dtype=np.float64)
+        return np.asarray(found[codes])
     values = pd.to_numeric(series, errors="coerce")
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 

@@ -37,6 +37,18 @@ def listed(names: Iterable[object], most: int = 8) -> str:
     return ", ".join(every[:most]) + more
 
 
+def shown(value: object) -> str:
+    """Return a value of a table for a message.
+
+    Examples
+    --------
+    >>> shown("seven"), shown(float("nan")), shown("x" * 99)
+    ("'seven'", 'nan', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...")
+    """
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
 def nearest(name: object, known: Sequence[object]) -> str:
     """Return " Did you mean ...?" where a known name is much like this one, else nothing.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TestRows:
-    """Rows that no part of a model has seen: their numbers, labels and scores."""
+    """Rows that no part of a model has seen: their numbers, labels, scores and groups."""
 
     rows: Rows
     y: NDArray[np.bool_]
     scores: Floats
+    groups: NDArray[Any] | None = None
 
     __test__ = False  # no test, whatever its name begins with
 
 
 @dataclass(frozen=True)
 class Ordinary:
-    """What most people would do: logistic regression on the same columns, cut at 0.5.
+    """Logistic regression on the same columns, and where its probabilities are cut.
 
     ``scores`` are its probabilities for the test rows.
     """
@@ -52,7 +53,11 @@ class FittedTable:
     test_point : OperatingPoint or None
         What the threshold does on them.
     baseline : Ordinary or None
-        Ordinary logistic regression on them.
+        What most people would do: logistic regression, cut at 0.5.
+    tuned : Ordinary or None
+        The same regression, cut where it is best for the goal on training rows that were kept from
+        it: those that set the model's threshold, where these are known. None also where there are
+        too few rows for that.
     smells : list of Smell
         Signs that a column or row tells what will not be known of new cases.
     notes : list of str
@@ -65,3 +70,4 @@ class FittedTable:
     baseline: Ordinary | None
     smells: list[Smell]
     notes: list[str]
+    tuned: Ordinary | None = None

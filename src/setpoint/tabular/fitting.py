@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,11 @@ from setpoint.goals import Goal
 from setpoint.tabular._values import given, uncategorised
 from setpoint.tabular.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
 from setpoint.tabular.errors import PartsError, SchemaError, listed, nearest
-from setpoint.tabular.fitted import FittedTable, Ordinary, TestRows
-from setpoint.tabular.learners import check_model, logistic, make_classifier, takes_raw_columns
-from setpoint.tabular.model import Floats, TableModel, above_threshold, in_blocks
-from setpoint.tabular.parts import Parts, Rows, newest, part_rows, times_of
+from setpoint.tabular.fitted import FittedTable, TestRows
+from setpoint.tabular.learners import check_model, make_classifier, takes_raw_columns
+from setpoint.tabular.model import TableModel, above_threshold
+from setpoint.tabular.ordinary import ordinary
+from setpoint.tabular.parts import Rows, newest, part_rows, times_of
 from setpoint.tabular.schema import Schema
 from setpoint.tabular.smells import find_smells
 from setpoint.tabular.target import read_target
@@ -112,6 +112,7 @@ def fit_table(
         random_state=random_state,
     )  # fmt: skip
     seen, certifying = table.certifying(parts.train, confidence)
+    _check_counts(table.y[seen])
     encoder = make_encoder(
         schema, text_features=text_features, for_trees=takes_raw_columns(model),
         random_state=random_state,
@@ -144,17 +145,26 @@ def fit_table(
         notes.append(
             "Too few rows of one label are new; the threshold was set on rows of all times."
         )
-    smells = find_smells(table.rows, table.y, schema, parts)
+    judged = (seen, certifying) if certifying is not None else judging
+    smells = find_smells(table.rows, table.y, schema, parts, judged, table.groups)
     if not len(parts.test):
         return FittedTable(fitted, None, None, None, smells, notes)
     scores = above_threshold(classifier, encode(encoder, table.rows.iloc[parts.test]))
-    tested = TestRows(parts.test, table.y[parts.test], scores)
+    tested = TestRows(
+        parts.test,
+        table.y[parts.test],
+        scores,
+        None if table.groups is None else table.groups[parts.test],
+    )
     if takes_raw_columns(model):  # whose features logistic regression cannot take
         encoder = make_encoder(schema, text_features=text_features, random_state=random_state)
         fit_encoder(encoder, table.rows.iloc[seen])
         features = encode(encoder, table.rows.iloc[parts.train])
-    baseline = table.baseline(encoder, features, parts)
-    return FittedTable(fitted, tested, _point(tested, goal), baseline, smells, notes)
+    baseline, tuned = ordinary(
+        features, table.y[parts.train], groups, encode(encoder, table.rows.iloc[parts.test]), goal,
+        None if judged is None else place.pair(*judged), random_state,
+    )  # fmt: skip
+    return FittedTable(fitted, tested, _point(tested, goal), baseline, smells, notes, tuned)
 
 
 @dataclass(frozen=True)
@@ -186,15 +196,6 @@ class _Table:
         parts = newest(seen, self.times, self.groups, _JUDGING)
         counts = [np.bincount(self.y[rows], minlength=2).min() for rows in parts]
         return parts if min(counts) >= _FEWEST else None
-
-    def baseline(self, encoder: Any, features: Floats, parts: Parts) -> Ordinary:
-        """Return what ordinary logistic regression gives on the test rows."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it has not converged is part of what it is
-            ordinary = logistic().fit(features, self.y[parts.train])
-        features = encode(encoder, self.rows.iloc[parts.test])
-        scores = in_blocks(lambda X: np.asarray(ordinary.predict_proba(X)[:, 1]), features)
-        return Ordinary("logistic regression at 0.5", scores, 0.5)
 
 
 class _Places:
@@ -245,6 +246,16 @@ def _groups(series: Any) -> NDArray[np.intp]:
             f"{row + 1:,}; give such rows groups of their own, or drop them."
         )
     return np.asarray(pd.factorize(uncategorised(series))[0], dtype=np.intp)
+
+
+def _check_counts(y: NDArray[np.bool_]) -> None:
+    for count, name in ((int(y.sum()), "positive"), (int((~y).sum()), "negative")):
+        if count < 2:
+            raise PartsError(
+                f"of the {len(y):,} rows to train on, {count} {'is' if count == 1 else 'are'} "
+                f"{name}, and there must be 2 or more; use more labelled rows, or keep fewer for "
+                "the test and the certificate."
+            )
 
 
 def _of_parts(group: str | None, time: str | None, certified: bool) -> list[str]:

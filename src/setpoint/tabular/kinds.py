@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from setpoint._extras import need
 from setpoint.tabular._values import (
@@ -19,6 +20,7 @@ from setpoint.tabular._values import (
     uncategorised,
     zone_of,
 )
+from setpoint.tabular.almost_numbers import almost_numbers
 from setpoint.tabular.errors import SchemaError
 
 Kind = Literal["number", "boolean", "category", "text", "date"]
@@ -50,9 +52,13 @@ class Column:
     levels : int, optional
         How many different values a category had.
     format : str, optional
-        How dates that are texts are written.
+        How dates that are texts are written, or an example of how numbers are.
     zone : str, optional
         The time zone of dates.
+    missing : tuple of str
+        Texts among numbers that count as missing.
+    note : str
+        What a person should know about how it was read.
     """
 
     name: str
@@ -61,6 +67,8 @@ class Column:
     levels: int | None = None
     format: str | None = None
     zone: str | None = None
+    missing: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def mixed(self) -> bool:
@@ -85,7 +93,11 @@ def column_of(series: Any) -> Column:
     if types.is_datetime64_any_dtype(series):
         zone = series.dt.tz
         return Column(name, "date", dtype, zone=None if zone is None else _zone_name(zone))
-    return _of_objects(series[given(series)], name, dtype)
+    told = given(series)
+    found = _of_objects(series[told], name, dtype)
+    if found.kind != "category":
+        return found
+    return _of_numbers(series[told], np.flatnonzero(told), found, dtype)
 
 
 def _of_objects(values: Any, name: str, dtype: str) -> Column:
@@ -103,6 +115,23 @@ def _of_objects(values: Any, name: str, dtype: str) -> Column:
     if not any(isinstance(v, (str, date)) for v in values) and not numbers(values).bad.any():
         return Column(name, "number", dtype)
     return _of_texts(texts(values, strict=False).values, name, "mixed")
+
+
+def _of_numbers(values: Any, rows: NDArray[np.intp], category: Column, dtype: str) -> Column:
+    """Return a column of numbers where a category is one but for some of its values."""
+    if category.mixed and any(isinstance(v, (bool, np.bool_, date)) for v in values):
+        return category
+    plain = texts(values, strict=False).values
+    if any(_CODE.match(v) for v in plain.head(_LOOKED_AT)):
+        return category
+    found = almost_numbers(category.name, plain, rows)
+    if found is None:
+        return category
+    if not found.taken:
+        return replace(category, note=found.note)
+    return Column(
+        category.name, "number", dtype, format=found.how, missing=found.missing, note=found.note
+    )
 
 
 def _of_texts(values: Any, name: str, dtype: str) -> Column:

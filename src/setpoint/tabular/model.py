@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._extras import need
+from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 from setpoint.tabular.encoder import encode
 from setpoint.tabular.errors import SchemaError, listed, nearest
 from setpoint.tabular.files import TableFile
 from setpoint.tabular.learners import is_tree_model
 from setpoint.tabular.schema import Schema
+from setpoint.tabular.strangers import Strangers
 from setpoint.tabular.target import Label, labels_of
 
 if TYPE_CHECKING:
@@ -109,17 +111,42 @@ class TableModel:
         first_row : int
             How many rows of the file came before these, for messages.
         """
-        features = self.features(frame, ignore_extra=ignore_extra, first_row=first_row)
-        return above_threshold(self.classifier, features)
+        checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
+        return self._scored(checked, first_row)
+
+    def _scored(self, checked: Any, first_row: int) -> Floats:
+        scores = above_threshold(self.classifier, encode(self.encoder, checked))
+        if np.isnan(scores).any():
+            row = int(np.flatnonzero(np.isnan(scores))[0])
+            raise SetpointError(
+                f"the model has no score for row {first_row + row + 1:,} "
+                f"({int(np.isnan(scores).sum()):,} such): it is not a number. The model is "
+                "damaged; fit it again."
+            )
+        return scores
 
     def predict(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Any:
-        """Return a data frame with the columns score, alarm and label; parameters as in scores."""
+        """Return a data frame with score, alarm and predicted label; parameters as in scores."""
+        checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
+        return self.predict_checked(checked, first_row)
+
+    def predict_checked(self, checked: Any, first_row: int = 0) -> Any:
+        """Return what ``predict`` does, of rows that ``schema.check`` returned."""
         pd = need("pandas", "cli", "a table")
-        scores = self.scores(frame, ignore_extra=ignore_extra, first_row=first_row)
+        scores = self._scored(checked, first_row)
         alarm = scores > 0
         labels = pd.Series([self.negative, self.positive]).take(alarm.astype(int))
-        columns = {"score": scores, "alarm": alarm, "label": labels.array}
-        return pd.DataFrame(columns, index=frame.index)
+        columns = {"score": scores, "alarm": alarm, "predicted": labels.array}
+        return pd.DataFrame(columns, index=checked.index)
+
+    def strangers(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
+        """Return a sentence for each column that holds what training did not know, or nothing.
+
+        Unseen levels of categories, with their counts, and columns that are missing in every row.
+        """
+        found = Strangers(self.schema, self.encoder)
+        found.add(self.schema.check(frame, ignore_extra=ignore_extra))
+        return found.notes
 
     def labelled_scores(
         self, frame: Any, *, ignore_extra: bool = False

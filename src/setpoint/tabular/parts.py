@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 
 from setpoint._validation import check_groups
 from setpoint.tabular._values import dates, given, numbers, uncategorised
-from setpoint.tabular.errors import PartsError
+from setpoint.tabular.errors import PartsError, shown
 from setpoint.tabular.kinds import column_of
 
 Rows = NDArray[np.intp]
@@ -60,6 +62,7 @@ def part_rows(
     y = np.asarray(y, dtype=bool)
     if not 0 <= test < 1:
         raise PartsError(f"the share of test rows must be at least 0 and less than 1, not {test}.")
+    check_seed(random_state)
     if test == 0:
         return Parts(np.arange(n), np.arange(0))
     groups = check_groups(group, (n,))
@@ -111,15 +114,22 @@ def times_of(series: Any) -> NDArray[np.float64]:
         )
     column = column_of(series)
     if column.kind == "number":
-        return np.asarray(numbers(series).values)
+        times = np.asarray(numbers(series, column.missing, column.format).values)
+        if np.isnan(times).any():
+            row = int(np.flatnonzero(np.isnan(times))[0])
+            raise PartsError(
+                f"{shown(series.iloc[row])} in row {row + 1:,} of {name!r} is no time; correct "
+                "it, or drop such rows."
+            )
+        return times
     if column.kind == "date":
         times = dates(series, column.format, column.zone).values
         if column.zone is not None:
             times = times.dt.tz_convert("UTC").dt.tz_localize(None)
         return np.asarray(times.astype("int64").to_numpy(), dtype=np.float64)
     raise PartsError(
-        f"{name!r} holds neither dates nor numbers (e.g. {series.iloc[0]!r}), so rows cannot be "
-        "ordered by it; write dates as 2024-12-31 or 2024-12-31 23:59:59."
+        f"{name!r} holds neither dates nor numbers (e.g. {shown(series.iloc[0])}), so rows cannot "
+        "be ordered by it; write dates as 2024-12-31 or 2024-12-31 23:59:59."
     )
 
 
@@ -127,14 +137,12 @@ def _random(y: NDArray[np.bool_], share: float, seed: int) -> Parts:
     fewest = int(min(y.sum(), (~y).sum()))
     if fewest < 2:
         raise PartsError(
-            f"one of the labels has {fewest} row{'' if fewest == 1 else 's'}, too few for a test "
-            "part; use a share of 0."
+            f"one of the labels has {fewest} row{'' if fewest == 1 else 's'}, too few to train on "
+            "and to test with; use more labelled rows."
         )
+    _check_sizes(len(y), share, "rows", fewest=2)
     splitter = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
-    try:
-        train, test = next(splitter.split(np.zeros((len(y), 1)), y))
-    except ValueError as error:
-        raise PartsError(f"the rows cannot be parted: {error}") from error
+    train, test = next(splitter.split(np.zeros((len(y), 1)), y))
     return Parts(np.sort(train), np.sort(test))
 
 
@@ -142,6 +150,7 @@ def _by_group(y: NDArray[np.bool_], groups: NDArray[Any], share: float, seed: in
     """Part whole groups; of several tries the one whose classes are best balanced."""
     if len(np.unique(groups)) < 2:
         raise PartsError("all rows are of one group; a test part needs groups of its own.")
+    _check_sizes(len(np.unique(groups)), share, "groups", fewest=1)
     splitter = GroupShuffleSplit(_TRIES, test_size=share, random_state=seed)
 
     def off(parts: tuple[Rows, Rows]) -> float:
@@ -153,9 +162,26 @@ def _by_group(y: NDArray[np.bool_], groups: NDArray[Any], share: float, seed: in
     return Parts(np.sort(train), np.sort(test))
 
 
+def check_seed(seed: Any) -> None:
+    """Refuse what cannot be the seed of a random part."""
+    if not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
+        raise PartsError(f"the seed must be a whole number from 0 to {2**32 - 1}, not {seed!r}.")
+
+
+def _check_sizes(n: int, share: float, what: str, fewest: int) -> None:
+    """Refuse a share of test rows or groups that leaves too few to either part."""
+    test = math.ceil(share * n)
+    if min(test, n - test) < fewest:
+        raise PartsError(
+            f"{n:,} {what} cannot be parted: a share of {share:g} is {test:,} to test and "
+            f"{n - test:,} to train, and each part needs {fewest} or more. Choose another share, "
+            "or 0 for no test part."
+        )
+
+
 def _remedy(grouped: bool, timed: bool) -> str:
     if timed:
         return "choose another share of test rows, or do not part them by time."
     if grouped:
         return "choose another share of test rows; the groups may be too large."
-    return "more labelled rows are needed."
+    return "choose another share of test rows, or use more labelled rows."

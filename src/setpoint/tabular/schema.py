@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from setpoint._extras import need
+from setpoint.tabular._amounts import amount
 from setpoint.tabular._values import Values, dates, given, numbers, texts, truths, uncategorised
-from setpoint.tabular.errors import SchemaError, listed, nearest
+from setpoint.tabular.errors import SchemaError, listed, nearest, shown
 from setpoint.tabular.kinds import Column, column_of
 
 _MISSING, _CONSTANT = "missing in every row", "the same in every row"
@@ -87,18 +88,20 @@ class Schema:
 
     @property
     def texts(self) -> frozenset[str]:
-        """The columns that are texts, even if all their values in some file look like numbers."""
+        """The columns to read as texts, even if all their values in some file look like numbers."""
         found = {c.name for c in self.columns if c.kind in ("category", "text") and not c.mixed}
-        return frozenset(found)
+        # Of numbers that are written in a way of their own, 1.234 may be 1234.
+        return frozenset(found | {c.name for c in self.of_kind("number") if c.format is not None})
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know about columns that are not used."""
-        return tuple(
+        """What a person should know about how columns were read, and which are not used."""
+        unused = [
             f"The column {name!r} is {why} and is not used."
             for name, why in self.aside
             if why in (_MISSING, _CONSTANT)
-        )
+        ]
+        return (*unused, *(column.note for column in self.columns if column.note))
 
     def of_kind(self, *kinds: str) -> list[Column]:
         """Return the columns of some kinds."""
@@ -126,7 +129,10 @@ class Schema:
             if name not in names
         ]
         if extra and not ignore_extra:
-            wrong.append(f"not known to the model: {listed(extra)}. Leave them out.")
+            wrong.append(
+                f"not known to the model: {listed(extra)}. Leave them out, or have "
+                "them passed over (--ignore-extra, ignore_extra=True)."
+            )
         return wrong
 
     def check(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Any:
@@ -173,14 +179,25 @@ class Schema:
     def from_dict(cls, fields: Mapping[str, Any]) -> Schema:
         """Return the schema that ``to_dict`` was called on."""
         try:
-            columns = tuple(Column(**column) for column in fields["columns"])
+            columns = tuple(_column(**column) for column in fields["columns"])
             aside = tuple((str(name), str(why)) for name, why in fields["aside"])
         except (KeyError, TypeError, ValueError) as error:
             raise SchemaError(f"this is no schema: {error}") from error
         unknown = [c.kind for c in columns if c.kind not in _EXPECTED]
         if unknown or not columns:
             raise SchemaError(f"this is no schema: columns of the kinds {unknown}")
+        names = [c.name for c in columns]
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise SchemaError(f"this is no schema: columns of the names {listed(names)}")
         return cls(columns, aside)
+
+
+def _column(*, missing: Sequence[str] = (), **fields: Any) -> Column:
+    """Return a column from plain values."""
+    column = Column(missing=tuple(map(str, missing)), **fields)
+    if column.kind == "number" and column.format is not None:
+        amount("", column.format)  # complains about a format that is none
+    return column
 
 
 def _converted(series: Any, column: Column) -> Values:
@@ -188,7 +205,7 @@ def _converted(series: Any, column: Column) -> Values:
     if not column.mixed:
         series = uncategorised(series)
     if column.kind == "number":
-        return numbers(series)
+        return numbers(series, column.missing, column.format)
     if column.kind == "boolean":
         return truths(series)
     if column.kind == "date":
@@ -198,16 +215,15 @@ def _converted(series: Any, column: Column) -> Values:
 
 def _retyped(series: Any, column: Column, bad: Any, first_row: int) -> str:
     row = int(np.flatnonzero(bad)[0])
-    example = series.iloc[row]
-    shown = repr(example) if isinstance(example, str) else str(example)
-    shown = shown if len(shown) <= 40 else shown[:37] + "..."
     what = _EXPECTED[column.kind]
     if column.kind == "date":
         what += " without a time zone" if column.zone is None else " with a time zone"
         what += "" if column.format in (None, "ISO8601") else f" such as {column.format}"
+    elif column.format is not None:
+        what += f" written like {column.format}"
     return (
         f"{column.name!r} held {what} when the model was trained ({column.dtype}), and now holds "
-        f"{shown} in row {first_row + row + 1:,} ({int(bad.sum()):,} such)."
+        f"{shown(series.iloc[row])} in row {first_row + row + 1:,} ({int(bad.sum()):,} such)."
     )
 
 

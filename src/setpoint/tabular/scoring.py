@@ -9,15 +9,17 @@ from typing import NamedTuple
 from setpoint.tabular.errors import TableFileError
 from setpoint.tabular.files import BATCH_ROWS, TableFile, TableWriter
 from setpoint.tabular.model import TableModel
+from setpoint.tabular.strangers import Strangers
 
-_OWN = ("score", "alarm", "label")
+_OWN = ("score", "alarm", "predicted")
 
 
 class Scored(NamedTuple):
-    """How many rows were scored, and how many of them are alarms."""
+    """How many rows were scored, how many of them are alarms, and what a person should know."""
 
     rows: int
     alarms: int
+    notes: tuple[str, ...] = ()
 
 
 def score_file(
@@ -38,7 +40,7 @@ def score_file(
         The model.
     source, out : path
         Tables, by their endings; see :class:`TableFile`. The result has the columns that are kept,
-        and score (> 0 is an alarm), alarm and label. It appears when it is complete.
+        and score (> 0 is an alarm), alarm and predicted, the label. It appears when it is complete.
     batch_rows : int
         How many rows are in memory at a time.
     keep : sequence of str
@@ -59,10 +61,13 @@ def score_file(
         )
     model.schema.check_names(file.names, ignore_extra, known=keep)
     wanted = list(dict.fromkeys([*keep, *model.schema.names]))
+    strangers = Strangers(model.schema, model.encoder)
     rows = alarms = 0
     with TableWriter(out) as writer:
         for frame in file.frames(batch_rows, wanted, model.schema.texts):
-            found = model.predict(frame, ignore_extra=True, first_row=rows)
+            checked = model.schema.check(frame, ignore_extra=True, first_row=rows)
+            strangers.add(checked)
+            found = model.predict_checked(checked, rows)
             for position, name in enumerate(dict.fromkeys(keep)):
                 found.insert(position, name, frame[name])
             writer.write(found)
@@ -70,4 +75,4 @@ def score_file(
             alarms += int(found["alarm"].sum())
             if progress is not None:
                 progress(rows)
-    return Scored(rows, alarms)
+    return Scored(rows, alarms, tuple(strangers.notes))

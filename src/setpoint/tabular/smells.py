@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from setpoint._extras import need
 from setpoint.tabular.kinds import Column
-from setpoint.tabular.parts import Parts
+from setpoint.tabular.parts import Parts, Rows
 from setpoint.tabular.schema import Schema
 
 _OF_EACH_CLASS = 10_000  # the most rows looked at
@@ -26,7 +26,7 @@ _FEWEST = 10  # of each class; with fewer, a column tells the label by chance
 _TELLING = 0.99  # area under the ROC curve of one column alone
 _FOLDS = 3
 _COARSE = 0.5  # equal rows are no surprise where so few of the training rows are distinct
-_NOTED_DUPLICATES = 0.005  # share of the test rows
+_NOTED_DUPLICATES = 0.005  # share of the rows of a part
 _FEWEST_IDS = 100
 
 
@@ -49,8 +49,15 @@ class Smell:
     message: str
 
 
-def find_smells(rows: Any, y: NDArray[np.bool_], schema: Schema, parts: Parts) -> list[Smell]:
-    """Look for columns that give the label away, identifiers, and rows that are in both parts.
+def find_smells(
+    rows: Any,
+    y: NDArray[np.bool_],
+    schema: Schema,
+    parts: Parts,
+    judged: tuple[Rows, Rows] | None = None,
+    groups: NDArray[np.intp] | None = None,
+) -> list[Smell]:
+    """Look for columns that give the label away, identifiers, and rows that are in several parts.
 
     Parameters
     ----------
@@ -62,10 +69,15 @@ def find_smells(rows: Any, y: NDArray[np.bool_], schema: Schema, parts: Parts) -
         The columns.
     parts : Parts
         Which rows train and which test.
+    judged : pair of ndarray of int, optional
+        Which training rows a model is fitted on, and which certify it or set its threshold; by
+        default chance decides that.
+    groups : ndarray of int, optional
+        The group of each row; rows of one group are in one part.
     """
     return [
         *(smell for column in schema.columns for smell in _of_column(rows, y, column)),
-        *_duplicates(rows, y, parts),
+        *_duplicates(rows, y, parts, judged, groups),
     ]
 
 
@@ -162,7 +174,7 @@ def _is_identifier(values: Any, codes: NDArray[np.intp], column: Column) -> bool
     if n < _FEWEST_IDS or codes.max() + 1 < n:
         return False
     if column.kind == "category":
-        return True
+        return not column.note  # numbers in a strange dress have a note of their own
     if column.kind != "number":
         return False
     numbers = values.to_numpy(dtype=np.float64)
@@ -173,27 +185,57 @@ def _is_identifier(values: Any, codes: NDArray[np.intp], column: Column) -> bool
     return bool(dense or (steps > 0).all() or (steps < 0).all())
 
 
-def _duplicates(rows: Any, y: NDArray[np.bool_], parts: Parts) -> Iterator[Smell]:
-    """Look for test rows that are among the training rows too."""
-    if not len(parts.test):
-        return
+def _duplicates(
+    rows: Any,
+    y: NDArray[np.bool_],
+    parts: Parts,
+    judged: tuple[Rows, Rows] | None,
+    groups: NDArray[np.intp] | None,
+) -> Iterator[Smell]:
+    """Look for rows that test or set the threshold and are among those trained on too."""
     hashes = need("pandas", "cli", "a table").util.hash_pandas_object(rows, index=False).to_numpy()
-    known = np.unique(hashes[parts.train])
-    if len(known) < _COARSE * len(parts.train):
+    if len(np.unique(hashes[parts.train])) < _COARSE * len(parts.train):
         return
-    again = np.isin(hashes[parts.test], known)
-    count = int(again.sum())
-    if count < max(1.0, _NOTED_DUPLICATES * len(parts.test)):
-        return
-    found = parts.test[again]
-    same = [
-        np.isin(hashes[found], hashes[parts.train[y[parts.train] == y_]]) for y_ in (False, True)
-    ]
-    agree = int(np.where(y[found], same[1], same[0]).sum())
-    yield Smell(
-        "duplicates",
-        None,
-        f"{count:,} of {len(parts.test):,} test rows are among the training rows too, "
-        f"{agree:,} of them with the same label. If they are the same cases, what is measured on "
-        "them is too good; drop duplicates, or name a column of groups.",
+    found = [_again(hashes, y, *parts, "test rows are among the training rows")]
+    if judged is not None:
+        what = "rows that set the threshold are among those trained on"
+        found.append(_again(hashes, y, *judged, what))
+    else:
+        found.append(_twins(hashes, parts.train, groups))
+    told = "; ".join(filter(None, found))
+    if told:
+        yield Smell(
+            "duplicates",
+            None,
+            f"{told}. If they are the same cases, what is measured or promised on them is too "
+            "good; drop duplicates, or name a column of groups.",
+        )
+
+
+def _again(
+    hashes: NDArray[np.uint64], y: NDArray[np.bool_], train: Rows, rest: Rows, what: str
+) -> str:
+    """Return how many of some rows are among others too, where they are many."""
+    again = rest[np.isin(hashes[rest], hashes[train])]
+    if len(again) < max(1.0, _NOTED_DUPLICATES * len(rest)):
+        return ""
+    same = [np.isin(hashes[again], hashes[train[y[train] == label]]) for label in (False, True)]
+    agree = int(np.where(y[again], same[1], same[0]).sum())
+    return f"{len(again):,} of {len(rest):,} {what} too, {agree:,} of them with the same label"
+
+
+def _twins(hashes: NDArray[np.uint64], train: Rows, groups: NDArray[np.intp] | None) -> str:
+    """Return how many training rows are there again, in another group where there are groups."""
+    own = hashes[train]
+    if groups is not None:  # one of each group, for a group is never parted
+        _, first = np.unique(np.stack([own, groups[train].astype(np.uint64)]), axis=1,
+                             return_index=True)  # fmt: skip
+        own = own[first]
+    _, codes, counts = np.unique(own, return_inverse=True, return_counts=True)
+    count = int((counts[codes] > 1).sum())
+    if count < max(1.0, _NOTED_DUPLICATES * len(train)):
+        return ""
+    return (
+        f"{count:,} of {len(train):,} training rows are there more than once, so that the "
+        "threshold is set on rows whose twins were trained on"
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setpoint._extras import need
 from setpoint.tabular._values import as_text, given, numbers, uncategorised
-from setpoint.tabular.errors import TargetError, listed, nearest
+from setpoint.tabular.errors import TargetError, listed, nearest, shown
 
 Label = str | int | float | bool
 
@@ -131,13 +131,16 @@ def scores_of(series: Any) -> NDArray[np.float64]:
     name = str(series.name)
     values, bad = numbers(uncategorised(series))
     values = np.asarray(values, dtype=np.float64)
-    for wrong, what in ((bad, "is no number"), (np.isnan(values), "is missing")):
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise TargetError(
-                f"a score must be a number: in {name!r} {series.iloc[row]!r} of row {row + 1:,} "
-                f"{what} ({int(wrong.sum()):,} such)."
-            )
+    wrong = bad if bad.any() else np.isnan(values)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        which, what = "that", "is missing"
+        if bad.any():
+            which, what = shown(series.iloc[row]), "is no number"
+        raise TargetError(
+            f"a score must be a number: in {name!r} {which} of row {row + 1:,} {what} "
+            f"({int(wrong.sum()):,} such)."
+        )
     return values
 
 

@@ -1,0 +1,173 @@
+"""Columns of texts, most of which are numbers.
+
+A few strangers among them are missing values by another name, or typing errors, and must not turn
+a column of numbers into one of categories. Which they are is kept, so that later rows are read in
+the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._extras import need
+from setpoint.tabular._amounts import amount, formats_like, looks_like_number
+from setpoint.tabular._values import MISSING
+
+_MOST = 0.9  # of the values must be numbers
+_FEW_BESIDE_WHOLE = 0.01  # where all numbers are whole, more strangers than this mean codes
+_MOST_STRANGERS = 20  # different ones
+_LOOKED_AT = 1_000  # distinct values, for a first look
+_SHOWN = 4
+# As they are written in small letters.
+_MARKERS = frozenset(
+    [
+        *(m.casefold() for m in MISSING), "?", "??", "-", "--", "---", ".", "..", "...", "*",
+        "unknown", "unk", "missing", "n.a.", "n.a", "not available", "not applicable", "not known",
+        "undefined", "nil", "(null)", "\\n", "#na", "#div/0!", "#value!", "#ref!", "#num!",
+        "#name?", "#null!", "1.#qnan", "-1.#ind",
+    ]
+) - {"none"}  # fmt: skip
+_PLAIN = "Write plain numbers such as 1234.5 for it to be numbers."
+
+
+class AlmostNumbers(NamedTuple):
+    """What a column of texts, most of which are numbers, is taken for.
+
+    Attributes
+    ----------
+    taken : bool
+        Whether it is taken as numbers, and not as categories.
+    how : str or None
+        An example of how the numbers are written, where it is not the plain way.
+    missing : tuple of str
+        The texts that count as missing.
+    note : str
+        What a person should know.
+    """
+
+    taken: bool
+    how: str | None
+    missing: tuple[str, ...]
+    note: str
+
+
+def almost_numbers(name: str, texts: Any, rows: NDArray[np.intp]) -> AlmostNumbers | None:
+    """Return what a column of texts is taken for, or None where few of them are numbers.
+
+    Parameters
+    ----------
+    name : str
+        The column's.
+    texts : Series of str
+        The values that are there, without blanks around them.
+    rows : ndarray of int
+        In which rows of the table they are.
+    """
+    counts: dict[str, int] = texts.value_counts(sort=False).to_dict()
+    values = {t: n for t, n in counts.items() if t.casefold() not in _MARKERS}
+    few = dict(list(values.items())[:: max(1, len(values) // _LOOKED_AT)])
+    if not values or _like_numbers(few) < 0.5:
+        return None
+    found = _reading(values)
+    if isinstance(found, str):
+        return AlmostNumbers(False, None, (), _left(name, found))
+    if found is None:
+        if _like_numbers(values) < _MOST:
+            return None
+        why = f"they are written in several ways, e.g. {_examples(values)}"
+        return AlmostNumbers(False, None, (), _left(name, why))
+    strangers = [t for t in values if t not in found.numbers]
+    total, lost = sum(values.values()), sum(values[t] for t in strangers)
+    whole = all(float(v).is_integer() for v in found.numbers.values())
+    allowed = max(1.0, _FEW_BESIDE_WHOLE * total) if whole else total
+    if len(strangers) > _MOST_STRANGERS or lost > allowed:
+        share = math.floor(100 * (1 - lost / total))
+        return AlmostNumbers(
+            False, None, (),
+            f"The column {name!r} is taken as categories, though {share} % of its values are "
+            f"numbers; others are not: {_where(texts, rows, strangers)}. If these are mistakes, "
+            "correct them or leave them empty for it to be numbers.",
+        )  # fmt: skip
+    missing = [t for t in counts if t not in found.numbers and t not in MISSING]
+    note = f"The column {name!r} is taken as numbers"
+    note += "" if found.how is None else f" that are written like {found.how}"
+    if missing:
+        lost = sum(counts[t] for t in missing)
+        is_none = "value is none and counts" if lost == 1 else "values are none and count"
+        note += f"; {lost:,} {is_none} as missing: {_where(texts, rows, missing)}"
+    return AlmostNumbers(True, found.how, tuple(missing), note + ".")
+
+
+class _Reading(NamedTuple):
+    """One way to read texts, and those that are numbers in it."""
+
+    how: str | None
+    numbers: dict[str, float]
+
+    def agrees(self, other: _Reading) -> bool:
+        """Whether no text is another number in the other way."""
+        both = self.numbers.keys() & other.numbers.keys()
+        return all(self.numbers[t] == other.numbers[t] for t in both)
+
+
+def _reading(values: dict[str, int]) -> _Reading | str | None:
+    """Return in which way most texts are numbers; why it is not clear; or None."""
+
+    def size(reading: _Reading) -> int:
+        return sum(values[t] for t in reading.numbers)
+
+    enough = _MOST * sum(values.values())
+    plain, *others = (_Reading(h, _numbers(values, h)) for h in (None, *formats_like(values)))
+    if size(plain) >= enough:  # then ornaments may add to what is plain, and not change it
+        others = [o for o in others if o.agrees(plain)]
+    best = max([plain, *others], key=size)  # the first of those that read the most
+    if size(best) < enough:
+        return None
+    for other in others:
+        if best is not plain and size(other) == size(best) and not other.agrees(best):
+            odd = next(t for t, v in best.numbers.items() if other.numbers.get(t, v) != v)
+            return f"{odd!r} may be {best.numbers[odd]:.15g} or {other.numbers[odd]:.15g}"
+    return best
+
+
+def _numbers(values: dict[str, int], how: str | None) -> dict[str, float]:
+    """Return the texts that are numbers, read in one way."""
+    pd = need("pandas", "cli", "a table")
+    if how is None:
+        found = pd.to_numeric(pd.Series(list(values), dtype=object), errors="coerce").tolist()
+    else:
+        found = [amount(text, how) for text in values]
+    return {t: v for t, v in zip(values, found, strict=True) if not math.isnan(v)}
+
+
+def _like_numbers(values: dict[str, int]) -> float:
+    """Return which share of the values are perhaps numbers."""
+    return sum(n for t, n in values.items() if looks_like_number(t)) / sum(values.values())
+
+
+def _left(name: str, why: str) -> str:
+    return (
+        f"The column {name!r} is taken as categories, though its values look like numbers: {why}. "
+        f"{_PLAIN}"
+    )
+
+
+def _examples(values: dict[str, int]) -> str:
+    """Return texts of different make."""
+    makes = {"".join("1" if c.isdigit() else c for c in t).replace("11", "1"): t for t in values}
+    return ", ".join(map(repr, list(makes.values())[:_SHOWN]))
+
+
+def _where(texts: Any, rows: NDArray[np.intp], which: list[str]) -> str:
+    """Return some texts, and the first row of each."""
+    values = texts.to_numpy(dtype=object)
+    told = []
+    for text in which[:_SHOWN]:
+        found = rows[values == text]
+        again = f"{len(found):,} times, first in " if len(found) > 1 else ""
+        told.append(f"{text!r} ({again}row {found[0] + 1:,})")
+    return ", ".join(told) + (", ..." if len(which) > _SHOWN else "")
