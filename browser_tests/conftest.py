@@ -98,7 +98,7 @@ def certified():
     history = History([Record.of(i, point, 1.0, 0.0) for i in range(30)], best_iteration=20)
     candidates = Candidates([Candidate("ordinary", point, 0), Candidate("ours", point, 9, "x")])
     other = Baseline("logistic regression at 0.5", drawn(4000, 0.05, 2.6)[1][2000:], 0.5)
-    tuned = Baseline("logistic regression, tuned", other.scores, 0.42)
+    tuned = Baseline("logistic regression, tuned threshold", other.scores, 0.42)
     return Report(
         GOAL, rows, certificate.threshold, certificate=certificate, baseline=other, tuned=tuned,
         history=history, candidates=candidates, costs=Costs(12, 450, -20), title="Card payments",

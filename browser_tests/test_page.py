@@ -296,6 +296,23 @@ def test_tables_are_read_on_a_phone_without_scrolling(browser, opened, emulate, 
     assert clipped == []
 
 
+@pytest.mark.parametrize(("width", "most"), [(1280, 3), (1001, 4), (900, 3), (375, 5)])
+def test_what_a_row_of_a_comparison_is_about_has_room(browser, opened, emulate, width, most):
+    """Its name is not squeezed into a column of single words."""
+    emulate(browser, width=width)
+    opened("certified")
+    lines = browser.execute_script("""
+      return [...document.querySelectorAll(".compare th[scope=row]")].map((e) => {
+        const style = getComputedStyle(e), inside = document.createRange();
+        inside.selectNodeContents(e);
+        const height = inside.getBoundingClientRect().height;
+        return [e.textContent, Math.round(height / parseFloat(style.lineHeight))];
+      });
+    """)
+    assert any("tuned threshold" in text for text, _ in lines)
+    assert {text: n for text, n in lines if n > most} == {}
+
+
 def test_labels_of_axes_do_not_lie_on_their_numbers(browser, opened):
     """Also where the numbers are long."""
     opened("certified")

@@ -23,6 +23,7 @@ def test_the_demo_prints_a_table_draws_a_picture_and_writes_a_report(
     assert str(page) in out
     assert "nines" in page.read_text("utf-8")
     assert picture.read_bytes().startswith(b"\x89PNG")
+    demo.main(["--folder", str(folder)])  # its own files it may replace
 
 
 def test_on_validation_rows_the_goals_are_met_and_never_worse_than_the_baseline(outcomes):

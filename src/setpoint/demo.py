@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from setpoint import FPOR, FROP, OFOS, Goal, OperatingPoint, SetpointClassifier, __version__
+from setpoint.errors import SetpointError
 from setpoint.operating_point import choose_threshold, evaluate_threshold
 from setpoint.solvers import Record
 
@@ -153,6 +154,8 @@ def draw(outcomes: dict[Goal, list[Outcome]], y_test: NDArray[np.bool_], path: P
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    from setpoint.report.made_by import picture_metadata
+
     looks = {"logistic regression": ("#7a7a7a", "s", "--"), "setpoint": ("#0072b2", "o", "-")}
     figure, axes = plt.subplots(1, len(outcomes), figsize=(12, 4.2), layout="constrained")
     for ax, (goal, rows) in zip(axes, outcomes.items(), strict=True):
@@ -172,7 +175,7 @@ def draw(outcomes: dict[Goal, list[Outcome]], y_test: NDArray[np.bool_], path: P
         ax.spines[["top", "right"]].set_visible(False)
     figure.suptitle("Test part: curves, and the operating points chosen on validation rows "
                     "(shaded: the goal is not met)")  # fmt: skip
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=130, metadata=picture_metadata("png"))
     plt.close(figure)
 
 
@@ -203,7 +206,10 @@ def show(folder: Path, quiet: bool = False) -> dict[str, Any]:
 
     Returns the same as plain values, ready for JSON; ``quiet`` prints nothing.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    from setpoint.cli.targets import check_demo
+
+    check_demo(folder)
+    folder.mkdir(exist_ok=True)
     picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
     outcomes, y_test = run(quiet)
     if not quiet:
@@ -229,7 +235,10 @@ def main(argv: list[str] | None = None) -> None:
     """Run the demo from the command line."""
     parser = argparse.ArgumentParser(prog="python -m setpoint.demo", description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(), help="for picture and report")
-    show(parser.parse_args(argv).folder)
+    try:
+        show(parser.parse_args(argv).folder)
+    except SetpointError as error:
+        raise SystemExit(f"error: {error}") from error
 
 
 if __name__ == "__main__":

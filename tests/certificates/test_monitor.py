@@ -185,11 +185,27 @@ def test_a_promise_that_is_kept_is_not_broken():
     )
 
 
+def test_what_misses_the_promise_is_not_said_to_agree_with_it():
+    """Though the evidence is below 1, for so little is no surprise."""
+    promised = certificate("max recall s.t. precision >= 0.3", 1.5)
+    verdict = promised.check(*rows(tp=212, fp=533, fn=2, tn=60))
+    assert verdict.evidence[0] < 1
+    assert str(verdict) == (
+        "Not broken so far: 'precision >= 0.3' is 0.285 (212 of 745), which "
+        "is too few to contradict it."
+    )
+    two = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
+    said = str(two.check(*rows(tp=60, fp=10, fn=2, tn=37)))  # 10 of 47
+    assert said.startswith("Not broken so far: 'precision >= 0.6' is 0.857")
+    assert "(60 of 70), and nothing speaks against it; 'fpr <= 0.2' is 0.213 (10 of 47), which is "\
+        "too few" in said  # fmt: skip
+
+
 def test_how_unlikely_it_is_is_said_in_plain_words():
     promised = certificate()
     verdict = promised.check(*rows(tp=12, fp=8, fn=2, tn=60))
     assert str(verdict) == (
-        "Agrees with the promise so far: 'precision >= 0.8' is 0.600 (12 of 20), which has a "
+        "Not broken so far: 'precision >= 0.8' is 0.600 (12 of 20), which has a "
         f"chance of at most 1 in {verdict.evidence[0]:.3g} if it holds (broken at 1 in 20)."
     )
     assert verdict.contradicted == ()

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from setpoint.cli import main
+
 GOAL = "max recall s.t. precision >= 0.6"
 
 
@@ -31,3 +33,24 @@ def fit_arguments(files, out, *more):
         "--model", "logistic", "--drop", "id", "--drop", "when", "--drop", "customer",
         "--out", str(out), *map(str, more),
     ]  # fmt: skip
+
+
+def certified_model(folder, goal):
+    """Fit a model with a certificate, and return where it is."""
+    table, out = folder / "table.parquet", folder / "model"
+    payments(3000).drop(columns=["id", "when", "customer"]).to_parquet(table)
+    fit = ["fit", table, "--target", "class", "--goal", goal, "--positive", "fraud", "--model",
+           "logistic", "--confidence", "0.9", "--out", out, "-q", "--strict"]  # fmt: skip
+    assert main([str(a) for a in fit]) == 0
+    return out
+
+
+def later(path, n=600, seed=1, broken=False, only=None):
+    """Write labelled rows, of one class only if wanted."""
+    frame = payments(n, seed).drop(columns=["id", "when", "customer"])
+    if broken:  # everything looks like a fraud
+        frame["amount"], frame["night hour"] = 5000.0, True
+    if only is not None:
+        frame = frame[frame["class"] == only]
+    frame.to_csv(path, index=False)
+    return path

@@ -1,5 +1,5 @@
 import pytest
-from cli_tables import fit_arguments, payments
+from cli_tables import certified_model, fit_arguments, payments
 
 from setpoint.cli import main
 
@@ -20,3 +20,15 @@ def model(files, tmp_path_factory):
     out = tmp_path_factory.mktemp("models") / "fraud"
     assert main(fit_arguments(files, out, "--quiet")) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def promising(tmp_path_factory):
+    """A model that promises a precision."""
+    return certified_model(tmp_path_factory.mktemp("m"), "max recall s.t. precision >= 0.5")
+
+
+@pytest.fixture(scope="session")
+def promising_recall(tmp_path_factory):
+    """A model that promises a recall."""
+    return certified_model(tmp_path_factory.mktemp("m"), "max precision s.t. recall >= 0.5")

@@ -2,13 +2,14 @@
 
 import errno
 import json
+import os
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from cli_tables import GOAL, fit_arguments, payments
+from cli_tables import GOAL, fit_arguments, later, payments
 
 import setpoint
 from setpoint.cli import main
@@ -26,7 +27,7 @@ def full_disk(monkeypatch):
     def full(file):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("setpoint.report.page.os", SimpleNamespace(fsync=full))
+    monkeypatch.setattr("setpoint.report.page.os", SimpleNamespace(fsync=full, path=os.path))
 
 
 # --- the report fails after the work --------------------------------------------------------------
@@ -122,28 +123,6 @@ def test_no_alarms_keep_no_goal(files, tmp_path, capsys, monkeypatch):
     assert run(*fit_arguments(files, tmp_path / "m")) == 0
     assert "by no alarms" in capsys.readouterr().out
     assert run(*fit_arguments(files, tmp_path / "m", "--strict", "-q")) == 3
-
-
-@pytest.fixture(scope="module")
-def promising(files, tmp_path_factory):
-    """A model with a certificate."""
-    out = tmp_path_factory.mktemp("models") / "promising"
-    frame = payments(3000)
-    table = out.parent / "table.parquet"
-    frame.drop(columns=["id", "when", "customer"]).to_parquet(table)
-    fit = ["fit", table, "--target", "class", "--goal", "max recall s.t. precision >= 0.5",
-           "--positive", "fraud", "--model", "logistic", "--confidence", "0.9", "--out", out,
-           "-q", "--strict"]  # fmt: skip
-    assert run(*fit) == 0
-    return out
-
-
-def later(path, n=600, seed=1, broken=False):
-    frame = payments(n, seed).drop(columns=["id", "when", "customer"])
-    if broken:  # everything looks like a fraud
-        frame["amount"], frame["night hour"] = 5000.0, True
-    frame.to_csv(path, index=False)
-    return path
 
 
 def test_evaluate_is_strict_about_goal_and_promise(promising, tmp_path, capsys):

@@ -80,7 +80,7 @@ def test_a_report_is_never_put_into_a_model(name, model, rows, files, tmp_path, 
     new = tmp_path / "new"  # is not there yet
     command = commands(model, rows, files, tmp_path)[0]
     assert "lies in the model" in refused(capsys, [*command, "--report", new / name])
-    assert "lies in the model" in refused(capsys, [*command, "--figures", new])
+    assert "is the model" in refused(capsys, [*command, "--figures", new])
     assert not new.exists()
     assert snapshot(model) == before
 

@@ -126,19 +126,6 @@ def test_names_of_files_are_no_markup(model, rows, capsys, name, monkeypatch):
     assert f"on {name}" in capsys.readouterr().out
 
 
-def test_one_class_alone_cannot_be_judged_and_that_is_said(model, rows, capsys, tmp_path):
-    frame = payments(seed=1).drop(columns=DROPPED)
-    alone = rows(frame[frame["class"] == "ok"])
-    assert run("evaluate", model, alone) == 0
-    assert "there are no positives, so the goal" in capsys.readouterr().out
-    page = tmp_path / "page.html"
-    assert run("evaluate", model, alone, "--report", page) == 1  # a report needs both
-    out, err = capsys.readouterr()
-    assert "there are no positives" in out
-    assert "both classes" in err
-    assert not page.exists()
-
-
 # --- tables that changed --------------------------------------------------------------------------
 
 

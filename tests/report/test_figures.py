@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from setpoint import SetpointError
+from setpoint import SetpointError, __version__
 from setpoint.report import Baseline, save_figures
 
 
@@ -23,6 +23,17 @@ def test_each_picture_in_each_format(certified, history, tmp_path):
     assert b"<svg" in files[1].read_bytes()
     again = save_figures(report, tmp_path / "again", ("png", "svg"))
     assert [f.read_bytes() for f in again] == [f.read_bytes() for f in files]
+
+
+def test_pictures_name_their_maker(certified, tmp_path):
+    """By which the command line knows them."""
+    png, svg, pdf = (
+        f.read_bytes() for f in save_figures(certified, tmp_path, ("png", "svg", "pdf"))[:3]
+    )
+    maker = f"setpoint {__version__}".encode()
+    assert b"tEXtSoftware\0" + maker in png
+    assert b"<dc:title>" + maker in svg
+    assert maker in pdf
 
 
 def test_an_unknown_format_and_a_full_disk(certified, tmp_path, monkeypatch):

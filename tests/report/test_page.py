@@ -16,6 +16,7 @@ import pytest
 
 from setpoint import (
     SetpointError,
+    __version__,
     certify,
     choose_threshold,
     define_metric,
@@ -96,6 +97,12 @@ def test_the_page_is_well_formed_and_in_order(full):
     for words in ("Card payments", "Rows repeat.", "2025-01-31", "Certified at 90 %", "★ taken",
                   "iteration 3", "saved against no model", "the old rules"):  # fmt: skip
         assert words in said
+
+
+def test_the_page_names_its_maker_in_its_head(full):
+    """By which the command line knows it."""
+    head = html(full).partition("</head>")[0]
+    assert f'<meta name="generator" content="setpoint {__version__}">' in head
 
 
 def test_parts_without_content_are_left_out(rows):
@@ -333,6 +340,15 @@ def test_the_file_is_written_whole_and_says_where(rows, tmp_path):
     path = write_report(report, tmp_path / "new" / "report.html")
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert os.listdir(path.parent) == ["report.html"]
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(rows, tmp_path):
+    link, page = tmp_path / "link.html", tmp_path / "there" / "page.html"
+    link.symlink_to(page)
+    assert write_report(Report("max f1", rows, 1.5), link) == link
+    assert link.is_symlink()
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert os.listdir(page.parent) == ["page.html"]
 
 
 def full_disk(*_):

@@ -57,7 +57,7 @@ def test_few_strangers_count_as_missing(values, missing):
 
 def test_the_note_names_rows():
     (note,) = schema_of(with_values(DECIMALS, _50="unknown", _60="?", _61="?")).notes
-    assert "3 values are none" in note
+    assert "3 values are not numbers and count as missing" in note
     assert "'unknown' (row 51)" in note
     assert "'?' (2 times, first in row 61)" in note
 

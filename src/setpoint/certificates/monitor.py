@@ -23,7 +23,7 @@ from scipy.stats import beta
 from setpoint._checks import check_share
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
-from setpoint.goals import Constraint, Goal
+from setpoint.goals import TOLERANCE, Constraint, Goal
 from setpoint.operating_point import OperatingPoint, evaluate_threshold, jsonable
 
 
@@ -83,7 +83,13 @@ class Verdict:
         what = "; ".join(self._said(promise, evidence) for promise, evidence in pairs)
         if self.broken:
             return f"BROKEN: {what}. Certify anew on recent data before relying on it."
+        if any(self._is_missed(promise) for promise in self.promises):
+            return f"Not broken so far: {what}."
         return f"Agrees with the promise so far: {what}."
+
+    def _is_missed(self, promise: Constraint) -> bool:
+        trials = self.draws(promise)[1]
+        return trials > 0 and bool(promise.shortfall(*self.operating_point.counts) > TOLERANCE)
 
     def _said(self, promise: Constraint, evidence: float) -> str:
         successes, trials = self.draws(promise)
@@ -92,6 +98,8 @@ class Verdict:
         value = self.operating_point.value(promise.metric.name)
         seen = f"'{promise}' is {value:.3f} ({successes:,} of {trials:,})"
         if evidence <= 1:
+            if self._is_missed(promise):
+                return f"{seen}, which is too few to contradict it"
             return f"{seen}, and nothing speaks against it"
         chance = f"at most 1 in {f'{evidence:,.0f}' if evidence >= 100 else f'{evidence:.3g}'}"
         if evidence > 1e6:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from setpoint.errors import SetpointError
+from setpoint.cli.output import AnsweredError, in_words, is_expected
 
 # Exit codes; docs/command-line.md has the same table.
 DONE = 0
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app = _app()
     except ImportError:
-        return _failed('the command line needs its extra: pip install "setpoint[cli]"', [])
+        return _told('the command line needs its extra: pip install "setpoint[cli]"', given)
     try:
         app(given, prog_name="setpoint", obj=tuple(given))
     except SystemExit as ending:
@@ -36,14 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(ending.code or 0)
     except KeyboardInterrupt:
         return _stopped()
-    except (SetpointError, OSError) as error:
-        return _failed(str(error), given)
-    except MemoryError:
-        return _failed("there is not enough memory for this.", given)
     except Exception as error:
-        what = f"internal error: {type(error).__name__}: {error}".rstrip(": ")
-        _failed(f"{what}; run again with --debug and report it.", given, "")
-        return INTERNAL
+        return _failed(error, given)
     return DONE
 
 
@@ -79,11 +74,26 @@ def _app() -> Any:
     return app
 
 
-def _failed(message: str, given: Sequence[str], kind: str = "error: ") -> int:
+def _failed(error: Exception, given: Sequence[str]) -> int:
     if "--debug" in given:
         traceback.print_exc()
-    print(f"{kind}{message}", file=sys.stderr)
+    if isinstance(error, AnsweredError):
+        print(_line(str(error)), file=sys.stderr)
+        return BAD_INPUT if is_expected(error.__cause__) else INTERNAL
+    _told(in_words(error), given)
+    return BAD_INPUT if is_expected(error) else INTERNAL
+
+
+def _told(message: str, given: Sequence[str]) -> int:
+    """Say what is wrong, to a program as well if one is listening."""
+    print(_line(message), file=sys.stderr)
+    if "--json" in given:
+        print(json.dumps({"error": message}, indent=2, ensure_ascii=False))
     return BAD_INPUT
+
+
+def _line(message: str) -> str:
+    return message if message.startswith("internal error: ") else f"error: {message}"
 
 
 def _stopped() -> int:

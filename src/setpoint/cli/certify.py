@@ -47,6 +47,7 @@ def certify(
     check_outputs({"the table": data}, report, figures)
     wish = Wish(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
+    wish.note_unused(output)
     columns = tuple(dict.fromkeys(c for c in (label, score, group) if c is not None))
     frame = read_table(data, columns=columns)
     found = read_target(frame[label], positive)

@@ -8,7 +8,20 @@ import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.output import Output
-from setpoint.cli.words import ending, met, point_table
+from setpoint.cli.words import (
+    counted_as_they_are,
+    ending,
+    met,
+    missing_class,
+    one_class,
+    point_fields,
+    point_table,
+)
+
+_GO_ON = (
+    "To go on with this check on later rows, keep what --json prints and give it to 'evaluate' "
+    "with --after."
+)
 
 
 def evaluate(
@@ -31,7 +44,7 @@ def evaluate(
 ) -> None:
     """Measure a saved model on labelled rows, and check whether its certificate still holds."""
     from setpoint.cli import looks
-    from setpoint.cli.models import groups_of, load_table_model
+    from setpoint.cli.models import check_both_classes, groups_of, load_table_model
     from setpoint.cli.reports import Wish, costs_of, report_of_rows
     from setpoint.cli.targets import check_outputs
     from setpoint.errors import SetpointError
@@ -41,14 +54,20 @@ def evaluate(
     check_outputs({"the table": data, "the model": model}, report, figures)
     wish = Wish(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
+    wish.note_unused(output)
     with output.warnings_as_notes():
         loaded = load_table_model(model)
     certificate = loaded.certificate
     promised = certificate is not None and certificate.certified
     if after is not None and not promised:
         raise SetpointError(f"{model} has no certificate, so there is no check to go on with.")
+    before = None
+    if after is not None and certificate is not None:
+        before = looks.read(after, certificate)
     with output.progress(f"reading {data.name}"):
         frame = loaded.read(data, ignore_extra=ignore_extra)
+    if wish.wanted:
+        check_both_classes(loaded, frame, data.name)
     y, scores = loaded.labelled_scores(frame)
     strangers = loaded.strangers(frame)
     for note in strangers:
@@ -56,13 +75,17 @@ def evaluate(
     point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=data.name)
     verdict = None
     if certificate is not None and promised:
-        before = None if after is None else looks.read(after, certificate)
         verdict = certificate.check(y, scores, after=before, groups=groups_of(loaded, frame))
     parts = [point_table(loaded.operating_point, point)]
-    if y.all() or not y.any():  # some numbers of the table say nothing then
-        parts.append(point.message)
+    if missing_class(point) is not None:
+        parts.append(one_class(point))
     if verdict is not None:
         parts.append(str(verdict))
+        if caution := counted_as_they_are(point, verdict.promises):
+            parts.append(caution)
+            output.notes.append(caution)
+        if not verdict.broken:
+            parts.append(_GO_ON)
     facts = {
         "model": model, "target": loaded.target,
         "confidence": None if certificate is None else certificate.confidence,
@@ -71,7 +94,7 @@ def evaluate(
     output.result_and_files(
         {
             "model": str(model),
-            "evaluated": point.to_dict(),
+            "evaluated": point_fields(point),
             "verdict": None if verdict is None else looks.to_json(verdict),
         },
         *parts,
@@ -79,7 +102,7 @@ def evaluate(
             lambda: report_of_rows(loaded, y, scores, verdict, wish, facts, tuple(strangers))
         ),
     )
-    ending(strict, met(point) and not (verdict is not None and verdict.broken))
+    ending(strict, bool(met(point)) and not (verdict is not None and verdict.broken))
 
 
 def add_to(app: Any) -> None:

@@ -12,6 +12,11 @@ from setpoint.cli import options as o
 from setpoint.cli.output import Output
 from setpoint.cli.words import ending, met, point_table
 
+_WATCH = (
+    "Whether it still holds is seen on later labelled rows: 'setpoint evaluate', with --after to "
+    "make one check of several files."
+)
+
 
 def fit(
     context: typer.Context,
@@ -46,7 +51,7 @@ def fit(
 ) -> None:
     """Train a classifier on a table for a goal, and save it."""
     from setpoint.cli.reports import Wish, costs_of, report_of_fit
-    from setpoint.cli.targets import check_outputs
+    from setpoint.cli.targets import check_model_place, check_outputs
     from setpoint.errors import SetpointError
     from setpoint.goals import Goal
     from setpoint.model_files import check_target, save
@@ -63,9 +68,11 @@ def fit(
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave --test at 0.2.")
     check_target(out)
+    check_model_place(out, {"the table": data})
     check_outputs({"the table": data, "the model": out}, report, figures)
     wish = Wish(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
+    wish.note_unused(output, spoken=test > 0)
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
     with output.warnings_as_notes(), output.progress("training") as show:
@@ -94,6 +101,8 @@ def fit(
     parts = [point_table(fitted.model.operating_point, point)]
     if certificate is not None:
         parts.append(str(certificate))
+        if certificate.certified:
+            parts.append(_WATCH)
     files: Iterator[tuple[str, Path]] = iter(())
     if point is not None:
         facts = {
@@ -110,7 +119,7 @@ def fit(
     parts.append(f"Model: {out}")
     output.result_and_files(fields, *parts, files=files, kept=f"The model is saved: {out}.")
     if certificate is None:
-        ending(strict, met(point or fitted.model.operating_point))
+        ending(strict, bool(met(point or fitted.model.operating_point)))
     else:
         ending(strict, certificate.certified and not certificate.operating_point.empty)
 

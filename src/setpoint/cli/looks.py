@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from setpoint.certificates import Certificate, Verdict
+from setpoint.cli.words import point_fields
 from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 from setpoint.operating_point import OperatingPoint
@@ -17,11 +18,25 @@ _COUNTS = ("tp", "fp", "fn", "tn")
 
 def to_json(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict with the certificate that it belongs to."""
-    return {**verdict.to_dict(), "certificate": list(verdict.identity)}
+    return {
+        **verdict.to_dict(),
+        "operating_point": point_fields(verdict.operating_point),
+        "certificate": list(verdict.identity),
+    }
 
 
 def read(path: Path, certificate: Certificate) -> Verdict:
     """Read what ``evaluate --json`` printed, to go on from it."""
+    wanted = "--after takes what 'setpoint evaluate --json' printed"
+    if not path.exists():
+        raise SetpointError(f"there is no file {path} to go on from; {wanted}.")
+    if path.is_dir():
+        raise SetpointError(f"{path} is a folder, and no answer to go on from; {wanted}.")
+    if path.is_file() and path.stat().st_size == 0:
+        raise SetpointError(
+            f"{path} is empty, and no answer to go on from; {wanted}. (In a shell '> {path.name}' "
+            "empties the file before the command reads it: write to another one.)"
+        )
     try:
         return _verdict(json.loads(path.read_text("utf-8"))["verdict"], certificate)
     except (KeyError, TypeError, ValueError) as error:

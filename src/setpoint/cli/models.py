@@ -8,6 +8,7 @@ from typing import Any
 from setpoint.errors import SetpointError
 from setpoint.model_files import load
 from setpoint.tabular.model import TableModel
+from setpoint.tabular.target import labels_of
 
 
 def load_table_model(path: Path) -> TableModel:
@@ -19,6 +20,19 @@ def load_table_model(path: Path) -> TableModel:
             "features, not tables. Use setpoint.load in Python, or train with 'setpoint fit'."
         )
     return model
+
+
+def check_both_classes(model: TableModel, frame: Any, name: str) -> None:
+    """Refuse rows of one class, before they are scored for a report that needs both."""
+    if model.target not in frame.columns:  # which is told by those who need it most
+        return
+    y = labels_of(frame[model.target], model.negative, model.positive)
+    for present, which in ((y.any(), "positive"), (not y.all(), "negative")):
+        if len(y) and not present:
+            raise SetpointError(
+                f"there are no {which} rows in {name}; a report needs both classes. Without "
+                "--report and --figures they are counted all the same."
+            )
 
 
 def groups_of(model: TableModel, frame: Any) -> Any:

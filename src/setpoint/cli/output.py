@@ -14,6 +14,10 @@ from setpoint.errors import SetpointError, UncertifiedWarning
 _WIDE = 1000  # columns: what is piped, or longer than a terminal is wide, is not cut off
 
 
+class AnsweredError(Exception):
+    """An error, its cause, that the answer to a program tells already."""
+
+
 class Output:
     """What a command says.
 
@@ -74,9 +78,9 @@ class Output:
             for kind, path in files:
                 written[kind].append(str(path))
                 self._say(f"{kind.capitalize()}: {path}")
-        except (SetpointError, OSError) as error:
-            more["error"] = f"{error} {kept}".strip()
-            raise SetpointError(more["error"]) from error
+        except Exception as error:
+            more["error"] = f"{in_words(error)} {kept}".strip()
+            raise AnsweredError(more["error"]) from error
         finally:
             page = written["report"][0] if written["report"] else None
             self._hand_over({**fields, "report": page, "figures": written["figure"], **more})
@@ -111,6 +115,21 @@ class Output:
         with Progress(console=self._side, transient=True) as bar:
             task = bar.add_task(escape(what), total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def in_words(error: Exception) -> str:
+    """Return what to tell of an error."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this."
+    if is_expected(error):
+        return str(error)
+    what = f"internal error: {type(error).__name__}: {error}".rstrip(": ")
+    return f"{what}; run again with --debug and report it."
+
+
+def is_expected(error: BaseException | None) -> bool:
+    """Whether an error is no mistake of ours."""
+    return isinstance(error, (SetpointError, OSError, MemoryError))
 
 
 def _is_for_users(category: type[Warning]) -> bool:

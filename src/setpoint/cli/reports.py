@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from setpoint.certificates import Certificate, Verdict
+    from setpoint.cli.output import Output
     from setpoint.tabular.fitted import FittedTable, Ordinary
     from setpoint.tabular.model import TableModel
 
@@ -59,6 +60,30 @@ class Wish:
     def wanted(self) -> bool:
         """Whether anything is to be written."""
         return self.page is not None or self.figures is not None
+
+    def note_unused(self, output: Output, *, spoken: bool = False) -> None:
+        """Tell of options that are for a report, where there is none.
+
+        Parameters
+        ----------
+        output : Output
+            Where it is told.
+        spoken : bool
+            Whether the command says sentences of the report, and so what things are called.
+        """
+        if self.wanted:
+            return
+        given = {
+            "--title": self.title,
+            "--called": None if spoken else self.called,
+            "--cost-alarm": self.costs,
+            "--cost-miss": self.costs,
+        }
+        names = [name for name, value in given.items() if value is not None]
+        if names:
+            listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+            verb = "has" if len(names) == 1 else "have"
+            output.note(f"{listed} {verb} no effect without --report or --figures.")
 
     def content(self, goal: Any, positive: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Return those fields of a report that do not depend on what was found."""

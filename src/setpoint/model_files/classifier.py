@@ -14,11 +14,11 @@ from setpoint.estimators import SetpointClassifier
 from setpoint.model_files.errors import ModelFileError
 from setpoint.model_files.parameters import parameters_from_json, parameters_to_json
 from setpoint.model_files.plain import decode, encode
+from setpoint.model_files.promises import promise_from_json
 from setpoint.model_files.values import (
     Json,
     candidates_from_json,
     candidates_to_json,
-    certificate_from_json,
     certificate_to_json,
     goal_from_json,
     goal_to_json,
@@ -36,6 +36,8 @@ from setpoint.models import build, scores_of
 WEIGHTS = "weights.safetensors"
 _NAMED = ("linear", "mlp")
 _PROBES = 4  # rows
+_STANDARDIZER = ("standardizer.centre", "standardizer.scale")
+_KNOWN = (*_STANDARDIZER, "probe.rows", "probe.logits")
 
 
 def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]:
@@ -67,6 +69,7 @@ def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]
         "candidates": candidates_to_json(clf.candidates_),
         "logit_threshold": encode(clf.logit_threshold_),
         "dtype": clf._dtype.name,
+        "standardized": clf.standardizer_ is not None,
         "n_features_in": n_features,
         "feature_names_in": encode(getattr(clf, "feature_names_in_", None)),
     }
@@ -93,8 +96,7 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
     clf = SetpointClassifier(**parameters, model=model)
     clf.goal_ = goal_from_json(content["goal"])
     clf.operating_point_ = point_from_json(content["operating_point"])
-    certificate = content["certificate"]
-    clf.certificate_ = None if certificate is None else certificate_from_json(certificate)
+    clf.certificate_ = promise_from_json(content["certificate"], clf.goal_)
     clf.history_ = history_from_json(content["history"])
     clf.candidates_ = candidates_from_json(content["candidates"])
     clf.logit_threshold_ = number_from_json(content["logit_threshold"])
@@ -106,7 +108,9 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
     clf.classes_, clf.pos_label_ = clf._labels.classes, clf._labels.positive
     clf._dtype = np.dtype(content["dtype"])
     tensors = tensors_from_bytes(parts[WEIGHTS])
-    clf.standardizer_ = _standardizer(tensors, clf._dtype, clf.n_features_in_)
+    _check_names(tensors)
+    standardized = bool(content.get("standardized", parameters.get("standardize")))  # if older
+    clf.standardizer_ = _standardizer(tensors, clf._dtype, clf.n_features_in_, standardized)
     clf.module_ = _filled(model, tensors, clf._dtype, clf.n_features_in_)
     clf.load_notes_ = notes
     return clf
@@ -125,12 +129,24 @@ def _built(model: Any, n_features: int) -> nn.Module:
         return build(model, n_features)
 
 
+def _check_names(tensors: dict[str, Tensor]) -> None:
+    strange = [n for n in tensors if n not in _KNOWN and not n.startswith("module.")]
+    if strange:
+        raise ModelFileError(f"the weights hold {strange[0]!r}, which setpoint does not know.")
+
+
 def _standardizer(
-    tensors: dict[str, Tensor], dtype: np.dtype[Any], n_features: int
+    tensors: dict[str, Tensor], dtype: np.dtype[Any], n_features: int, standardized: bool
 ) -> Standardizer | None:
-    if "standardizer.centre" not in tensors:
+    found = [tensors[name] for name in _STANDARDIZER if name in tensors]
+    if len(found) != (len(_STANDARDIZER) if standardized else 0):
+        raise ModelFileError(
+            f"the model was {'' if standardized else 'not '}fitted on standardised features, and "
+            f"its file holds {len(found)} of the 2 parts, means and deviations, that these need."
+        )
+    if not found:
         return None
-    centre, scale = (tensors[f"standardizer.{n}"].clone().numpy() for n in ("centre", "scale"))
+    centre, scale = (tensor.clone().numpy() for tensor in found)
     if not centre.shape == scale.shape == (n_features,):
         raise ModelFileError("the means and deviations do not fit the number of features.")
     if not np.isfinite(centre).all() or not (scale > 0).all():  # infinite for constant features

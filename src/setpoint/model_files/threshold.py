@@ -9,10 +9,10 @@ from sklearn.base import clone
 
 from setpoint.model_files.parameters import parameters_from_json, parameters_to_json
 from setpoint.model_files.plain import decode, encode
+from setpoint.model_files.promises import promise_from_json
 from setpoint.model_files.sklearn_part import estimator_from_bytes, estimator_to_bytes
 from setpoint.model_files.values import (
     Json,
-    certificate_from_json,
     certificate_to_json,
     goal_from_json,
     goal_to_json,
@@ -68,8 +68,7 @@ def threshold_from_json(
     clf.estimator_ = estimator
     clf.goal_ = goal_from_json(content["goal"])
     clf.operating_point_ = point_from_json(content["operating_point"])
-    certificate = content["certificate"]
-    clf.certificate_ = None if certificate is None else certificate_from_json(certificate)
+    clf.certificate_ = promise_from_json(content["certificate"], clf.goal_)
     clf.threshold_ = number_from_json(content["threshold"])
     clf.thresholds_ = decode(content["thresholds"])
     clf._labels = labels_from_json(content["labels"])

@@ -20,8 +20,9 @@ _Measure = Callable[[OperatingPoint], str]
 def explore(contents: Contents) -> str:
     """Return slider, confusion matrix, metrics, counts, money and the curve."""
     tables = [_matrix(contents), _metrics(contents), _counts(contents), _money(contents)]
+    columns = "columns" + " compared" * bool(contents.report.rivals)  # more numbers in a row
     return (
-        f'<div class="columns"><div class="panel">{_slider(contents)}{"".join(tables)}</div>'
+        f'<div class="{columns}"><div class="panel">{_slider(contents)}{"".join(tables)}</div>'
         f'<figure class="panel sticky">{_curve(contents)}</figure></div>'
         f"{_glance(contents)}"
     )

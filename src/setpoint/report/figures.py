@@ -14,6 +14,7 @@ from setpoint._extras import need
 from setpoint.errors import SetpointError
 from setpoint.report.content import Report
 from setpoint.report.data import Contents
+from setpoint.report.made_by import picture_metadata
 
 # Told apart by the colour-blind as well (after Okabe and Ito), as on the page.
 _MODEL, _BASELINE, _BOUND, _POSITIVES, _FAINT, _MARK = (
@@ -71,11 +72,10 @@ def _write(figure: Any, path: Path) -> Path:
     """Save a figure in one step."""
     temporary = path.with_name(f".{uuid.uuid4().hex}.part")
     kind = path.suffix[1:]
-    undated = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            figure.savefig(temporary, format=kind, dpi=160, metadata=undated)
+            figure.savefig(temporary, format=kind, dpi=160, metadata=picture_metadata(kind))
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)

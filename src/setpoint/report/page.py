@@ -28,6 +28,7 @@ from setpoint.report.data import Contents
 from setpoint.report.drawings import CURVE, scores_frame
 from setpoint.report.explore import explore
 from setpoint.report.headline import headline
+from setpoint.report.made_by import made_by
 from setpoint.report.promise import promise
 from setpoint.report.svg import WIDTH, Frame
 
@@ -58,6 +59,7 @@ def html(report: Report) -> str:
         {
             "policy": f"default-src 'none'; img-src data:; style-src {_digest(style)}; "
             f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'",
+            "generator": made_by(),
             "title": escape(report.title),
             "description": escape(headline(report)),
             "style": style,
@@ -76,15 +78,16 @@ def write_report(report: Report, path: str | Path) -> Path:
         raise SetpointError(f"the report cannot be written to {target}, which is a folder.")
     # Labels may come from file names with bytes that are no text.
     content = html(report).encode("utf-8", errors="replace")
-    temporary = target.with_name(f".{uuid.uuid4().hex}.part")
+    real = Path(os.path.realpath(target))  # a link stays, and what it leads to is written
+    temporary = real.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        real.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(target)
+            temporary.replace(real)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -47,8 +47,9 @@ def promise(report: Report) -> str:
         parts.append(
             paragraph(
                 "A promise does not renew itself: compare it with later labelled cases "
-                "(certificate.check may be asked after every one of them), and certify anew when "
-                "it is broken or the population changes.",
+                "(certificate.check in Python and setpoint evaluate --after on the command line "
+                "may be asked after every one of them), and certify anew when it is broken or the "
+                "population changes.",
                 "small",
             )
         )

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
 _MONEY = "€$£¥"
 _SEPARATORS = {"1,234.5": (",", "."), "1.234,5": (".", ",")}  # of thousands and of decimals
 _DRESSED = re.compile(rf"[+-]?\s*([{_MONEY}]?)\s*[+-]?[\d.,]+\s*([%{_MONEY}]?)")
-_LIKE_NUMBERS = re.compile(
-    rf"[+-]?\s*[{_MONEY}]?\s*[+-]?(?:(?:\d{{1,3}}(?:[.,'\s]\d{{3}})+|\d+)(?:[.,]\d+)?|[.,]\d+)"
-    rf"(?:[eE][+-]?\d+)?\s*[%{_MONEY}]?"
+_BARE = r"(?:(?:\d{1,3}(?:[.,'\s]\d{3})+|\d+)(?:[.,]\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+_LIKE_NUMBERS = re.compile(rf"[+-]?\s*[{_MONEY}]?\s*[+-]?{_BARE}\s*[%{_MONEY}]?")
+_ZERO = re.compile(r"[+-]?0(?:[.,]0+)?")  # the same in every unit
+_CURRENCIES = (
+    "USD|EUR|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|RUB|UAH|ILS|INR|KRW|SGD|HKD|THB|IDR|"
+    "AUD|NZD|CAD|MXN|BRL|ZAR|NGN|KES|EGP|AED|SAR|Rs\\.?|kr\\.?|R\\$|US\\$"
+)
+_IN_WORDS = re.compile(
+    rf"[+-]?\s*({_CURRENCIES})?\s*[+-]?{_BARE}\s*([^\W\d_]{{1,8}}[²³]?(?:/[^\W\d_]{{1,4}})?|°[CF]?)?"
+    rf"|(\()\s*[{_MONEY}]?\s*{_BARE}\s*\)"
 )
 
 
@@ -30,21 +38,52 @@ def looks_like_number(text: str) -> bool:
     return _LIKE_NUMBERS.fullmatch(text) is not None
 
 
+def unit_in_words(text: str) -> str | None:
+    """Return the unit that a number has in letters, ``(`` for brackets, or None if it is no number.
+
+    Examples
+    --------
+    >>> [unit_in_words(t) for t in ("USD 9.12", "12.5 kg", "(12.50)", "7", "E885.9")]
+    ['USD', 'kg', '(', '', None]
+    """
+    found = _IN_WORDS.fullmatch(text)
+    return None if found is None else "".join(part or "" for part in found.groups())
+
+
+def has_unit(how: str | None) -> bool:
+    """Whether numbers are written with a currency or a per cent sign.
+
+    Examples
+    --------
+    >>> has_unit("1,234.5%"), has_unit("1,234.5"), has_unit(None)
+    (True, False, False)
+    """
+    return how is not None and any(c in _MONEY + "%" for c in how)
+
+
+def without_units(text: str) -> str:
+    """Return a text without the signs of currencies and per cent."""
+    return "".join(c for c in text if c not in _MONEY + "%").strip()
+
+
 def formats_like(texts: Iterable[str]) -> list[str]:
-    """Return in which ways numbers may be written, by the first text that has a clear unit.
+    """Return in which ways numbers may be written, by the unit that most texts have.
 
     Examples
     --------
     >>> formats_like(["12.5 %"])
     ['1,234.5%', '1.234,5%']
     """
-    found = next((m for t in texts if (m := _DRESSED.fullmatch(t))), None)
-    before, after = found.groups() if found else ("", "")
+    found = (_DRESSED.fullmatch(t) for t in texts if not _ZERO.fullmatch(t))
+    units = Counter(m.groups() for m in found if m)
+    before, after = units.most_common(1)[0][0] if units else ("", "")
     return [f"{before}{core}{after}" for core in _SEPARATORS]
 
 
 def amount(text: str, how: str) -> float:
     """Return the number that a text stands for, NaN where it is written in another way.
+
+    A plain 0 is 0 in every way.
 
     Examples
     --------
@@ -52,9 +91,9 @@ def amount(text: str, how: str) -> float:
     (-1234.5, 1234.5, nan)
     """
     pattern, thousands, decimal = _pattern(how)
-    found = pattern.fullmatch(text.strip())
+    found = pattern.fullmatch(text := text.strip())
     if found is None or (found[1] and found[2]):  # two signs
-        return math.nan
+        return 0.0 if _ZERO.fullmatch(text) else math.nan
     return float(found[1] + found[2] + found[3].replace(thousands, "").replace(decimal, "."))
 
 

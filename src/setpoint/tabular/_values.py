@@ -5,15 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from datetime import date
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._extras import need
-from setpoint.tabular._amounts import amount
+from setpoint.tabular._amounts import amount, has_unit
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "None", "#N/A", "<NA>")
+# What else is written where a number or date is not known, in small letters.
+MARKERS = frozenset(
+    [
+        *(m.casefold() for m in MISSING), "?", "??", "-", "--", "---", ".", "..", "...", "*",
+        "unknown", "unk", "missing", "n.a.", "n.a", "not available", "not applicable", "not known",
+        "undefined", "nil", "(null)", "\\n", "#na", "#div/0!", "#value!", "#ref!", "#num!",
+        "#name?", "#null!", "1.#qnan", "-1.#ind",
+    ]
+) - {"none"}  # fmt: skip
 # Beyond it a square overflows; such a number counts as infinite.
 LARGEST = 1e100
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
@@ -62,7 +72,8 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
     missing : collection of str
         Texts that count as missing, besides those that always do.
     how : str, optional
-        An example of how texts are written, such as ``€1,234.5``; by default they are plain.
+        An example of how texts are written, such as ``€1,234.5``; by default they are plain. Where
+        it has a unit, numbers without one do not fit, be they texts or not: 0.081 may be 8.1 %.
     """
     pd = need("pandas", "cli", "a table")
     types = pd.api.types
@@ -76,10 +87,11 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
         values = np.full(len(series), np.nan)
         values[told] = _parsed(series[told], how)
         bad = told & np.isnan(values)
-        absent = {*MISSING, *missing}
-        bad[bad] = [str(v).strip() not in absent for v in series[bad]]
+        bad[bad] = ~_absent(series[bad], {*MISSING, *missing})
     else:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        if has_unit(how):
+            bad = ~np.isnan(values) & (values != 0)
     return Values(np.where(np.abs(values) > LARGEST, np.copysign(np.inf, values), values), bad)
 
 
@@ -88,10 +100,23 @@ def _parsed(series: Any, how: str | None) -> NDArray[np.float64]:
     pd = need("pandas", "cli", "a table")
     if how is not None:
         codes, distinct = pd.factorize(series)
-        found = np.array([amount(str(text), how) for text in distinct], dtype=np.float64)
+        found = np.array([_amount(value, how) for value in distinct], dtype=np.float64)
         return np.asarray(found[codes])
     values = pd.to_numeric(series, errors="coerce")
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _amount(value: Any, how: str) -> float:
+    """Return the number of a text, or of what is a number already, where units allow that."""
+    if isinstance(value, str) or has_unit(how):
+        return amount(str(value), how)
+    return float(value) if isinstance(value, (int, float, np.number, Decimal)) else np.nan
+
+
+def _absent(series: Any, missing: Collection[str]) -> NDArray[np.bool_]:
+    """Return which values are texts that count as missing."""
+    found = (str(v).strip() for v in series)
+    return np.array([t in missing or t.casefold() in missing for t in found], dtype=bool)
 
 
 def truths(series: Any) -> Values:
@@ -138,7 +163,7 @@ def as_text(value: Any) -> str:
     return str(value).strip()
 
 
-def dates(series: Any, how: str | None, zone: str | None) -> Values:
+def dates(series: Any, how: str | None, zone: str | None, missing: Collection[str] = ()) -> Values:
     """Return times in a zone, or without one.
 
     Parameters
@@ -149,9 +174,13 @@ def dates(series: Any, how: str | None, zone: str | None) -> Values:
         How texts are to be read, as for ``strptime``, or ``"ISO8601"``, which is the default.
     zone : str, optional
         The time zone to which they are brought; times without a zone then do not fit.
+    missing : collection of str
+        Texts that count as missing.
     """
     pd = need("pandas", "cli", "a table")
     told = given(series)
+    if missing and is_text_like(series):
+        told[told] = ~_absent(series[told], missing)
     if pd.api.types.is_datetime64_any_dtype(series):
         times, found = series, series.dt.tz
     elif is_text_like(series) and told.any():

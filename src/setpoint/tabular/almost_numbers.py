@@ -2,35 +2,39 @@
 
 A few strangers among them are missing values by another name, or typing errors, and must not turn
 a column of numbers into one of categories. Which they are is kept, so that later rows are read in
-the same way.
+the same way. Others say something: G0439 is a code, 44-45 a range, <0.5 a limit, 5+ and 12% are not
+what they stand beside. With these the column is one of categories.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._extras import need
-from setpoint.tabular._amounts import amount, formats_like, looks_like_number
-from setpoint.tabular._values import MISSING
+from setpoint.tabular._amounts import (
+    amount,
+    formats_like,
+    has_unit,
+    looks_like_number,
+    unit_in_words,
+    without_units,
+)
+from setpoint.tabular._values import MARKERS, MISSING
 
 _MOST = 0.9  # of the values must be numbers
 _FEW_BESIDE_WHOLE = 0.01  # where all numbers are whole, more strangers than this mean codes
 _MOST_STRANGERS = 20  # different ones
 _LOOKED_AT = 1_000  # distinct values, for a first look
 _SHOWN = 4
-# As they are written in small letters.
-_MARKERS = frozenset(
-    [
-        *(m.casefold() for m in MISSING), "?", "??", "-", "--", "---", ".", "..", "...", "*",
-        "unknown", "unk", "missing", "n.a.", "n.a", "not available", "not applicable", "not known",
-        "undefined", "nil", "(null)", "\\n", "#na", "#div/0!", "#value!", "#ref!", "#num!",
-        "#name?", "#null!", "1.#qnan", "-1.#ind",
-    ]
-) - {"none"}  # fmt: skip
+_MOST_UNITS = 2
+_FEWEST_WITH_UNITS = 10  # different ones; 10kg and 20kg alone are two sorts of something
+# A number that was mistyped: 1.2.3, 1O.5, --7.
+_SLIP = re.compile(r"[+-]*\s*[\d.,][\d.,'\sOolI]*")
 _PLAIN = "Write plain numbers such as 1234.5 for it to be numbers."
 
 
@@ -68,38 +72,50 @@ def almost_numbers(name: str, texts: Any, rows: NDArray[np.intp]) -> AlmostNumbe
         In which rows of the table they are.
     """
     counts: dict[str, int] = texts.value_counts(sort=False).to_dict()
-    values = {t: n for t, n in counts.items() if t.casefold() not in _MARKERS}
-    few = dict(list(values.items())[:: max(1, len(values) // _LOOKED_AT)])
-    if not values or _like_numbers(few) < 0.5:
+    values = {t: n for t, n in counts.items() if t.casefold() not in MARKERS}
+    few = _some(values)
+    if not values or max(_like_numbers(few), _in_words(few)) < 0.5:
         return None
     found = _reading(values)
     if isinstance(found, str):
         return AlmostNumbers(False, None, (), _left(name, found))
     if found is None:
-        if _like_numbers(values) < _MOST:
-            return None
-        why = f"they are written in several ways, e.g. {_examples(values)}"
-        return AlmostNumbers(False, None, (), _left(name, why))
+        why = _why_not(values)
+        return None if why is None else AlmostNumbers(False, None, (), _left(name, why))
     strangers = [t for t in values if t not in found.numbers]
     total, lost = sum(values.values()), sum(values[t] for t in strangers)
+    telling = [t for t in strangers if _says_something(t, found.how)]
+    if telling:
+        like = "numbers" if found.how is None else f"numbers like {found.how}"
+        return AlmostNumbers(
+            False, None, (),
+            f"The column {name!r} is taken as categories, though {percent(1 - lost / total)} of "
+            f"its values are {like}; others are codes, ranges, limits or numbers of another make: "
+            f"{where(texts, rows, telling)}. For it to be numbers, write these like the others, "
+            "or leave them empty.",
+        )  # fmt: skip
     whole = all(float(v).is_integer() for v in found.numbers.values())
     allowed = max(1.0, _FEW_BESIDE_WHOLE * total) if whole else total
     if len(strangers) > _MOST_STRANGERS or lost > allowed:
-        share = math.floor(100 * (1 - lost / total))
         return AlmostNumbers(
             False, None, (),
-            f"The column {name!r} is taken as categories, though {share} % of its values are "
-            f"numbers; others are not: {_where(texts, rows, strangers)}. If these are mistakes, "
-            "correct them or leave them empty for it to be numbers.",
+            f"The column {name!r} is taken as categories, though {percent(1 - lost / total)} of "
+            f"its values are numbers; others are not: {where(texts, rows, strangers)}. If these "
+            "are mistakes, correct them or leave them empty for it to be numbers.",
         )  # fmt: skip
     missing = [t for t in counts if t not in found.numbers and t not in MISSING]
     note = f"The column {name!r} is taken as numbers"
     note += "" if found.how is None else f" that are written like {found.how}"
     if missing:
         lost = sum(counts[t] for t in missing)
-        is_none = "value is none and counts" if lost == 1 else "values are none and count"
-        note += f"; {lost:,} {is_none} as missing: {_where(texts, rows, missing)}"
+        note += f"; {not_numbers(lost, 'number')} as missing: {where(texts, rows, missing)}"
     return AlmostNumbers(True, found.how, tuple(missing), note + ".")
+
+
+def several_ways(name: str, texts: Any) -> AlmostNumbers:
+    """Return that a column of texts is taken as categories, for numbers are written differently."""
+    why = f"they are written in several ways, e.g. {_examples(texts.value_counts().to_dict())}"
+    return AlmostNumbers(False, None, (), _left(name, why))
 
 
 class _Reading(NamedTuple):
@@ -121,7 +137,9 @@ def _reading(values: dict[str, int]) -> _Reading | str | None:
         return sum(values[t] for t in reading.numbers)
 
     enough = _MOST * sum(values.values())
-    plain, *others = (_Reading(h, _numbers(values, h)) for h in (None, *formats_like(values)))
+    plain, *others = (
+        _Reading(h, _numbers(values, h)) for h in (None, *formats_like(_some(values)))
+    )
     if size(plain) >= enough:  # then ornaments may add to what is plain, and not change it
         others = [o for o in others if o.agrees(plain)]
     best = max([plain, *others], key=size)  # the first of those that read the most
@@ -132,6 +150,11 @@ def _reading(values: dict[str, int]) -> _Reading | str | None:
             odd = next(t for t, v in best.numbers.items() if other.numbers.get(t, v) != v)
             return f"{odd!r} may be {best.numbers[odd]:.15g} or {other.numbers[odd]:.15g}"
     return best
+
+
+def _some(values: dict[str, int]) -> dict[str, int]:
+    """Return not too many of the values, for a first look."""
+    return dict(list(values.items())[:: max(1, len(values) // _LOOKED_AT)])
 
 
 def _numbers(values: dict[str, int], how: str | None) -> dict[str, float]:
@@ -149,6 +172,54 @@ def _like_numbers(values: dict[str, int]) -> float:
     return sum(n for t, n in values.items() if looks_like_number(t)) / sum(values.values())
 
 
+def _in_words(values: dict[str, int]) -> float:
+    """Return which share of the values are perhaps numbers with a unit in letters, or brackets."""
+    told = sum(n for t, n in values.items() if unit_in_words(t) is not None)
+    return told / sum(values.values())
+
+
+def _why_not(values: dict[str, int]) -> str | None:
+    """Return why texts that look like numbers are not read as such; None where they do not."""
+    if _like_numbers(values) >= _MOST:
+        return f"they are written in several ways, e.g. {_examples(values)}"
+    units = {unit_in_words(t) for t in values} - {None, ""}
+    many = len(units) > _MOST_UNITS or len(values) < _FEWEST_WITH_UNITS
+    if many or _in_words(values) < _MOST:
+        return None
+    if units == {"("}:
+        return f"some stand in brackets, e.g. {_examples(values)}; (12.50) may be -12.50"
+    return f"they have a unit in letters, e.g. {_examples(values)}"
+
+
+def _says_something(text: str, how: str | None) -> bool:
+    """Whether a text among numbers is more than a missing value or a typing error."""
+    if not any(c.isdigit() for c in text):
+        return text[0] in "<>≤≥" and not text.endswith(">")  # <LOD, but not <none>
+    if has_unit(how):
+        if looks_like_number(text):  # without the unit, or with another one
+            return True
+        text = without_units(text)
+    return _SLIP.fullmatch(text) is None
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, rounded down so that it is 100 for all alone."""
+    return f"{math.floor(100 * share)} %"
+
+
+def not_numbers(count: int, what: str) -> str:
+    """Return how many values are not what they should be, and the begin of what that means.
+
+    Examples
+    --------
+    >>> not_numbers(1, "number"), not_numbers(1_200, "date")
+    ('1 value is not a number and counts', '1,200 values are not dates and count')
+    """
+    if count == 1:
+        return f"1 value is not a {what} and counts"
+    return f"{count:,} values are not {what}s and count"
+
+
 def _left(name: str, why: str) -> str:
     return (
         f"The column {name!r} is taken as categories, though its values look like numbers: {why}. "
@@ -162,8 +233,8 @@ def _examples(values: dict[str, int]) -> str:
     return ", ".join(map(repr, list(makes.values())[:_SHOWN]))
 
 
-def _where(texts: Any, rows: NDArray[np.intp], which: list[str]) -> str:
-    """Return some texts, and the first row of each."""
+def where(texts: Any, rows: NDArray[np.intp], which: list[str]) -> str:
+    """Return some texts, and the first row of each, for a note."""
     values = texts.to_numpy(dtype=object)
     told = []
     for text in which[:_SHOWN]:

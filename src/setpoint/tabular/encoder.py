@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 
 from setpoint._extras import need
 from setpoint.tabular.errors import SchemaError
+from setpoint.tabular.kinds import Column
 from setpoint.tabular.schema import Schema
 
 TEXT_FEATURES = 200
 FEW_LEVELS = 40  # categories with more are told apart by their letters
 TREE_LEVELS = 255  # the most that scikit-learn's boosted trees take
+CATEGORIES = ("categories", "categories_filled")  # the parts that know levels by their names
 _CATEGORY_FEATURES = 30
+_FEWEST_MARKED, _LEAST_MARKED = 20, 0.01  # rows, and share of rows
 _HUGE = 1e38  # 32 bits hold little more
 _BUCKETS = 2**15  # for the pieces of words of a text
 
@@ -35,11 +38,11 @@ def make_encoder(
     """Return a transformer for the columns of a schema, not fitted yet.
 
     For linear models and networks all features are finite and of a like scale: numbers are
-    squashed, so that an outlier or an infinity cannot outweigh all else, missing ones are filled in
-    and marked; categories have one feature for each level, or if there are many, features from
-    their letters; dates are taken apart. For trees, missing values stay NaN, numbers are left
-    alone, and categories of up to 255 levels become numbers from 0 on: the first
-    :func:`tree_categories` features.
+    squashed, so that an outlier or an infinity cannot outweigh all else; missing ones are filled
+    in, and marked where they were frequent enough in training to learn from; categories have one
+    feature for each level, or if there are many, features from their letters; dates are taken
+    apart. For trees, missing values stay NaN, numbers are left alone, and categories of up to 255
+    levels become numbers from 0 on: the first :func:`tree_categories` features.
 
     Texts become TF-IDF of pieces of words, reduced by a truncated SVD. The pieces are hashed, so
     that no text is kept with the model.
@@ -47,7 +50,8 @@ def make_encoder(
     Parameters
     ----------
     schema : Schema
-        The columns.
+        The columns. Where it was ``counted``, on the rows that will fit the encoder, missing values
+        are marked in columns that miss 20 or more of them and 1 % at least.
     text_features : int
         How many features a text column has.
     for_trees : bool
@@ -120,26 +124,50 @@ def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
     preprocessing = need("sklearn.preprocessing", "cli", "encoding tables")
     skrub = need("skrub", "cli", "encoding tables")
 
-    def filled(strategy: str, *before: Any) -> Any:
+    def filled(strategy: str, marked: bool, *before: Any) -> Any:
         filler = impute.SimpleImputer(
-            strategy=strategy, add_indicator=True, keep_empty_features=True
+            strategy=strategy, add_indicator=marked, keep_empty_features=True
         )
         return pipeline.make_pipeline(*before, filler)
 
-    numbers = [c.name for c in schema.of_kind("number")]
-    booleans = [c.name for c in schema.of_kind("boolean")]
+    def of(kind: str, marked: bool) -> list[str]:
+        return [c.name for c in schema.of_kind(kind) if _marked(c) is marked]
+
+    squash = skrub.SquashingScaler()
     levels = preprocessing.OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    common = impute.SimpleImputer(missing_values="", strategy="most_frequent")
+    rare = [c.name for c in schema.of_kind("category") if c.name in few and _rarely_missing(c)]
     times = skrub.DatetimeEncoder(add_weekday=True, periodic_encoding="circular")
     parts: list[tuple[str, Any, Any]] = [
-        ("numbers", filled("median", skrub.SquashingScaler()), numbers),
-        ("booleans", filled("most_frequent"), booleans),
-        ("categories", levels, few),
+        ("numbers", filled("median", True, squash), of("number", True)),
+        ("numbers_filled", filled("median", False, squash), of("number", False)),
+        ("booleans", filled("most_frequent", True), of("boolean", True)),
+        ("booleans_filled", filled("most_frequent", False), of("boolean", False)),
+        ("categories", levels, [name for name in few if name not in rare]),
+        ("categories_filled", pipeline.make_pipeline(common, levels), rare),
     ]
     parts = [part for part in parts if part[2]]
     for i, column in enumerate(schema.of_kind("date")):
-        squashed = filled("median", times, skrub.SquashingScaler())
-        parts.append((f"date_{i}", squashed, column.name))
+        parts.append((f"date_{i}", filled("median", _marked(column), times, squash), column.name))
     return parts
+
+
+def _rarely_missing(column: Column) -> bool:
+    """Whether a column was missing in too few rows to learn what that means.
+
+    A feature that is 1 in one row of thousands is a very large one once it is standardised, and its
+    weight is that row's label. Later it would decide all rows in which the column is missing.
+    """
+    if column.absent is None:  # not counted
+        return False
+    missing, rows = column.absent
+    return missing < max(_FEWEST_MARKED, _LEAST_MARKED * rows)
+
+
+def _marked(column: Column) -> bool:
+    """Whether missing values have a feature of their own; nor has it if few are not missing."""
+    few_there = column.absent is not None and column.absent[1] - column.absent[0] < _FEWEST_MARKED
+    return not _rarely_missing(column) and not few_there
 
 
 def _tree_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:

@@ -113,6 +113,7 @@ def fit_table(
     )  # fmt: skip
     seen, certifying = table.certifying(parts.train, confidence)
     _check_counts(table.y[seen])
+    schema = schema.counted(table.rows.iloc[seen])
     encoder = make_encoder(
         schema, text_features=text_features, for_trees=takes_raw_columns(model),
         random_state=random_state,

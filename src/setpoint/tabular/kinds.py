@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +20,8 @@ from setpoint.tabular._values import (
     uncategorised,
     zone_of,
 )
-from setpoint.tabular.almost_numbers import almost_numbers
+from setpoint.tabular.almost_dates import almost_dates, fits
+from setpoint.tabular.almost_numbers import almost_numbers, several_ways
 from setpoint.tabular.errors import SchemaError
 
 Kind = Literal["number", "boolean", "category", "text", "date"]
@@ -56,7 +57,9 @@ class Column:
     zone : str, optional
         The time zone of dates.
     missing : tuple of str
-        Texts among numbers that count as missing.
+        Texts among numbers or dates that count as missing.
+    absent : tuple of (int, int), optional
+        In how many rows it was missing in training, and of how many.
     note : str
         What a person should know about how it was read.
     """
@@ -68,6 +71,7 @@ class Column:
     format: str | None = None
     zone: str | None = None
     missing: tuple[str, ...] = ()
+    absent: tuple[int, int] | None = None
     note: str = ""
 
     @property
@@ -97,7 +101,7 @@ def column_of(series: Any) -> Column:
     found = _of_objects(series[told], name, dtype)
     if found.kind != "category":
         return found
-    return _of_numbers(series[told], np.flatnonzero(told), found, dtype)
+    return _cleaned(series[told], np.flatnonzero(told), found, dtype)
 
 
 def _of_objects(values: Any, name: str, dtype: str) -> Column:
@@ -117,8 +121,8 @@ def _of_objects(values: Any, name: str, dtype: str) -> Column:
     return _of_texts(texts(values, strict=False).values, name, "mixed")
 
 
-def _of_numbers(values: Any, rows: NDArray[np.intp], category: Column, dtype: str) -> Column:
-    """Return a column of numbers where a category is one but for some of its values."""
+def _cleaned(values: Any, rows: NDArray[np.intp], category: Column, dtype: str) -> Column:
+    """Return a column of numbers or dates where a category is one but for some of its values."""
     if category.mixed and any(isinstance(v, (bool, np.bool_, date)) for v in values):
         return category
     plain = texts(values, strict=False).values
@@ -126,12 +130,32 @@ def _of_numbers(values: Any, rows: NDArray[np.intp], category: Column, dtype: st
         return category
     found = almost_numbers(category.name, plain, rows)
     if found is None:
-        return category
+        return category if category.mixed else _of_dates(plain, rows, category)
+    if category.mixed and found.how is not None and _some_number(values):
+        found = several_ways(category.name, plain)  # 1.234 as a text may be 1234
     if not found.taken:
         return replace(category, note=found.note)
     return Column(
         category.name, "number", dtype, format=found.how, missing=found.missing, note=found.note
     )
+
+
+def _some_number(values: Any) -> bool:
+    """Whether some value is a number, and no text, and not 0."""
+    return any(not isinstance(v, str) and v != 0 for v in values)
+
+
+def _of_dates(texts: Any, rows: NDArray[np.intp], category: Column) -> Column:
+    """Return a column of dates where a category is one but for some of its values."""
+    found = almost_dates(category.name, texts, rows, _FORMATS)
+    if found is None:
+        return category
+    if not found.taken:
+        return replace(category, note=found.note)
+    return Column(
+        category.name, "date", category.dtype, format=found.how, zone=found.zone,
+        missing=found.missing, note=found.note,
+    )  # fmt: skip
 
 
 def _of_texts(values: Any, name: str, dtype: str) -> Column:
@@ -158,20 +182,9 @@ def _date_format(values: Any, first: str) -> str | None:
         return None
     zone = zone_of(values)
     for how in _FORMATS:
-        if _fits(first, how) and not dates(values, how, zone).bad.any():
+        if fits(first, how) and not dates(values, how, zone).bad.any():
             return how
     return None
-
-
-def _fits(text: str, how: str) -> bool:
-    """Whether one text may be a date in a format."""
-    if how == "ISO8601":
-        return text[:4].isdigit()
-    try:
-        datetime.strptime(text, how)
-    except ValueError:
-        return False
-    return True
 
 
 def _zone_name(zone: Any) -> str:

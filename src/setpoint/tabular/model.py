@@ -142,10 +142,11 @@ class TableModel:
     def strangers(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
         """Return a sentence for each column that holds what training did not know, or nothing.
 
-        Unseen levels of categories, with their counts, and columns that are missing in every row.
+        Unseen levels of categories and new texts for missing values, with their counts, and columns
+        that are missing much more often than in training.
         """
         found = Strangers(self.schema, self.encoder)
-        found.add(self.schema.check(frame, ignore_extra=ignore_extra))
+        found.add(self.schema.check(frame, ignore_extra=ignore_extra), frame)
         return found.notes
 
     def labelled_scores(

@@ -115,15 +115,11 @@ def times_of(series: Any) -> NDArray[np.float64]:
     column = column_of(series)
     if column.kind == "number":
         times = np.asarray(numbers(series, column.missing, column.format).values)
-        if np.isnan(times).any():
-            row = int(np.flatnonzero(np.isnan(times))[0])
-            raise PartsError(
-                f"{shown(series.iloc[row])} in row {row + 1:,} of {name!r} is no time; correct "
-                "it, or drop such rows."
-            )
+        _check_times(series, np.isnan(times))
         return times
     if column.kind == "date":
-        times = dates(series, column.format, column.zone).values
+        times, bad = dates(series, column.format, column.zone)
+        _check_times(series, bad)
         if column.zone is not None:
             times = times.dt.tz_convert("UTC").dt.tz_localize(None)
         return np.asarray(times.astype("int64").to_numpy(), dtype=np.float64)
@@ -131,6 +127,15 @@ def times_of(series: Any) -> NDArray[np.float64]:
         f"{name!r} holds neither dates nor numbers (e.g. {shown(series.iloc[0])}), so rows cannot "
         "be ordered by it; write dates as 2024-12-31 or 2024-12-31 23:59:59."
     )
+
+
+def _check_times(series: Any, bad: NDArray[np.bool_]) -> None:
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise PartsError(
+            f"{shown(series.iloc[row])} in row {row + 1:,} of {str(series.name)!r} is no time; "
+            "correct it, or drop such rows."
+        )
 
 
 def _random(y: NDArray[np.bool_], share: float, seed: int) -> Parts:

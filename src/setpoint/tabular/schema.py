@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from setpoint._extras import need
-from setpoint.tabular._amounts import amount
-from setpoint.tabular._values import Values, dates, given, numbers, texts, truths, uncategorised
+from setpoint.tabular._amounts import amount, has_unit
+from setpoint.tabular._values import (
+    MARKERS,
+    Values,
+    dates,
+    given,
+    numbers,
+    texts,
+    truths,
+    uncategorised,
+)
 from setpoint.tabular.errors import SchemaError, listed, nearest, shown
 from setpoint.tabular.kinds import Column, column_of
 
@@ -22,6 +31,13 @@ _EXPECTED = {
     "category": "texts",
     "text": "texts",
     "date": "dates",
+}
+_REMEDY = {
+    "number": "Correct such values, or leave them empty where the number is not known.",
+    "boolean": "Write true or false, or leave unknown ones empty.",
+    "category": "Save the column as texts.",
+    "text": "Save the column as texts.",
+    "date": "Write them so, or leave unknown ones empty.",
 }
 
 
@@ -168,6 +184,15 @@ class Schema:
             raise SchemaError(_complaint(wrong))
         return pd.DataFrame(found, index=frame.index)
 
+    def counted(self, checked: Any) -> Schema:
+        """Return the schema that knows how often each column is missing in checked rows.
+
+        They should be those that a model is trained on.
+        """
+        counts = {name: int(absent(checked[name]).sum()) for name in self.names}
+        columns = [replace(c, absent=(counts[c.name], len(checked))) for c in self.columns]
+        return replace(self, columns=tuple(columns))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return {
@@ -192,9 +217,19 @@ class Schema:
         return cls(columns, aside)
 
 
-def _column(*, missing: Sequence[str] = (), **fields: Any) -> Column:
+def absent(series: Any) -> Any:
+    """Return where a column of checked rows is missing."""
+    return series.isna() | (series == "")
+
+
+def _column(*, missing: Sequence[str] = (), absent: Any = None, **fields: Any) -> Column:
     """Return a column from plain values."""
-    column = Column(missing=tuple(map(str, missing)), **fields)
+    if absent is not None:
+        count, rows = absent
+        if not type(count) is type(rows) is int or not 0 <= count <= rows:
+            raise ValueError(f"a column that is missing in {count!r} of {rows!r} rows")
+        absent = (count, rows)
+    column = Column(missing=tuple(map(str, missing)), absent=absent, **fields)
     if column.kind == "number" and column.format is not None:
         amount("", column.format)  # complains about a format that is none
     return column
@@ -205,11 +240,11 @@ def _converted(series: Any, column: Column) -> Values:
     if not column.mixed:
         series = uncategorised(series)
     if column.kind == "number":
-        return numbers(series, column.missing, column.format)
+        return numbers(series, {*MARKERS, *column.missing}, column.format)
     if column.kind == "boolean":
         return truths(series)
     if column.kind == "date":
-        return dates(series, column.format, column.zone)
+        return dates(series, column.format, column.zone, {*MARKERS, *column.missing})
     return texts(series, strict=not column.mixed)
 
 
@@ -221,9 +256,15 @@ def _retyped(series: Any, column: Column, bad: Any, first_row: int) -> str:
         what += "" if column.format in (None, "ISO8601") else f" such as {column.format}"
     elif column.format is not None:
         what += f" written like {column.format}"
+    remedy = _REMEDY[column.kind]
+    if column.kind == "number" and column.format is not None:
+        remedy = f"Write them like {column.format}, as in training, or fit the model anew"
+        remedy += " on plain numbers" if has_unit(column.format) else ""
+        remedy += "; leave unknown ones empty."
     return (
         f"{column.name!r} held {what} when the model was trained ({column.dtype}), and now holds "
-        f"{shown(series.iloc[row])} in row {first_row + row + 1:,} ({int(bad.sum()):,} such)."
+        f"{shown(series.iloc[row])} in row {first_row + row + 1:,} ({int(bad.sum()):,} such). "
+        f"{remedy}"
     )
 
 

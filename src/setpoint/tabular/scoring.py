@@ -66,7 +66,7 @@ def score_file(
     with TableWriter(out) as writer:
         for frame in file.frames(batch_rows, wanted, model.schema.texts):
             checked = model.schema.check(frame, ignore_extra=True, first_row=rows)
-            strangers.add(checked)
+            strangers.add(checked, frame)
             found = model.predict_checked(checked, rows)
             for position, name in enumerate(dict.fromkeys(keep)):
                 found.insert(position, name, frame[name])
