@@ -8,15 +8,30 @@ follow by binary search. Cuts are evaluated in blocks, so memory stays near that
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.goals import Goal
-
 Floats = NDArray[np.floating]
 _BLOCK = 1 << 18  # cuts evaluated at once: a few megabytes, which stay in cache
+
+
+class Ranking(Protocol):
+    """What makes one cut better than another; a goal, most of the time."""
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether a further true positive never hurts and a further false positive never helps."""
+        ...
+
+    def gain(self, tp: Any, fp: Any, P: float, N: float) -> Any:
+        """Return what should be large."""
+        ...
+
+    def violation(self, tp: Any, fp: Any, P: float, N: float) -> Any:
+        """Return what should be zero, before anything else."""
+        ...
 
 
 class Cut(NamedTuple):
@@ -76,7 +91,7 @@ class ClassScores:
                 yield start + np.flatnonzero(first)
 
 
-def best_cut(positive: ClassScores, negative: ClassScores, goal: Goal) -> Cut:
+def best_cut(positive: ClassScores, negative: ClassScores, goal: Ranking) -> Cut:
     """Return the best cut: feasible first, then the objective, then more TP, then fewer FP.
 
     Where no cut is feasible, the least violation comes before the objective. For a monotone goal
@@ -86,10 +101,10 @@ def best_cut(positive: ClassScores, negative: ClassScores, goal: Goal) -> Cut:
     P, N = positive.total, negative.total
     best = Cut(None, 0.0, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):  # quotients are 0/0 before they are chosen
-        best_rank = _rank(goal, best.tp, best.fp, P, N)
+        best_rank = rank_of(goal, best.tp, best.fp, P, N)
         for values, tp, fp in _cuts(positive, negative, all_cuts=not goal.is_monotone):
-            i = _best_index(goal, tp, fp, P, N)
-            rank = _rank(goal, tp[i], fp[i], P, N)
+            i = best_index(goal, tp, fp, P, N)
+            rank = rank_of(goal, tp[i], fp[i], P, N)
             if rank > best_rank:
                 best, best_rank = Cut(float(values[i]), float(tp[i]), float(fp[i])), rank
     return best
@@ -108,7 +123,7 @@ def _cuts(
             yield values, positive.at_or_above(values), negative.from_index(index)
 
 
-def _best_index(goal: Goal, tp: Floats, fp: Floats, P: float, N: float) -> int:
+def best_index(goal: Ranking, tp: Floats, fp: Floats, P: float, N: float) -> int:
     violation, gain = goal.violation(tp, fp, P, N), goal.gain(tp, fp, P, N)
     candidates = np.flatnonzero(violation == violation.min())
     for key in (gain, tp, -fp):
@@ -117,6 +132,6 @@ def _best_index(goal: Goal, tp: Floats, fp: Floats, P: float, N: float) -> int:
     return int(candidates[0])
 
 
-def _rank(goal: Goal, tp: float, fp: float, P: float, N: float) -> tuple[float, ...]:
+def rank_of(goal: Ranking, tp: float, fp: float, P: float, N: float) -> tuple[float, ...]:
     at = (np.float64(tp), np.float64(fp), P, N)
     return -float(goal.violation(*at)), float(goal.gain(*at)), float(tp), -float(fp)

@@ -13,6 +13,10 @@ class CheckpointError(SetpointError):
     """A checkpoint that is damaged or belongs to another problem."""
 
 
+class PeerLostError(SetpointError):
+    """One of several processes that work together has ended."""
+
+
 class DivergedError(SetpointError):
     """A model whose scores are no longer numbers."""
 

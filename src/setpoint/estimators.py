@@ -30,7 +30,17 @@ from setpoint.goals import Goal
 from setpoint.models import Model, build, scores_of
 from setpoint.models import check as check_model
 from setpoint.operating_point import OperatingPoint, evaluate_threshold
-from setpoint.solvers import Callback, Problem, Solver, get_solver, make_problem, settled, solve
+from setpoint.solvers import (
+    Callback,
+    Problem,
+    Solution,
+    Solver,
+    get_solver,
+    make_problem,
+    settled,
+    solve,
+)
+from setpoint.streams.block import RowSource
 
 
 class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -117,6 +127,9 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
     >>> clf.operating_point_.feasible
     True
     """
+
+    # Labels and scores of the rows that set the threshold, where they are in memory.
+    _judged: tuple[NDArray[np.bool_], NDArray[np.floating]] | None
 
     def __init__(
         self,
@@ -221,17 +234,7 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
                 solution = solve(
                     problem, module, solver, **arguments, take=solution.candidates.winner
                 )
-        self.classes_ = labels.classes
-        self.pos_label_ = labels.positive
-        self.goal_ = goal
-        self.module_ = solution.module
-        self.history_ = solution.history
-        self.certificate_: Certificate | None = None
-        self._labels = labels
-        self.standardizer_ = standardizer
-        self._dtype = X.dtype
-        # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
-        self.logit_threshold_ = solution.operating_point.threshold
+        self._take(labels, goal, solution, standardizer, X.dtype)
         judges = training if judging is None else judging
         if certifying is not None:
             plans, tests = (
@@ -240,14 +243,56 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
             tell(self._certify(plans, tests, goal, grouped=groups is not None))
             self._judged = positive[certifying], self._scores(X[certifying])
             return self
-        self._judged = positive[judges], self._scores(X[judges])
+        judged = self._judged = positive[judges], self._scores(X[judges])
         self.operating_point_ = evaluate_threshold(
-            *self._judged, 0.0, goal,
-            sample_weight=weight[judges], on=problem.judge.on,
-        )  # fmt: skip
+            *judged, 0.0, goal, sample_weight=weight[judges], on=problem.judge.on
+        )
         if not self.operating_point_.feasible or self.operating_point_.empty:
             warnings.warn(self.operating_point_.message, InfeasibleGoalWarning, stacklevel=2)
         return self
+
+    def fit_stream(
+        self, source: RowSource, validation: RowSource | None = None
+    ) -> SetpointClassifier:
+        """Train for the goal on rows that come in blocks, in bounded memory.
+
+        The solver is "stochastic". Under ``torchrun`` all processes train one model together, each
+        on its share of the rows. Splits are by chance, and keep the source's groups together; the
+        certifying part's scores must fit into memory. The positive label is the source's.
+
+        Parameters
+        ----------
+        source : RowSource
+            The rows: a :class:`setpoint.streams.ParquetRows`, ``ArrayRows`` or ``LoaderRows``.
+        validation : RowSource, optional
+            Rows that judge, in place of a share of the source.
+        """
+        from setpoint.streams.fitting import fit_stream
+
+        fit_stream(self, source, validation)
+        return self
+
+    def _take(
+        self,
+        labels: Labels,
+        goal: Goal,
+        solution: Solution,
+        standardizer: Standardizer | None,
+        dtype: np.dtype[Any],
+    ) -> None:
+        """Keep what training found."""
+        self.classes_ = labels.classes
+        self.pos_label_ = labels.positive
+        self.goal_ = goal
+        self.module_ = solution.module
+        self.history_ = solution.history
+        self.certificate_: Certificate | None = None
+        self._labels = labels
+        self.standardizer_ = standardizer
+        self._dtype = dtype
+        self._judged = None
+        # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
+        self.logit_threshold_ = solution.operating_point.threshold
 
     def _certify(self, planning: Rows, testing: Rows, goal: Goal, grouped: bool) -> Certificate:
         """Move the threshold to the best one that can be promised."""

@@ -76,9 +76,9 @@ def check(module: nn.Module, X: Tensor) -> None:
     except SetpointError:
         raise
     except Exception as error:  # whatever a model may raise
-        raise SetpointError(
-            f"the model cannot take rows of {X.shape[1]} features: {error}"
-        ) from error
+        shape = tuple(X.shape[1:])
+        rows = f"{shape[0]} features" if len(shape) == 1 else f"the shape {shape}"
+        raise SetpointError(f"the model cannot take rows of {rows}: {error}") from error
     finally:
         module.train()
     if not learns:

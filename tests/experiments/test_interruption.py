@@ -75,8 +75,14 @@ def stop(process, out, number, *, group):
     """Send the signal in the midst of the work; return what the command had to say."""
     try:
         wait_for_files(process, out, 3)
-        (os.killpg if group else os.kill)(process.pid, number)
-        process.wait(timeout=60)
+        send = os.killpg if group else os.kill
+        send(process.pid, number)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            # Python drops a KeyboardInterrupt that falls into a destructor; one presses again.
+            send(process.pid, number)
+            process.wait(timeout=60)
         deadline = time.monotonic() + 30
         while alive(process.pid) and time.monotonic() < deadline:
             time.sleep(0.05)

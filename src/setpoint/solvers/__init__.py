@@ -12,12 +12,14 @@ from setpoint.solvers.ordinary import Ordinary
 from setpoint.solvers.problem import Problem, make_problem
 from setpoint.solvers.projected import Projected
 from setpoint.solvers.resampled import Resampled
+from setpoint.solvers.stochastic import Stochastic
 
 SOLVERS: dict[str, Solver] = {
     "projected": Projected(),
     "lifted": Lifted(),
     "paper": Lifted.paper(),
     "cross_entropy": LossTraining(),
+    "stochastic": Stochastic(),
 }
 
 
@@ -52,6 +54,7 @@ __all__ = [
     "Run",
     "Solution",
     "Solver",
+    "Stochastic",
     "get_solver",
     "make_problem",
     "settled",

@@ -12,27 +12,48 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import nn
 
 from setpoint.errors import DivergedError, SetpointError
+from setpoint.goals import Goal
 from setpoint.operating_point import OperatingPoint
 from setpoint.solvers.candidates import Candidate, Candidates, Contender, standing
 from setpoint.solvers.checkpoint import Checkpoint
 from setpoint.solvers.history import History, Record
 from setpoint.solvers.problem import Problem
+from setpoint.streams.together import from_first
 
 Callback = Callable[[Record, int], Any]
 MARGIN = 1.0  # standard errors by which goal-training must win on validation rows
 
 
+class Task(Protocol):
+    """A problem as the loop sees it: a :class:`Problem`, or rows that come in blocks."""
+
+    @property
+    def goal(self) -> Goal:
+        """What to train for."""
+        ...
+
+    @property
+    def judged_apart(self) -> bool:
+        """Whether other rows than those that train judge."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Return a digest by which a checkpoint knows its problem."""
+        ...
+
+
 class Progress(NamedTuple):
-    """What an outer iteration reports of itself."""
+    """What an outer iteration reports of itself; ``done`` where no further one is worth it."""
 
     lam: float
     loss: float
+    done: bool = False
 
 
 class Run(Protocol):
@@ -65,6 +86,15 @@ class Run(Protocol):
         ...
 
 
+@runtime_checkable
+class FindsPoints(Protocol):
+    """A run whose contenders' points are rough; the winner's is found at the end."""
+
+    def exact_point(self) -> OperatingPoint:
+        """Return what the module does at its exact threshold on the rows that judge."""
+        ...
+
+
 class Solver(Protocol):
     """The parameters of a method; ``repr`` names them all, for checkpoints know a solver by it."""
 
@@ -73,7 +103,7 @@ class Solver(Protocol):
         """How often the loop advances."""
         ...
 
-    def prepare(self, problem: Problem, module: nn.Module) -> Run:
+    def prepare(self, problem: Any, module: nn.Module) -> Run:
         """Check that the method can serve the problem, and return a run that has not started."""
         ...
 
@@ -98,7 +128,7 @@ def settled(solver: Solver, problem: Problem) -> Solver:
 
 
 def solve(
-    problem: Problem,
+    problem: Task,
     module: nn.Module,
     solver: Solver,
     *,
@@ -134,19 +164,21 @@ def solve(
         start, whatever else is better: what won on other rows is trained again on these.
     """
     run = solver.prepare(problem, module)
+    together = getattr(run, "together", False)  # one of several processes that train one model
     saved = None
     if checkpoint is not None:
-        saved = Checkpoint(Path(checkpoint), problem, module, solver, seed, take)
+        saved = Checkpoint(Path(checkpoint), problem, module, solver, seed, take, together)
     total = solver.outer_iterations if take is None else take.iteration
     # Rows that judge apart are few: a goal-trained model must win clearly. On training rows the
     # best objective is the best objective.
-    margin = 0.0 if problem.validation is None else MARGIN
+    margin = MARGIN if problem.judged_apart else 0.0
     history, candidates = History(), Candidates(margin=margin)
     best: tuple[OperatingPoint, dict[str, Any]]
     won: Candidate | None = None
+    finished = False
 
     def keep(iteration: int, progress: Progress) -> bool:
-        nonlocal best, won
+        nonlocal best, won, finished
         contenders = run.contenders()
         for contender in contenders:
             candidates.see(contender, iteration)
@@ -163,12 +195,12 @@ def solve(
             holder = next(c for c in contenders if c.name == won.name)
             best = won.point, copy.deepcopy(holder.weights)
             history.best_iteration = iteration
-        history.records.append(Record.of(iteration, leader.point, *progress))
+        history.records.append(Record.of(iteration, leader.point, progress.lam, progress.loss))
+        finished = iteration == total or progress.done
         if saved is not None:
-            saved.write(
-                module, run.state_dict(), best, history, candidates, finished=iteration == total
-            )
-        return callback is not None and callback(history[-1], total) == "stop"
+            saved.write(module, run.state_dict(), best, history, candidates, finished)
+        stop = callback is not None and callback(history[-1], total) == "stop"
+        return bool(from_first(stop)) if together else stop
 
     with torch.random.fork_rng(devices=[]):
         if seed is not None:
@@ -179,28 +211,32 @@ def solve(
                 run.load_state_dict(state.run)
                 history, best = state.history, (state.best_point, state.best_module)
                 candidates, won = state.candidates, state.candidates.winner
+                finished = state.finished
             else:
                 stop = keep(0, run.start(None if take is None else take.name))
-            while len(history) <= total and not stop:
+            while not finished and not stop:
                 stop = keep(len(history), run.advance(len(history)))
         except (KeyboardInterrupt, DivergedError) as error:
             if not len(history):  # there is nothing to keep
                 raise
-            stop = True
             what = "was interrupted"
             if isinstance(error, DivergedError):
                 what = "diverged"
                 history.diverged = True
                 if saved is not None:
-                    saved.path.unlink()  # to go on from there would only diverge again
+                    # To go on from there would only diverge again; others may have been faster.
+                    saved.path.unlink(missing_ok=True)
             warnings.warn(
                 f"training {what} after {len(history) - 1} of {total} iterations; the best model "
                 "so far is kept.",
                 stacklevel=2,
             )
-    history.interrupted = stop and len(history) <= total
-    if take is not None and not stop and take.name not in {c.name for c in candidates}:
+    history.interrupted = not finished
+    if take is not None and finished and take.name not in {c.name for c in candidates}:
         raise SetpointError(f"the solver has no candidate {take.name!r} on these rows.")
-    module.load_state_dict(best[1])
+    point, weights = best
+    module.load_state_dict(weights)
     module.eval()
-    return Solution(module, best[0], history, candidates)
+    if isinstance(run, FindsPoints):
+        point = run.exact_point()
+    return Solution(module, point, history, candidates)

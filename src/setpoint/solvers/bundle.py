@@ -22,6 +22,8 @@ class Bundle(Protocol):
 
     origins: Tensor
     parameters: list[Tensor]
+    buffers: list[Tensor]  # what modules keep besides, such as running means
+    last: Any  # what ``backward`` needs to know of the logits just returned
 
     def prepare(self, X: Tensor) -> Tensor:
         """Bring rows to the form and precision in which the models train."""
@@ -73,8 +75,9 @@ class LinearBundle:
         none = rows.new_zeros(1)
         self.origins = -torch.cat([s.get("bias", none).detach().reshape(1) for s in starts]).float()
         self.parameters = [self.matrix, self.origins]
+        self.buffers: list[Tensor] = []
         self._start = self.matrix.clone()
-        self._X = self.matrix
+        self.last: Any = None
 
     def prepare(self, X: Tensor) -> Tensor:
         """Return the rows in float32."""
@@ -82,12 +85,12 @@ class LinearBundle:
 
     def logits(self, X: Tensor) -> Tensor:
         """Return one product of matrices."""
-        self._X = X
+        self.last = X
         return torch.addmm(self.origins[:, None], self.matrix, X.T, beta=-1)
 
     def backward(self, slopes: Tensor) -> None:
         """Return through that product."""
-        self.matrix.grad = slopes @ self._X
+        self.matrix.grad = slopes @ self.last
         self.origins.grad = -slopes.sum(1)
 
     def hold_near(self, nearness: Tensor) -> None:
@@ -132,8 +135,9 @@ class ModuleBundle:
             *(p for m in self._modules for p in m.parameters() if p.requires_grad),
             self.origins,
         ]
+        self.buffers = [b for m in self._modules for b in m.buffers() if b.is_floating_point()]
         self._start = [[p.detach().clone() for p in m.parameters()] for m in self._modules]
-        self._logits: list[Tensor] = []
+        self.last: Any = None
 
     def prepare(self, X: Tensor) -> Tensor:
         """Return the rows as they are."""
@@ -141,14 +145,14 @@ class ModuleBundle:
 
     def logits(self, X: Tensor) -> Tensor:
         """Ask each copy in turn."""
-        self._logits = [logits_of(m, X) for m in self._modules]
-        return torch.stack([z.detach() for z in self._logits]) - self.origins[:, None]
+        self.last = [logits_of(m, X) for m in self._modules]
+        return torch.stack([z.detach() for z in self.last]) - self.origins[:, None]
 
     def backward(self, slopes: Tensor) -> None:
         """Let autograd go back through each copy."""
         for p in self.parameters:
             p.grad = None
-        torch.autograd.backward(self._logits, list(slopes))
+        torch.autograd.backward(self.last, list(slopes))
         self.origins.grad = -slopes.sum(1)
 
     def hold_near(self, nearness: Tensor) -> None:

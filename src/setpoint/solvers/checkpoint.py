@@ -17,10 +17,10 @@ from setpoint.errors import CheckpointError
 from setpoint.operating_point import OperatingPoint
 from setpoint.solvers.candidates import Candidate, Candidates
 from setpoint.solvers.history import History
-from setpoint.solvers.problem import Problem
+from setpoint.streams.together import from_first, is_first
 
 if TYPE_CHECKING:
-    from setpoint.solvers.base import Solver
+    from setpoint.solvers.base import Solver, Task
 
 _FORMAT = 3
 _COUNTS = ("threshold", "tp", "fp", "fn", "tn")
@@ -35,6 +35,7 @@ class State:
     best_module: dict[str, Any]
     history: History
     candidates: Candidates
+    finished: bool
 
 
 def _digest(module: nn.Module) -> str:
@@ -52,19 +53,23 @@ class Checkpoint:
     def __init__(
         self,
         path: Path,
-        problem: Problem,
+        problem: Task,
         module: nn.Module,
         solver: Solver,
         seed: int | None,
         take: Candidate | None = None,
+        together: bool = False,
     ) -> None:
         if path.is_dir():
             raise CheckpointError(f"the checkpoint {path} is a folder; name a file in it.")
         self.path = path
         self._goal = problem.goal
+        # Where processes train one model together, the first of them writes and reads.
+        self._together, self._mine = together, is_first() or not together
+        problem_is = problem.fingerprint()
         self._belongs_to = {
             "format": _FORMAT,
-            "problem": problem.fingerprint(),
+            "problem": from_first(problem_is) if together else problem_is,
             "model": repr(module),
             "solver": repr(solver),
             "seed": seed,
@@ -82,6 +87,8 @@ class Checkpoint:
         finished: bool,
     ) -> None:
         """Replace the file in one step, so that a crash leaves the old one whole."""
+        if not self._mine:
+            return
         point, best_module = best
         content = {
             **self._belongs_to,
@@ -111,9 +118,11 @@ class Checkpoint:
         A finished run of another problem is of no more use and will be overwritten; one that
         still has work in it is not.
         """
-        if not self.path.exists():
+        data = self.path.read_bytes() if self._mine and self.path.exists() else None
+        if self._together:
+            data = from_first(data)
+        if data is None:
             return None
-        data = self.path.read_bytes()
         try:
             content = torch.load(io.BytesIO(data), weights_only=True)
             found = {key: content[key] for key in self._belongs_to}
@@ -146,6 +155,7 @@ class Checkpoint:
                 ],
                 margin=content["margin"],
             ),
+            finished,
         )
 
 

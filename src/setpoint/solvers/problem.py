@@ -43,6 +43,11 @@ class Problem:
     on: str = "the training data"
 
     @property
+    def judged_apart(self) -> bool:
+        """Whether other rows than those that train judge."""
+        return self.validation is not None
+
+    @property
     def judge(self) -> Problem:
         """The problem whose rows decide which iterate is best."""
         return self if self.validation is None else self.validation
@@ -89,5 +94,7 @@ def make_problem(
 ) -> Problem:
     """Return a problem, with unit weights where none are given."""
     if sample_weight is None:
-        sample_weight = torch.ones(len(X), dtype=X.dtype, device=X.device)
-    return Problem(X, positive, sample_weight.to(X.dtype), Goal.parse(goal), validation, on)
+        sample_weight = torch.ones(len(X), device=X.device)
+    # Rows may be whole numbers, as words of a text are; weights are not.
+    dtype = X.dtype if X.is_floating_point() else torch.float32
+    return Problem(X, positive, sample_weight.to(dtype), Goal.parse(goal), validation, on)

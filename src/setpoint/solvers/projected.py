@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from setpoint.capped_loss import capped_loss, capped_slope, prices
 from setpoint.errors import DivergedError
 from setpoint.models import is_linear
 from setpoint.solvers.base import Progress
-from setpoint.solvers.bundle import Bundle, LinearBundle, make_bundle
+from setpoint.solvers.bundle import Bundle, LinearBundle
 from setpoint.solvers.candidates import Contender, standing
+from setpoint.solvers.columns import columns_from, start_of
+from setpoint.solvers.descent import Batch, Counts, Descent, usual_rate
+from setpoint.solvers.device_steps import DeviceSteps, on_device
 from setpoint.solvers.line_search import explore, polish
 from setpoint.solvers.ordinary import best_of, ordinary_models
+from setpoint.solvers.penalised import penalised_point
 from setpoint.solvers.problem import Problem
 from setpoint.solvers.working_set import WorkingSet, near
 
@@ -36,7 +38,9 @@ class Projected:
     multipliers the violations. After each outer iteration every model's exact threshold becomes
     the origin of its logits.
 
-    Several models train at once, one for each start and nearness, and some from disturbed starts.
+    Several models train at once: one for each start and nearness, some from disturbed starts, and
+    where the goal has constraints one for each start that may break them on its way. What can be
+    promised of a poor model may be a few cases only, and a training that begins there stays there.
 
     Parameters
     ----------
@@ -52,8 +56,9 @@ class Projected:
     lr : float or None
         Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
         0.1, and less with more than 100 features; 2e-3 for any other.
-    dual_rate : float
-        Step size of the multipliers: in one step they change by at most this factor of e.
+    dual_rate : float or None
+        Step size of the multipliers: in one step they change by at most this factor of e. None: 0.1
+        for a linear model, 0.03 for any other.
     nearness : tuple of float
         Strengths of staying near the start, 0 for none.
     restarts : int or None
@@ -61,6 +66,9 @@ class Projected:
         at most 2,000 rows, two on larger ones.
     spread : float
         Size of the largest disturbance, relative to the start.
+    relaxed : bool
+        Whether, where the goal has constraints, a further model for each start may break them on
+        its way.
     line_search : int
         How many changed decisions an exact line search on the counts may consider at the end,
         for linear models where the training rows judge. It settles small problems; on large ones
@@ -79,10 +87,11 @@ class Projected:
     outer_iterations: int = 15
     inner_iterations: int | None = None
     lr: float | None = None
-    dual_rate: float = 0.1
+    dual_rate: float | None = None
     nearness: tuple[float, ...] = (0.0, 0.1, 1.0)
     restarts: int | None = None
     spread: float = 1.0
+    relaxed: bool = False
     line_search: int = 1_500_000
     start: Literal["logistic", "given"] = "logistic"
     rows: int = 40_000
@@ -117,25 +126,10 @@ class Projected:
 
     def prepare(self, problem: Problem, module: nn.Module) -> ProjectedRun:
         """Return a run; any goal will do."""
-        return ProjectedRun(self.settle(problem), problem, module)
-
-
-class _Column(NamedTuple):
-    """How one model of the bundle is trained."""
-
-    name: str
-    start: Contender
-    nearness: float
-    restart: int = 0
-
-
-def _usual_rate(module: nn.Module, n_features: int) -> float:
-    """Return a learning rate; Adam moves every weight by it, so a logit by as much per feature."""
-    return 0.1 * min(1.0, 100 / n_features) if is_linear(module) else 2e-3
-
-
-def _after(start: Contender) -> str:
-    return f"goal-trained from {start.name.removeprefix('logistic regression, ')}"
+        # A model that can do more must be asked more gently: it would follow every swing.
+        usual = 0.1 if is_linear(module) else 0.03
+        settled = replace(self.settle(problem), dual_rate=self.dual_rate or usual)
+        return ProjectedRun(settled, problem, module)
 
 
 class ProjectedRun:
@@ -145,14 +139,13 @@ class ProjectedRun:
         self.solver, self.problem, self.module = solver, problem, module
         weight, positive = problem.sample_weight, problem.positive
         self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
-        self._lr = solver.lr or _usual_rate(module, problem.X.shape[1])
         assert solver.inner_iterations is not None
         self._inner_iterations = solver.inner_iterations
         self._ordinary: list[Contender] = []
         self._names: list[str] = []
         self._starts: list[str] = []
-        self._bundle: Bundle
-        self._step_count = 0
+        self._relaxed: list[bool] = []
+        self._descent: Descent
 
     # --- the start --------------------------------------------------------------------------
 
@@ -165,49 +158,36 @@ class ProjectedRun:
             weights = {k: v.clone() for k, v in self.module.state_dict().items()}
             kinds = [[Contender("the start", point, weights)]]
         self._ordinary = list(chain.from_iterable(kinds))
-        columns = self._columns([best_of(kind) for kind in kinds], [best_of(self._ordinary)])
+        goal, best = self.problem.goal, [best_of(self._ordinary)]
+        columns = columns_from(self.solver, self.module, goal, [best_of(k) for k in kinds], best)
         if take is not None:  # from whichever start it took
-            every = self._columns(self._ordinary, self._ordinary)
+            every = columns_from(self.solver, self.module, goal, self._ordinary, self._ordinary)
             columns = [c for c in every if c.name == take] or columns
         self._names = [c.name for c in columns]
         self._starts = [c.start.name for c in columns]
-        self._seed = int(torch.randint(2**31, (1,)))
-        self._begin([self._start_of(c) for c in columns], [c.nearness for c in columns])
+        seed = int(torch.randint(2**31, (1,)))
+        starts = [start_of(c, self.solver, seed) for c in columns]
+        self._relaxed = [c.relaxed for c in columns]
+        self._begin(starts, [c.nearness for c in columns])
+        self._find_origins()
         return self._progress()
 
-    def _columns(self, starts: list[Contender], disturbed: list[Contender]) -> list[_Column]:
-        """Return the models to train from these starts, the simplest first."""
-        columns = []
-        for start in starts:
-            for nearness in sorted(self.solver.nearness, reverse=True):
-                held = f"; nearness {nearness:g}" if nearness else ""
-                columns.append(_Column(_after(start) + held, start, nearness))
-        if is_linear(self.module):
-            numbers = range(1, (self.solver.restarts or 0) + 1)
-            columns += [
-                _Column(f"{_after(start)}; restart {i}", start, 0.0, restart=i)
-                for start in disturbed
-                for i in numbers
-            ]
-        return columns
-
-    def _start_of(self, column: _Column) -> dict[str, Any]:
-        weights = column.start.weights
-        if not column.restart:
-            return weights
-        w = weights["weight"]
-        # The same number is the same disturbance, whatever else is trained.
-        generator = torch.Generator().manual_seed(self._seed + column.restart)
-        noise = torch.randn(w.shape, dtype=torch.float64, generator=generator).to(w)
-        size = self.solver.spread * column.restart / (self.solver.restarts or 1)
-        return {**weights, "weight": w + size * w.norm() / w.numel() ** 0.5 * noise}
-
     def _begin(self, starts: list[dict[str, Any]], nearness: list[float]) -> None:
-        self._bundle = make_bundle(self.module, starts)
-        self._nearness = torch.tensor(nearness).to(self._bundle.origins)
-        self._multipliers = np.ones((len(self.problem.goal.constraints), len(starts)))
-        self._optimizer = torch.optim.Adam(self._bundle.parameters, lr=self._lr, fused=True)
-        self._find_origins()
+        solver, problem = self.solver, self.problem
+        self._descent = Descent(
+            solver,
+            problem.goal,
+            (self._P, self._N),
+            self.module,
+            starts,
+            nearness,
+            solver.lr or usual_rate(self.module, problem.X.shape[1]),
+            solver.outer_iterations * self._inner_iterations,
+        )
+
+    @property
+    def _bundle(self) -> Bundle:
+        return self._descent.bundle
 
     # --- an outer iteration -----------------------------------------------------------------
 
@@ -215,66 +195,43 @@ class ProjectedRun:
         """Take ``inner_iterations`` steps with a growing lambda, then find the thresholds."""
         problem = self.problem
         logits = self._scores - self._bundle.origins.to(self._scores)[:, None]
-        self._work_on(near(problem.positive, problem.sample_weight, logits, self.solver.rows))
+        chosen = near(problem.positive, problem.sample_weight, logits, self.solver.rows)
+        descent, batch = self._descent, self._work_on(chosen)
         self._ordinary = []
-        for _ in range(self._inner_iterations):
-            self._step()
+        if on_device(descent, problem.goal):
+            counted = chosen.counted
+            DeviceSteps(descent, problem.goal, batch, counted, self._least_tp, self._most_fp).run(
+                self._inner_iterations
+            )
+        else:
+            self._take_steps(batch)
         self._find_origins()
         if iteration == self.solver.outer_iterations:
             self._search_lines()
         return self._progress()
 
-    def _work_on(self, chosen: WorkingSet) -> None:
-        like = self._bundle.origins
-        self._X = self._bundle.prepare(self.problem.X[chosen.rows])
-        self._sign = chosen.sign.to(like)
-        self._signed_share = (chosen.sign * chosen.weight / self._P).to(like)
-        self._classes = torch.stack([chosen.sign > 0, chosen.sign < 0]).to(like)
-        self._counted = (self._classes * chosen.counted.to(like)).T.contiguous()
+    def _take_steps(self, batch: Batch) -> None:
+        descent = self._descent
+        for _ in range(self._inner_iterations):
+            margins = descent.margins(batch)
+            counts = self._count(margins)
+            descent.follow(counts)
+            descent.push(batch, margins, counts)
+            descent.step()
+
+    def _work_on(self, chosen: WorkingSet) -> Batch:
+        batch = self._descent.batch(self.problem.X[chosen.rows], chosen.sign, chosen.weight)
+        self._counted = (batch.classes * chosen.counted.to(batch.classes)).T.contiguous()
         # TP = rest + right positives;  FP = rest + all negatives that count - right negatives
         self._least_tp = chosen.rest_tp.double().cpu().numpy()
         counted_N = float(chosen.counted[chosen.sign < 0].sum())
         self._most_fp = chosen.rest_fp.double().cpu().numpy() + counted_N
+        return batch
 
-    def _step(self) -> None:
-        solver, bundle = self.solver, self._bundle
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._lr * (1 + math.cos(math.pi * self._elapsed)) / 2
-        margins = bundle.logits(self._X).mul_(self._sign)
-        self._count(margins)
-        slopes = capped_slope(margins, self._prices() @ self._classes, self._lam, solver.gamma)
-        bundle.backward(slopes.mul_(self._signed_share))
-        bundle.hold_near(self._nearness)
-        self._optimizer.step()
-        self._step_count += 1
-
-    @property
-    def _elapsed(self) -> float:
-        """The share of all steps that is done."""
-        steps = self.solver.outer_iterations * self._inner_iterations
-        return self._step_count / max(steps, 1)
-
-    @property
-    def _lam(self) -> float:
-        growth = self.solver.lam_max / self.solver.lam0
-        return float(self.solver.lam0 * growth**self._elapsed)
-
-    def _count(self, margins: Tensor) -> None:
-        """Count what the models do now, and let the multipliers follow the violations."""
+    def _count(self, margins: Tensor) -> Counts:
+        """Count what the models do now."""
         right = (margins.sign().relu_() @ self._counted).double().cpu().numpy()
-        self._tp, self._fp = self._least_tp + right[:, 0], self._most_fp - right[:, 1]
-        at = (self._tp, self._fp, self._P, self._N)
-        for j, constraint in enumerate(self.problem.goal.constraints):
-            with np.errstate(all="ignore"):
-                missed = np.nan_to_num(constraint.shortfall(*at))
-            self._multipliers[j] *= np.exp(self.solver.dual_rate * np.clip(5 * missed, -1, 1))
-        np.clip(self._multipliers, 1e-3, 1e3, out=self._multipliers)
-
-    def _prices(self) -> Tensor:
-        """Return the price of a positive and of a negative, shape (k, 2)."""
-        at = (self._tp, self._fp, self._P, self._N)
-        worth, cost = prices(self.problem.goal, *at, self._multipliers)
-        return torch.from_numpy(np.stack([worth, cost], axis=1)).to(self._bundle.origins)
+        return Counts(self._least_tp + right[:, 0], self._most_fp - right[:, 1])
 
     def _search_lines(self) -> None:
         """Settle the best models by exact line searches, as far as the effort allows."""
@@ -320,28 +277,35 @@ class ProjectedRun:
     # --- looks ------------------------------------------------------------------------------
 
     def _find_origins(self) -> None:
-        """Make each model's exact threshold on the training rows the origin of its logits."""
+        """Make each model's threshold on the training rows the origin of its logits.
+
+        It is the exact one, or, where a model may break the goal on its way, the one where lambda
+        weighs what is broken.
+        """
         self._scores = self._bundle.scores(self.problem.X)
         self._alive = ~self._scores.isnan().any(dim=1)
         if not self._alive.any():
             raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
         self._scores[~self._alive] = 0.0  # a diverged model ends nobody's training but its own
         self._points = [self.problem.point_of(own) for own in self._scores]
-        origins = torch.tensor([p.threshold for p in self._points], dtype=torch.float64)
+        held = [
+            penalised_point(self.problem, own, self._descent.lam) if relaxed else point
+            for own, point, relaxed in zip(self._scores, self._points, self._relaxed, strict=True)
+        ]
+        origins = torch.tensor([p.threshold for p in held], dtype=torch.float64)
         self._bundle.origins.copy_(origins)
+        self._at = Counts(np.array([p.tp for p in held]), np.array([p.fp for p in held]))
 
     def _progress(self) -> Progress:
         """Return lambda and the least loss of all models, at their origins, on all rows."""
-        problem, gamma = self.problem, self.solver.gamma
-        self._tp = np.array([p.tp for p in self._points])
-        self._fp = np.array([p.fp for p in self._points])
+        problem, descent = self.problem, self._descent
         like = self._bundle.origins
         classes = torch.stack([problem.positive, ~problem.positive]).to(like)
         margins = (self._scores - like.to(self._scores)[:, None]).to(like)
         margins.mul_(classes[0] - classes[1])
-        losses = capped_loss(margins, self._prices() @ classes, self._lam, gamma)
-        share = (problem.sample_weight / self._P).to(losses)
-        return Progress(self._lam, float((losses @ share).min()))
+        share = problem.sample_weight / self._P
+        losses = descent.losses(margins, classes, share, self._at)
+        return Progress(descent.lam, float(losses.min()))
 
     def contenders(self) -> list[Contender]:
         """Return the ordinary models at the start, and the goal-trained ones after it."""
@@ -366,25 +330,15 @@ class ProjectedRun:
     # --- interruption -----------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the bundle, Adam's moments and the multipliers."""
-        return {
-            "names": self._names,
-            "starts": self._starts,
-            "nearness": self._nearness,
-            "bundle": self._bundle.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            "multipliers": torch.from_numpy(self._multipliers),
-            "step_count": self._step_count,
-        }
+        """Return the models and how far they are."""
+        known = {"names": self._names, "starts": self._starts, "relaxed": self._relaxed}
+        return {**known, **self._descent.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up a state again."""
         self._names, self._starts = state["names"], state["starts"]
+        self._relaxed = state["relaxed"]
         k = len(self._names)
         self._begin([self.module.state_dict()] * k, [0.0] * k)
-        self._nearness = state["nearness"]
-        self._bundle.load_state_dict(state["bundle"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._multipliers = state["multipliers"].numpy()
-        self._step_count = state["step_count"]
+        self._descent.load_state_dict(state)
         self._find_origins()

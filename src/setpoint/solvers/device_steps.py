@@ -1,0 +1,118 @@
+"""Steps that never wait for the host: on a GPU, all of a look's steps as one recorded graph."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from setpoint.goals import Goal
+from setpoint.solvers.descent import Batch, Columns, Descent
+from setpoint.solvers.recorded import Recorded, only_fractions
+
+
+def on_device(descent: Descent, goal: Goal) -> bool:
+    """Whether a look's steps can stay on the device.
+
+    The models must be on a GPU, in float32, and the goal's metrics quotients of linear functions.
+    """
+    origins = descent.bundle.origins
+    return (
+        origins.is_cuda
+        and origins.dtype == torch.float32
+        and only_fractions(goal)
+        and importlib.util.find_spec("triton") is not None
+    )
+
+
+class DeviceSteps:
+    """The steps of one look on a working set.
+
+    Parameters
+    ----------
+    descent : Descent
+        What descends; its multipliers and clock are taken along and brought back by :meth:`run`.
+    goal : Goal
+        Of quotients only.
+    batch : Batch
+        The rows.
+    counted : Tensor of shape (m,)
+        The weight with which each row enters the counts.
+    least_tp, most_fp : ndarray of shape (k,)
+        TP without the counted rows that are right; FP if none of them were.
+    """
+
+    def __init__(
+        self,
+        descent: Descent,
+        goal: Goal,
+        batch: Batch,
+        counted: Tensor,
+        least_tp: Columns,
+        most_fp: Columns,
+    ) -> None:
+        from setpoint.solvers import kernels
+
+        self._kernels = kernels
+        self._descent, self._batch = descent, batch
+        origins = descent.bundle.origins
+        device, k = origins.device, len(origins)
+        self._counted = counted.to(origins).contiguous()
+        self._constraints = len(goal.constraints)
+        like = origins.double()
+        self._right = like.new_zeros(k, 2)
+        self._base = like.new_tensor(np.stack([least_tp, most_fp], axis=1))
+        self._table = like.new_tensor(_table(descent, goal))
+        self._multipliers = like.new_tensor(descent.multipliers)
+        self._clock = like.new_full((k,), float(descent.step_count))
+        self._price = torch.zeros(k, 2, device=device)
+        self._lam = torch.zeros(k, device=device)
+        self._recorded = Recorded(device)
+
+    def run(self, steps: int) -> None:
+        """Take so many steps."""
+        for _ in range(steps):
+            self._recorded(self._step)
+        self._descent.step_count += steps
+        self._descent.multipliers = self._multipliers.cpu().numpy()
+
+    def _step(self) -> Tensor:
+        descent, batch, kernels = self._descent, self._batch, self._kernels
+        z = descent.bundle.logits(batch.X)
+        kernels.margins_and_counts(z, batch.sign, self._counted, self._right)
+        kernels.prices(
+            self._right,
+            self._base,
+            self._table,
+            self._multipliers,
+            self._price,
+            self._clock,
+            self._lam,
+            descent.rate,
+            self._constraints,
+        )
+        kernels.slopes(z, batch.sign, batch.signed_share, self._price, self._lam, descent.gamma)
+        descent.bundle.backward(z)
+        descent.along_gradients()
+        return self._lam
+
+
+def _table(descent: Descent, goal: Goal) -> list[float]:
+    """Return the numbers that the kernel of the prices reads."""
+    constants, P, N = descent.constants, descent.P, descent.N
+    numbers = [
+        constants.lam0,
+        math.log(constants.lam_max / constants.lam0),
+        float(descent.steps),
+        descent.lr,
+        constants.dual_rate,
+    ]
+    for metric, level in ((goal.objective, 0.0), *((c.metric, c.level) for c in goal.constraints)):
+        fraction = metric.fraction
+        assert fraction is not None
+        numbers += [float(metric.sign), *map(float, fraction.numerator(P, N))]
+        numbers += [*map(float, fraction.denominator(P, N)), fraction.empty, level]
+    return numbers

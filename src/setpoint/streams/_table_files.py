@@ -1,0 +1,226 @@
+"""Parquet and Arrow files as row groups that can be read one by one."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from setpoint._extras import need
+from setpoint.tabular._arrow import plain_type
+from setpoint.tabular.errors import TableFileError
+from setpoint.tabular.writer import ENDINGS, ending
+
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather")
+_BUFFER = 1 << 16  # bytes of a column that are read at a time
+_LOOKED_AT = 1 << 16  # bytes at either end of a file that are digested
+_DAMAGED = "It is damaged, cut off or something else; copy, download or export it again."
+
+
+def table_paths(given: Any) -> list[Path]:
+    """Return the files that a path, a folder or a list of them means, each once."""
+    several = [given] if isinstance(given, str | Path) else list(given)
+    found = [file for path in map(Path, several) for file in _files_at(path)]
+    if not found:
+        raise TableFileError("no files are given.")
+    seen: set[Path] = set()
+    for file in found:
+        if file.resolve() in seen:
+            raise TableFileError(f"{file} is named twice; its rows would count twice.")
+        seen.add(file.resolve())
+    return found
+
+
+def open_part(path: Path) -> Part:
+    """Return a file's row groups."""
+    return ParquetPart(path) if ending(path) in _PARQUET else ArrowPart(path)
+
+
+class Part:
+    """A file of row groups.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    names : list of str
+        Its columns; of one name there may be several.
+    types : dict of str to pyarrow.DataType
+        Their plain types.
+    group_rows : list of int
+        How many rows each row group has.
+    """
+
+    def __init__(self, path: Path) -> None:
+        pa = need("pyarrow", "cli", "reading Parquet and Arrow files")
+        self.path = path
+        if not path.exists():
+            raise TableFileError(f"there is no file {path}.")
+        try:
+            self._size = path.stat().st_size
+            schema, self.group_rows = self._look()
+        except (pa.ArrowException, OSError) as error:
+            raise TableFileError(f"{path} cannot be read: {error} {_DAMAGED}") from error
+        self.names: list[str] = list(schema.names)
+        self.types = {field.name: plain_type(field.type) for field in schema}
+
+    @property
+    def rows(self) -> int:
+        """How many rows the file has."""
+        return sum(self.group_rows)
+
+    def batches(
+        self, groups: Iterable[int], columns: Sequence[str], most: int
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the number in the file of a first row, and record batches of at most so many rows.
+
+        Columns come in the order asked.
+        """
+        pa = need("pyarrow", "cli", "reading Parquet and Arrow files")
+        first = [0, *accumulate(self.group_rows)]
+        groups = [group for group in groups if self.group_rows[group]]
+        try:
+            if self.path.stat().st_size != self._size:
+                raise TableFileError(f"{self.path} was changed while it is in use; start anew.")
+            for group, row, batch in self._read(groups, list(columns), most):
+                yield first[group] + row, batch.select(list(columns))
+        except (pa.ArrowException, OSError) as error:
+            raise TableFileError(f"{self.path} cannot be read: {error} {_DAMAGED}") from error
+
+    def digest(self) -> str:
+        """Return a digest of the file's size, row groups and both of its ends."""
+        digest = hashlib.sha256(repr((self._size, self.group_rows)).encode())
+        with self.path.open("rb") as file:
+            digest.update(file.read(_LOOKED_AT))
+            file.seek(max(0, self._size - max(_LOOKED_AT, self._footer())))
+            digest.update(file.read())
+        return digest.hexdigest()
+
+    def _look(self) -> tuple[Any, list[int]]:
+        """Return the schema and the rows of each row group."""
+        raise NotImplementedError
+
+    def _read(
+        self, groups: list[int], columns: list[str], most: int
+    ) -> Iterator[tuple[int, int, Any]]:
+        """Yield row groups, numbers of rows in them, and record batches."""
+        raise NotImplementedError
+
+    def _footer(self) -> int:
+        """Return how many bytes at the end of the file describe it."""
+        return 0
+
+
+class ParquetPart(Part):
+    """A Parquet file, of which a row group at a time is decoded, in batches."""
+
+    def _open(self) -> Any:
+        parquet = need("pyarrow.parquet", "cli", "reading Parquet files")
+        # Without a buffer of bounded size whole columns of a row group would be in memory.
+        return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER)
+
+    def _look(self) -> tuple[Any, list[int]]:
+        with self._open() as file:
+            about = file.metadata
+            rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+            return file.schema_arrow, rows
+
+    def _read(
+        self, groups: list[int], columns: list[str], most: int
+    ) -> Iterator[tuple[int, int, Any]]:
+        with self._open() as file:
+            for group in groups:
+                row = 0
+                size = _even(self.group_rows[group], most)
+                for batch in file.iter_batches(size, row_groups=[group], columns=columns):
+                    yield group, row, batch
+                    row += batch.num_rows
+
+    def _footer(self) -> int:
+        with self._open() as file:
+            return int(file.metadata.serialized_size) + 8
+
+
+class ArrowPart(Part):
+    """An Arrow file or stream, whose record batches are its row groups."""
+
+    @contextmanager
+    def _reader(self, fields: Iterable[int] = ()) -> Iterator[Any]:
+        """Open the file for reading some of its fields, or all."""
+        pa = need("pyarrow", "cli", "reading Arrow files")
+        ipc = need("pyarrow.ipc", "cli", "reading Arrow files")
+        options = ipc.IpcReadOptions(included_fields=list(fields))
+        # A mapped file would stay in memory as far as it has been read.
+        with pa.OSFile(str(self.path)) as source:
+            try:
+                reader = ipc.open_file(source, options=options)
+            except pa.ArrowInvalid:
+                source.seek(0)
+                reader = ipc.open_stream(source, options=options)
+            yield reader
+
+    def _look(self) -> tuple[Any, list[int]]:
+        with self._reader() as whole:
+            schema = whole.schema
+        with self._reader([0]) as reader:
+            every = _record_batches(reader)
+            return schema, [batch.num_rows for _, batch in every] if schema.names else []
+
+    def _read(
+        self, groups: list[int], columns: list[str], most: int
+    ) -> Iterator[tuple[int, int, Any]]:
+        fields = sorted({self.names.index(name) for name in columns})
+        with self._reader(fields) as reader:
+            for group, batch in _record_batches(reader, groups):
+                size = _even(batch.num_rows, most)
+                for row in range(0, batch.num_rows, size):
+                    yield group, row, batch.slice(row, size)
+
+
+def _record_batches(reader: Any, groups: Iterable[int] | None = None) -> Iterator[tuple[int, Any]]:
+    """Yield record batches with their numbers, by default all."""
+    if hasattr(reader, "num_record_batches"):
+        for group in range(reader.num_record_batches) if groups is None else groups:
+            yield group, reader.get_batch(group)
+    else:  # a stream has no table of contents
+        wanted = None if groups is None else set(groups)
+        for group, batch in enumerate(reader):
+            if wanted is None or group in wanted:
+                yield group, batch
+
+
+def _files_at(path: Path) -> list[Path]:
+    """Return a file, or the tables in a folder and its folders, sorted by their names."""
+    if not path.is_dir():
+        if ending(path) not in _PARQUET + _ARROW:
+            raise _not_columnar(path)
+        return [path]
+    found = []
+    for file in sorted(path.rglob("*")):
+        inner = file.relative_to(path).parts
+        hidden = any(part.startswith((".", "_")) for part in inner)  # e.g. _SUCCESS, .crc
+        if hidden or not file.is_file() or not file.name.lower().endswith(ENDINGS):
+            continue
+        if ending(file) not in _PARQUET + _ARROW:
+            raise _not_columnar(file)
+        found.append(file)
+    if not found:
+        raise TableFileError(f"{path} holds no file that ends in {', '.join(_PARQUET + _ARROW)}.")
+    return found
+
+
+def _not_columnar(path: Path) -> TableFileError:
+    return TableFileError(
+        f"{path} is neither Parquet nor Arrow, and only those can be read piece by piece; write "
+        "it as Parquet once."
+    )
+
+
+def _even(rows: int, most: int) -> int:
+    """Return a size of at most so many rows that parts them evenly."""
+    return math.ceil(rows / math.ceil(rows / most))

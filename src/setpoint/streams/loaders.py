@@ -1,0 +1,191 @@
+"""Rows that a data loader gives."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from setpoint.streams._values import as_features, as_weights, check_features, check_whole
+from setpoint.streams.block import Block
+from setpoint.streams.errors import SourceError
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+class LoaderRows:
+    """Labelled rows of a ``torch.utils.data.DataLoader``, or of any iterable of batches.
+
+    A row's number is its place in the pass. A loader that shuffles gives a row another number in
+    every pass, which is allowed but means that a split by numbers would train on rows that it
+    judges by: give the rows that judge as a loader of their own. For the same reason there are no
+    groups.
+
+    Where several processes share the work, each gives its own rows, as with a
+    ``DistributedSampler``. The row at place i of process r then has the number i R + r, R being
+    the number of processes.
+
+    Parameters
+    ----------
+    loader : iterable
+        It can be gone through again and again, always gives the same number of rows, and yields
+        ``(X, y)`` or ``(X, y, weight)``. X is a tensor of shape (m, ...), which is handed on as it
+        is, or an array, which becomes float32; y holds booleans or 0 and 1; weights are >= 0. A
+        batch is a block.
+    n : int, optional
+        How many rows a pass over this process's part has; it is checked. By default that of the
+        first pass.
+
+    Examples
+    --------
+    >>> batches = [(torch.zeros(2, 3), torch.tensor([0, 1])), (torch.ones(1, 3), torch.ones(1))]
+    >>> [block.number.tolist() for block in LoaderRows(batches).blocks()]
+    [[0, 1], [2]]
+    """
+
+    by_process = True  # each process has its own rows
+
+    def __init__(self, loader: Any, *, n: int | None = None) -> None:
+        if isinstance(loader, Iterator):
+            raise SourceError(
+                f"a {type(loader).__name__} can be gone through only once, and training takes "
+                "several passes; give a list of batches, a DataLoader, or an object whose "
+                "__iter__ starts anew."
+            )
+        if not isinstance(loader, Iterable):
+            raise SourceError(
+                f"a {type(loader).__name__} is no iterable of batches; a dataset of rows goes "
+                "into a torch.utils.data.DataLoader first."
+            )
+        self._loader = loader
+        self._rows: int | None = None if n is None else check_whole(n, "n")
+        self._digest = ""
+
+    def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
+        """Yield the batches of this process, whose rows are a shard."""
+        done = 0
+        for place, batch in enumerate(self._loader):
+            X, positive, weight = _read(batch, f"batch {place}")
+            number = torch.arange(done, done + len(positive)) * shards + shard
+            done += len(positive)
+            if len(positive):
+                yield Block(X, positive, weight, number, number)
+        self._check(done)
+
+    def fingerprint(self) -> str:
+        """Return a digest of a little of what the loader gives.
+
+        It knows the dataset's text and length, and its first item if it has one, or else the first
+        batch; where these are made by chance, torch's generator starts from the same seed. It does
+        not see other rows, and differs between processes whose first batches do.
+        """
+        if not self._digest:
+            dataset = getattr(self._loader, "dataset", self._loader)
+            about = [type(dataset).__qualname__, self._rows_in(dataset)]
+            if dataset is not self._loader:
+                about.append(_ADDRESS.sub("", repr(dataset)))
+            digest = hashlib.sha256(repr(about).encode())
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                X, positive, weight = _read(self._first(dataset), "the first batch")
+            digest.update(f"{X.dtype} {tuple(X.shape)}".encode())
+            for part in (X, positive, weight):
+                flat = part.detach().cpu().contiguous().reshape(-1)
+                digest.update(flat.view(torch.uint8).numpy().data)
+            self._digest = digest.hexdigest()
+        return self._digest
+
+    def _first(self, dataset: Any) -> Any:
+        """Return a first batch that does not depend on the order in which the loader goes."""
+        loader = self._loader
+        if isinstance(loader, DataLoader) and not isinstance(dataset, IterableDataset):
+            item = dataset[0]
+            return loader.collate_fn(item if loader.batch_sampler is None else [item])
+        for batch in loader:
+            return batch
+        raise SourceError("the loader yields no batches.")
+
+    def _rows_in(self, dataset: Any) -> int | None:
+        try:
+            return len(dataset) if isinstance(dataset, Sized) else None
+        except TypeError:  # an IterableDataset may have a length, or only the name of one
+            return None
+
+    def _check(self, rows: int) -> None:
+        if rows == 0:
+            once = " Can it be gone through only once?" if self._rows else ""
+            raise SourceError(f"the loader yields no rows.{once}")
+        if self._rows is None:
+            self._rows = rows
+        if rows != self._rows:
+            raise SourceError(
+                f"the loader gave {rows:,} rows in this pass, and {self._rows:,} were expected; "
+                "every pass must give the same."
+            )
+
+
+def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Return features, labels and weights of a batch."""
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        raise SourceError(
+            f"{name} is {_shown(batch)}; a loader yields (X, y) or (X, y, weight). Choose and "
+            "order the parts with the loader's collate_fn."
+        )
+    X, y, *rest = batch
+    if not isinstance(X, Tensor | np.ndarray):
+        raise SourceError(
+            f"X of {name} is {_shown(X)}; it must be one tensor or array. Put several inputs into "
+            "one tensor, and let the model part them."
+        )
+    check_features(X, f"X of {name}")
+    columns = [_column(y, "y", len(X), name)]
+    columns += [_column(weight, "weight", len(X), name) for weight in rest]
+
+    def where(*index: int) -> str:
+        return f"X[{', '.join(map(str, index))}] of {name}"
+
+    features = as_features(X, where)
+    positive = _truths(columns[0], name)
+    if not rest:
+        return features, positive, torch.ones(len(X), dtype=torch.float64)
+    return features, positive, as_weights(columns[1], lambda row: f"weight[{row}] of {name}")
+
+
+def _column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
+    if not isinstance(values, Tensor | np.ndarray):
+        raise SourceError(f"{what} of {name} is {_shown(values)}; it must be a tensor or an array.")
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        values = (values.double() if values.is_floating_point() else values).numpy()
+    found: NDArray[Any] = values[:, 0] if values.shape[1:] == (1,) else values
+    if found.shape != (rows,):
+        raise SourceError(
+            f"{what} of {name} has the shape {found.shape}; X has {rows} rows, and each needs one."
+        )
+    return found
+
+
+def _truths(y: NDArray[Any], name: str) -> Tensor:
+    wrong = ~np.isin(y, (0, 1))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise SourceError(
+            f"y[{row}] of {name} is {y[row]}; labels are booleans, or 0 and 1. Let the loader "
+            "yield y == positive_label."
+        )
+    return torch.from_numpy(y == 1)
+
+
+def _shown(value: Any) -> str:
+    """Return in words what a value is."""
+    kind = type(value).__name__
+    if isinstance(value, tuple | list | dict):
+        return f"a {kind} of {len(value)}"
+    return f"of type {kind}"

@@ -1,0 +1,93 @@
+"""What several processes have in common: sums, and lists of rows; alone, all of it is nothing.
+
+The processes are those of torch's default group, which :func:`join` sets up under ``torchrun``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from setpoint.errors import PeerLostError
+
+
+def join() -> None:
+    """Join the other processes, if ``torchrun`` started this one and nobody has done so yet."""
+    started = "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if started and dist.is_available() and not dist.is_initialized():
+        with _others_needed():
+            # What lies on a GPU goes by nccl, and what lies in memory by gloo.
+            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+
+
+def several() -> bool:
+    """Whether this process is one of several."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+def is_first() -> bool:
+    """Whether this is the process that does what only one should do."""
+    return not several() or dist.get_rank() == 0
+
+
+def add_up(*tensors: Tensor) -> None:
+    """Replace each tensor by its sum over all processes, with one message for all of one kind."""
+    if not several():
+        return
+    kinds: dict[Any, list[Tensor]] = {}
+    for tensor in tensors:
+        kinds.setdefault((tensor.dtype, tensor.device), []).append(tensor)
+    for same in kinds.values():
+        flat = torch.cat([t.reshape(-1) for t in same])
+        with _others_needed():
+            dist.all_reduce(flat)
+        start = 0
+        for tensor in same:
+            tensor.copy_(flat[start : start + tensor.numel()].view_as(tensor))
+            start += tensor.numel()
+
+
+def take_means(tensors: Sequence[Tensor]) -> None:
+    """Replace each tensor by its mean over all processes."""
+    if several():
+        for tensor in tensors:
+            tensor.div_(dist.get_world_size())
+        add_up(*tensors)
+
+
+def gather(value: Any) -> list[Any]:
+    """Return the value of each process, in their order."""
+    if not several():
+        return [value]
+    values: list[Any] = [None] * dist.get_world_size()
+    with _others_needed():
+        dist.all_gather_object(values, value)
+    return values
+
+
+def from_first(value: Any) -> Any:
+    """Return the first process's value."""
+    if not several():
+        return value
+    held = [value]
+    with _others_needed():
+        dist.broadcast_object_list(held, src=0)
+    return held[0]
+
+
+@contextmanager
+def _others_needed() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # what backends raise when a connection ends
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise PeerLostError(
+            f"another process ended, or cannot be reached ({reason}). Start all of them again with "
+            "the same command: where a checkpoint was named, training goes on from there."
+        ) from error

@@ -1,0 +1,68 @@
+"""Steps that stay on the device come to where steps with prices from the host come to."""
+
+import numpy as np
+import pytest
+import torch
+
+from setpoint.models import build
+from setpoint.solvers import Projected, make_problem, projected, solve
+from setpoint.solvers.device_steps import on_device
+
+GOALS = [
+    "max recall s.t. precision >= 0.9",
+    "max precision s.t. recall >= 0.8",
+    "max f1",
+    "max recall s.t. fpr <= 0.05, precision >= 0.5",
+    "min alarm_rate s.t. recall >= 0.7",
+]
+
+
+def problem(goal, n=3000, d=5):
+    rng = np.random.default_rng(0)
+    y = rng.random(n) < 0.2
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    X[:, 0] += 1.5 * y
+    weight = torch.tensor(rng.integers(1, 4, n), device="cuda")
+    X, y = torch.tensor(X, device="cuda"), torch.tensor(y, device="cuda")
+    return make_problem(X, y, goal, weight)
+
+
+def advanced(goal, kind, **changes):
+    """Return a run after two looks of ten steps."""
+    torch.manual_seed(0)
+    given = problem(goal)
+    solver = Projected(
+        start="given", outer_iterations=4, inner_iterations=10, line_search=0, **changes
+    )
+    run = solver.prepare(given, build(kind, 5).cuda())
+    run.start()
+    for look in (1, 2):
+        run.advance(look)
+    return run
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_the_same_steps(goal, kind, monkeypatch):
+    there = advanced(goal, kind)
+    assert on_device(there._descent, there.problem.goal)
+    monkeypatch.setattr(projected, "on_device", lambda *_: False)
+    here = advanced(goal, kind)
+    assert there._descent.step_count == here._descent.step_count == 20
+    np.testing.assert_allclose(
+        there._descent.multipliers, here._descent.multipliers, rtol=1e-4, atol=1e-6
+    )
+    for a, b in zip(there._bundle.parameters, here._bundle.parameters, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_a_metric_of_ones_own_is_left_to_the_host():
+    run = advanced("max gmean", "linear")
+    assert not on_device(run._descent, run.problem.goal)
+
+
+def test_a_whole_training_on_the_device():
+    goal = "max recall s.t. precision >= 0.8"
+    solution = solve(problem(goal), build("linear", 5).cuda(), Projected())
+    assert solution.operating_point.feasible
+    assert solution.operating_point.objective >= solution.history[0].objective
