@@ -3,6 +3,7 @@
 import re
 import runpy
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tutorial_tables import STAND_INS
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SHORTER = {"fine_tune.py": ["--quick"]}
 CODE = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -25,6 +27,7 @@ CODE = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 def test_example_runs(path, capsys, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)  # they draw pictures
+    monkeypatch.setattr(sys, "argv", [str(path), *SHORTER.get(path.name, [])])
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
 

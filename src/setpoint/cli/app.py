@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from setpoint.cli.output import AnsweredError, in_words, is_expected
+from setpoint.cli.processes import is_first, only_first_speaks, tells_error
 
 # Exit codes; docs/command-line.md has the same table.
 DONE = 0
@@ -25,6 +26,17 @@ COMMANDS = ("fit", "predict", "evaluate", "certify", "compare", "export", "repro
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] != ["fit"] and not is_first():
+        return DONE  # all else is done by one process
+    with only_first_speaks():
+        found = _run(given)
+    if isinstance(found, Exception):
+        return _failed(found, given)
+    return found
+
+
+def _run(given: list[str]) -> int | Exception:
+    """Run a command; return its exit code, or what went wrong."""
     try:
         app = _app()
     except ImportError:
@@ -38,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _stopped()
     except Exception as error:
-        return _failed(error, given)
+        return error
     return DONE
 
 
@@ -75,13 +87,17 @@ def _app() -> Any:
 
 
 def _failed(error: Exception, given: Sequence[str]) -> int:
+    answered = isinstance(error, AnsweredError)
+    code = BAD_INPUT if is_expected(error.__cause__ if answered else error) else INTERNAL
+    if not tells_error():
+        return code
     if "--debug" in given:
-        traceback.print_exc()
-    if isinstance(error, AnsweredError):
+        traceback.print_exception(error)
+    if answered:
         print(_line(str(error)), file=sys.stderr)
-        return BAD_INPUT if is_expected(error.__cause__) else INTERNAL
-    _told(in_words(error), given)
-    return BAD_INPUT if is_expected(error) else INTERNAL
+    else:
+        _told(in_words(error), given)
+    return code
 
 
 def _told(message: str, given: Sequence[str]) -> int:

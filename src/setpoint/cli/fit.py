@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +11,10 @@ import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.output import Output
+from setpoint.cli.processes import is_first, leave, several
 from setpoint.cli.words import ending, met, point_table
 
+_IN_MEMORY = 2 << 30  # bytes of a table that is read as a whole; training takes several times that
 _WATCH = (
     "Whether it still holds is seen on later labelled rows: 'setpoint evaluate', with --after to "
     "make one check of several files."
@@ -20,7 +23,7 @@ _WATCH = (
 
 def fit(
     context: typer.Context,
-    data: o.Data,
+    data: o.DataOrFolder,
     target: o.Target,
     goal: o.GoalText,
     out: Annotated[
@@ -44,6 +47,8 @@ def fit(
     title: o.Title = None,
     called: o.Called = None,
     seed: o.Seed = 0,
+    stream: o.Stream = None,
+    checkpoint: o.Checkpoint = None,
     strict: o.Strict = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -57,8 +62,6 @@ def fit(
     from setpoint.model_files import check_target, save
     from setpoint.report.headline import sentences
     from setpoint.tabular.errors import PartsError
-    from setpoint.tabular.files import read_table
-    from setpoint.tabular.fitting import fit_table
     from setpoint.tabular.learners import check_model
 
     # What can be found wrong at once is not found out after a long training.
@@ -70,21 +73,28 @@ def fit(
     check_target(out)
     check_model_place(out, {"the table": data})
     check_outputs({"the table": data, "the model": out}, report, figures)
+    _check_checkpoint(checkpoint, model, data, out, report)
+    pieces = _in_pieces(data, stream, model)
+    if pieces is None and not is_first():
+        return  # a table in memory is the first process's alone
     wish = Wish(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
     wish.note_unused(output, spoken=test > 0)
-    with output.progress(f"reading {data.name}"):
-        frame = read_table(data)
+    train = _trainer(pieces, data, out, output)
     with output.warnings_as_notes(), output.progress("training") as show:
         try:
-            fitted = fit_table(
-                frame, target, parsed, positive=positive, model=model, confidence=confidence,
+            fitted = train(
+                target, parsed, positive=positive, model=model, confidence=confidence,
                 group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
                 callback=lambda record, total: show(record.iteration, total),
+                checkpoint=checkpoint,
             )  # fmt: skip
         except PartsError as error:
             hint = " (--test is that share; --test 0 keeps no test rows.)"
             raise SetpointError(f"{error}{hint if 'test' in str(error) else ''}") from error
+    leave()
+    if not is_first():
+        return
     for note in fitted.notes:
         output.note(note)
     for smell in fitted.smells:
@@ -104,7 +114,13 @@ def fit(
         if certificate.certified:
             parts.append(_WATCH)
     files: Iterator[tuple[str, Path]] = iter(())
-    if point is not None:
+    if wish.wanted and fitted.test is None:
+        output.note(
+            "there are too many test rows to keep their scores, so no report is written; a smaller "
+            "--test makes one.",
+            "warning",
+        )
+    if point is not None and fitted.test is not None:
         facts = {
             "target": target, "columns left out": ", ".join(drop or ()), "group": group,
             "time": time, "model": model, "confidence": confidence, "share of test rows": test,
@@ -122,6 +138,60 @@ def fit(
         ending(strict, bool(met(point or fitted.model.operating_point)))
     else:
         ending(strict, certificate.certified and not certificate.operating_point.empty)
+
+
+def _check_checkpoint(
+    path: Path | None, model: str, data: Path, out: Path, report: Path | None
+) -> None:
+    """Refuse a checkpoint that cannot be of use, or would replace something else."""
+    from setpoint.errors import SetpointError
+    from setpoint.tabular.learners import TRAINED
+
+    if path is None:
+        return
+    if model not in TRAINED:
+        raise SetpointError(f"--checkpoint is for {' and '.join(TRAINED)}, not for {model!r}.")
+    if path.is_dir():
+        raise SetpointError(f"the checkpoint {path} is a folder; name a file in it.")
+    for other in filter(None, (data, out, report)):
+        if path.resolve() == other.resolve():
+            raise SetpointError(f"{path} cannot be the checkpoint as well; name another file.")
+
+
+def _in_pieces(data: Path, stream: bool | None, model: str) -> Any:
+    """Return the files of a table that is read in pieces; None for one that is read whole."""
+    from setpoint.errors import SetpointError
+    from setpoint.tabular.learners import TRAINED
+
+    columnar = data.suffix.lower() in (".parquet", ".pq", ".arrow", ".feather")
+    if stream is False:
+        if data.is_dir():
+            raise SetpointError(f"{data} is a folder, which is read in pieces; use --stream.")
+        return None
+    if not (stream or data.is_dir() or (columnar and data.exists() and model in TRAINED)):
+        return None
+    from setpoint.tabular.stream_files import TableFiles
+
+    files = TableFiles(data)
+    if stream or data.is_dir() or several() or files.decoded_bytes > _IN_MEMORY:
+        return files
+    return None
+
+
+def _trainer(files: Any, data: Path, out: Path, output: Output) -> Callable[..., Any]:
+    """Return what trains: on the table in memory, or in pieces."""
+    if files is not None:
+        from setpoint.tabular.stream_fitting import fit_streamed
+
+        # Where the model will be there is a disk, and not memory that looks like one.
+        disk = next(p for p in out.expanduser().absolute().parents if p.is_dir())
+        return partial(fit_streamed, files, keep_in=disk)
+    from setpoint.tabular.files import read_table
+    from setpoint.tabular.fitting import fit_table
+
+    with output.progress(f"reading {data.name}"):
+        frame = read_table(data)
+    return partial(fit_table, frame)
 
 
 def add_to(app: Any) -> None:

@@ -104,6 +104,26 @@ Drop = Annotated[
 Test = Annotated[
     float, typer.Option(help="Share of rows kept for the final test.", callback=_test_share)
 ]
+DataOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        help=f"A table: {_FILES}, or a folder of Parquet or Arrow files.", show_default=False
+    ),
+]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream",
+        help="Whether the table is read in pieces, in bounded memory.",
+        show_default="for folders, and for Parquet and Arrow files beyond 2 GiB",
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file from which an interrupted training goes on (linear, mlp).", show_default=False
+    ),
+]
 Seed = Annotated[int, typer.Option(help="All randomness follows from it.", callback=_seed)]
 IgnoreExtra = Annotated[
     bool, typer.Option("--ignore-extra", help="Pass over columns that the model does not know.")

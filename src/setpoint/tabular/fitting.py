@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 from setpoint._certification import certifying_split
 from setpoint._checks import check_share
 from setpoint._extras import need
+from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 from setpoint.tabular._values import given, uncategorised
 from setpoint.tabular.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
 from setpoint.tabular.errors import PartsError, SchemaError, listed, nearest
 from setpoint.tabular.fitted import FittedTable, TestRows
-from setpoint.tabular.learners import check_model, make_classifier, takes_raw_columns
+from setpoint.tabular.learners import TRAINED, check_model, make_classifier, takes_raw_columns
 from setpoint.tabular.model import TableModel, above_threshold
 from setpoint.tabular.ordinary import ordinary
 from setpoint.tabular.parts import Rows, newest, part_rows, times_of
@@ -48,6 +50,7 @@ def fit_table(
     text_features: int = TEXT_FEATURES,
     random_state: int = 0,
     callback: Any = None,
+    checkpoint: str | Path | None = None,
 ) -> FittedTable:
     """Train a model on a table.
 
@@ -80,7 +83,7 @@ def fit_table(
         How many features a column of free text becomes.
     random_state : int
         Seed of all randomness.
-    callback : callable, optional
+    callback, checkpoint : optional
         For the models that are trained for the goal; as of :class:`SetpointClassifier`.
 
     Examples
@@ -95,9 +98,13 @@ def fit_table(
     begun = clock.perf_counter()
     goal = Goal.parse(goal)
     check_model(model)
+    if checkpoint is not None and model not in TRAINED:
+        raise SetpointError(
+            f"a checkpoint is for the models {' and '.join(TRAINED)}, not for {model!r}."
+        )
     if confidence is not None:
         check_share(confidence, "confidence")
-    aside = _roles(frame, target, group, time, drop)
+    aside = roles_of(list(frame.columns), target, group, time, drop)
     labels = read_target(frame[target], positive)
     schema = Schema.of(frame, aside)
     table = _Table(
@@ -128,7 +135,11 @@ def fit_table(
     )  # fmt: skip
     groups = None if table.groups is None else table.groups[parts.train]
     features = encode(encoder, table.rows.iloc[parts.train])
+    if checkpoint is not None:
+        classifier.checkpoint = checkpoint
     classifier.fit(features, table.y[parts.train], groups=groups)
+    if checkpoint is not None:  # which is of this machine, and not of the model
+        classifier.checkpoint = None
     facts = {
         "model": model, "rows": len(table.y), "positives": int(table.y.sum()),
         "training rows": len(parts.train), "test rows": len(parts.test),
@@ -141,7 +152,7 @@ def fit_table(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts
     )
     notes = [labels.note] if labels.note else []
-    notes += [*schema.notes, *_of_parts(group, time, certifying is not None)]
+    notes += [*schema.notes, *notes_of_parts(group, time, certifying is not None)]
     if time is not None and judging is None:
         notes.append(
             "Too few rows of one label are new; the threshold was set on rows of all times."
@@ -210,8 +221,8 @@ class _Places:
         return [(np.searchsorted(self._train, first), np.searchsorted(self._train, second))]
 
 
-def _roles(
-    frame: Any, target: str, group: str | None, time: str | None, drop: Sequence[str]
+def roles_of(
+    names: list[str], target: str, group: str | None, time: str | None, drop: Sequence[str]
 ) -> dict[str, str]:
     """Return which columns are no features, and why."""
     roles: dict[str, Sequence[str | None]] = {
@@ -221,7 +232,6 @@ def _roles(
         "dropped": drop,
     }
     aside: dict[str, str] = {}
-    names = list(frame.columns)
     for role, columns in roles.items():
         for name in columns:
             if name is None:
@@ -259,7 +269,8 @@ def _check_counts(y: NDArray[np.bool_]) -> None:
             )
 
 
-def _of_parts(group: str | None, time: str | None, certified: bool) -> list[str]:
+def notes_of_parts(group: str | None, time: str | None, certified: bool) -> list[str]:
+    """Return what a person should know of how rows were parted."""
     notes = []
     if time is not None and group is not None:
         notes.append(

@@ -16,6 +16,7 @@ MODELS = {
     "logistic": "logistic regression, with the exact threshold for the goal",
     "forest": "a random forest, with the exact threshold for the goal",
 }
+TRAINED = ("linear", "mlp")  # for the goal
 
 
 def check_model(name: str) -> None:
@@ -73,7 +74,7 @@ def make_classifier(
     from setpoint.threshold import SetpointThreshold
 
     promise: dict[str, Any] = {"confidence": confidence, "certification": certification}
-    if name in ("linear", "mlp"):
+    if name in TRAINED:
         return SetpointClassifier(
             goal,
             model="linear" if name == "linear" else "mlp",

@@ -65,27 +65,50 @@ def read_target(series: Any, positive: Any = None) -> Target:
         raise _missing(name, told)
     codes, labels = _coded(series)
     counts = dict(zip(labels, np.bincount(codes).tolist(), strict=True))
+    other, chosen, note = choose_labels(name, counts, positive)
+    return Target(codes == labels.index(chosen), other, chosen, note)
+
+
+def label_counts(series: Any) -> dict[Label, int]:
+    """Return how often each label of a column occurs; those that are missing do not count."""
+    series = uncategorised(series)
+    codes, labels = _coded(series[given(series)])
+    return dict(zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True))
+
+
+def choose_labels(name: str, counts: dict[Label, int], positive: Any) -> tuple[Label, Label, str]:
+    """Return the negative and the positive label, and how the latter was chosen, if nobody did.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    counts : dict of label to int
+        How often each label occurs.
+    positive : optional
+        As of :func:`read_target`.
+    """
     if len(counts) != 2:
         raise _not_two(name, counts)
     note = ""
     if positive is None:
         chosen = _likely(counts)
         if set(counts) not in _PLAIN:
-            share = counts[chosen] / len(codes)
+            share = counts[chosen] / sum(counts.values())
             note = (
                 f"{chosen!r} is taken for the positive label of {name!r} ({share:.1%} of the "
                 "rows); name the positive label if it is the other one."
             )
     else:
-        found = [label for label in labels if same(label, positive)]
+        found = [label for label in counts if same(label, positive)]
         if not found:
             raise TargetError(
                 f"the positive label {positive!r} does not occur in {name!r}; "
-                f"{_counted(counts)} do.{nearest(positive, labels)}"
+                f"{_counted(counts)} do.{nearest(positive, list(counts))}"
             )
         chosen = found[0]
-    (other,) = (label for label in labels if label != chosen)
-    return Target(codes == labels.index(chosen), other, chosen, note)
+    (other,) = (label for label in counts if label != chosen)
+    return other, chosen, note
 
 
 def labels_of(series: Any, negative: Label, positive: Label) -> NDArray[np.bool_]:

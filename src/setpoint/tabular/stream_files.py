@@ -1,0 +1,144 @@
+"""A table in one or many Parquet or Arrow files, of which a little at a time is in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from setpoint._extras import need
+from setpoint.streams._columns import kind_of
+from setpoint.streams._table_files import Part, open_part, table_paths
+from setpoint.tabular._arrow import is_pandas_index, plain_batch, to_frame
+from setpoint.tabular.errors import SchemaError, TableFileError, listed, nearest
+
+_TEXT_BYTES = 24  # of a short text in a data frame
+
+
+class Piece(NamedTuple):
+    """Rows of one file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    row : int
+        The first row's number in the file.
+    number : int
+        The first row's number in the table.
+    batch : RecordBatch
+        The rows, in plain types.
+    """
+
+    path: Path
+    row: int
+    number: int
+    batch: Any
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    def frame(self, columns: Sequence[str] | None = None) -> Any:
+        """Return some columns, or all, as a data frame."""
+        pa = need("pyarrow", "cli", "reading tables")
+        batch = self.batch if columns is None else self.batch.select(list(columns))
+        return to_frame(pa.Table.from_batches([batch]))
+
+
+class TableFiles:
+    """One table: a file, or all files of a folder and its folders, sorted by their names.
+
+    All files have the same columns, of the same kinds.
+
+    Parameters
+    ----------
+    path : path
+        A file that ends in ``.parquet``, ``.pq``, ``.arrow`` or ``.feather``, or a folder of such.
+
+    Attributes
+    ----------
+    names : list of str
+        The columns.
+    types : dict of str to pyarrow.DataType
+        Their types in the first file.
+    rows, row_groups : int
+        How many there are of each.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._parts = [open_part(file) for file in table_paths(path)]
+        self._first = [0, *accumulate(part.rows for part in self._parts)]
+        self.rows = self._first[-1]
+        self.row_groups = sum(len(part.group_rows) for part in self._parts)
+        if self.rows == 0:
+            raise TableFileError(f"{path} has columns and no rows; nothing can be read.")
+        first = self._parts[0]
+        self.names, self.types = _names(first), first.types
+        for part in self._parts:
+            _check_same(part, first)
+
+    @property
+    def decoded_bytes(self) -> int:
+        """About how large the table is as a data frame."""
+        texts = sum(kind_of(self.types[name]) in ("text", "other") for name in self.names)
+        return self.rows * (8 * (len(self.names) - texts) + _TEXT_BYTES * texts)
+
+    def pieces(
+        self, columns: Sequence[str], rows: int, shard: int = 0, shards: int = 1
+    ) -> Iterator[Piece]:
+        """Yield the rows of every so-manieth row group, at most so many at a time."""
+        before = 0  # row groups of earlier files
+        for part, first in zip(self._parts, self._first, strict=False):
+            every = range(len(part.group_rows))
+            own = [group for group in every if (before + group) % shards == shard]
+            before += len(every)
+            if own:
+                for row, batch in part.batches(own, columns, rows):
+                    yield Piece(part.path, row, first + row, plain_batch(batch))
+
+    def fingerprint(self) -> str:
+        """Return a digest of the files without reading them whole; see ``ParquetRows``."""
+        digest = hashlib.sha256()
+        for part in self._parts:
+            digest.update(part.digest().encode())
+        return digest.hexdigest()
+
+
+def _names(part: Part) -> list[str]:
+    return [name for name in part.names if not is_pandas_index(name)]
+
+
+def _check_same(part: Part, first: Part) -> None:
+    """Refuse a file with other columns than the first one has."""
+    names, wanted = _names(part), _names(first)
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise SchemaError(f"{part.path} has several columns called {listed(twice)}; rename them.")
+    missing = [name for name in wanted if name not in names]
+    more = [name for name in names if name not in wanted]
+    what = "All files of a folder must have the same columns."
+    if missing:
+        raise SchemaError(
+            f"{part.path} has no column {missing[0]!r}, and {first.path} has one."
+            f"{nearest(missing[0], more)} {what}"
+        )
+    if more:
+        raise SchemaError(f"{part.path} has {listed(more)}, and {first.path} has not. {what}")
+    for name in names:
+        now, then = part.types[name], first.types[name]
+        if _kind(now) != _kind(then):
+            raise SchemaError(
+                f"{name!r} is of type {now} in {part.path} and of type {then} in {first.path}; "
+                "write all files with the same types."
+            )
+
+
+def _kind(arrow_type: Any) -> str:
+    """Return what must agree: numbers may have any size, dates must agree in their time zone."""
+    kind = kind_of(arrow_type)
+    if kind == "time":
+        return f"time {arrow_type.tz}"
+    return str(arrow_type) if kind == "other" else kind

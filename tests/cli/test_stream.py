@@ -1,0 +1,250 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_tables import payments
+from stream_processes import PATIENCE, free_port, run_together, use_small_solver
+
+from setpoint.cli import fit as command
+from setpoint.cli import main
+from setpoint.model_files import load
+
+DRIVER = """
+import runpy
+from stream_processes import use_small_solver
+use_small_solver()
+runpy.run_module("setpoint", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_solver(monkeypatch):
+    use_small_solver(monkeypatch.setattr)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Three files with row groups of different sizes: numbers, texts, dates, missing values."""
+    where = tmp_path_factory.mktemp("stream") / "data"
+    where.mkdir()
+    frame = payments(1500)
+    frame.loc[::13, "country"] = None
+    for i, (first, last, rows) in enumerate([(0, 500, 90), (500, 700, 200), (700, 1500, 333)]):
+        part = pa.Table.from_pandas(frame[first:last], preserve_index=False)
+        pq.write_table(part, where / f"{i}.parquet", row_group_size=rows)
+    return where
+
+
+def arguments(data, out, *more):
+    return [
+        "fit", str(data), "--target", "class", "--goal", "max f1", "--positive", "fraud",
+        "--drop", "id", "--drop", "customer", "--out", str(out), *map(str, more),
+    ]  # fmt: skip
+
+
+def weights(model):
+    (file,) = model.glob("weights*")
+    return file.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def alone(folder, tmp_path_factory):
+    """The model that one process makes of the folder."""
+    out = tmp_path_factory.mktemp("alone") / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        use_small_solver(patch.setattr)
+        assert main(arguments(folder, out, "-q")) == 0
+    return out
+
+
+def failed(capsys, given):
+    """Return what a command says that cannot be done."""
+    assert main(given) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ")
+    return said.err
+
+
+# --- one process ----------------------------------------------------------------------------------
+
+
+def test_a_model_from_a_folder_serves_like_any_other(alone, files, tmp_path, capsys):
+    model = load(alone)
+    assert {c.name: c.kind for c in model.schema.columns} == {
+        "amount": "number", "night hour": "boolean", "country": "category", "when": "date",
+    }  # fmt: skip
+    assert model.facts["rows"] == 1500
+    scored = tmp_path / "scored.parquet"
+    predict = ["predict", str(alone), str(files / "new.parquet"), "--out", str(scored), "-q"]
+    assert main(predict) == 0
+    frame = pd.read_parquet(files / "new.parquet")
+    np.testing.assert_array_equal(pd.read_parquet(scored)["score"], model.scores(frame))
+    assert main(["evaluate", str(alone), str(files / "new.parquet"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["evaluated"]["f1"] > 0.3
+    assert main(["export", str(alone), str(tmp_path / "model.onnx"), "-q"]) == 0
+
+
+def test_the_answer_and_the_report_are_of_the_test_rows(folder, tmp_path, capsys):
+    page = tmp_path / "report.html"
+    more = ("--json", "--report", page, "--test", "0.3", "--seed", "3", "--group", "customer")
+    assert main(arguments(folder, tmp_path / "m.zip", *more)) == 0
+    answer = json.loads(capsys.readouterr().out)
+    test = answer["test"]
+    count = sum(test[name] for name in ("tp", "fp", "fn", "tn"))
+    assert 350 < count < 550
+    assert answer["report"] == str(page)
+    text = page.read_text("utf-8")
+    assert f"{count:,.0f} rows of the test part" in text
+    assert {p.name for p in tmp_path.iterdir()} == {"m.zip", "report.html"}
+
+
+def test_one_file_is_streamed_if_asked_or_large(files, tmp_path, monkeypatch):
+    rows = {}
+    for name, more in (("whole", ()), ("asked", ("--stream",)), ("refused", ("--no-stream",))):
+        if name == "refused":
+            monkeypatch.setattr(command, "_IN_MEMORY", 0)
+        data = files / "train.parquet"
+        small = ("--model", "linear", "--test", "0.5", "-q", "--drop", "when")
+        assert main(arguments(data, tmp_path / name, *small, *more)) == 0
+        rows[name] = "processes" in load(tmp_path / name).facts
+    assert rows == {"whole": False, "asked": True, "refused": False}
+    assert command._in_pieces(data, None, "linear") is not None
+    assert command._in_pieces(data, None, "hgb") is None  # which needs it whole
+    assert command._in_pieces(files / "train.csv", None, "linear") is None
+
+
+def test_what_cannot_be_streamed_is_said(folder, files, tmp_path, capsys):
+    out = tmp_path / "model"
+    assert "--stream" in failed(capsys, arguments(folder, out, "--no-stream"))
+    csv = files / "train.csv"
+    assert "write it as Parquet" in failed(capsys, arguments(csv, out, "--stream"))
+    assert "whole table in memory" in failed(capsys, arguments(folder, out, "--model", "hgb"))
+    inside = arguments(folder, folder / "model")
+    assert "lies in the table" in failed(capsys, inside)
+    both = arguments(folder, out, "--time", "when", "--group", "country")
+    assert "name one of both" in failed(capsys, both)
+    for path in (folder, out):
+        said = failed(capsys, arguments(folder, out, "--checkpoint", path))
+        assert "checkpoint" in said
+    assert not out.exists()
+
+
+def test_a_file_of_another_schema_is_named(folder, tmp_path, capsys):
+    copy = tmp_path / "data"
+    copy.mkdir()
+    for file in folder.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    payments(20).rename(columns={"country": "land"}).to_parquet(copy / "x.parquet")
+    said = failed(capsys, arguments(copy, tmp_path / "model"))
+    assert "x.parquet has no column 'country'" in said
+
+
+def test_a_table_in_memory_has_a_checkpoint_too(files, tmp_path, capsys, short_ordinary):
+    kept = tmp_path / "kept.pt"
+    data, drop = files / "train.parquet", ("--drop", "when", "-q")
+    for name in ("a", "b"):
+        assert main(arguments(data, tmp_path / name, *drop, "--checkpoint", kept)) == 0
+    assert kept.exists()
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
+    assert "kept.pt" not in (tmp_path / "a" / "model.json").read_text()
+    more = ("--model", "logistic", "--checkpoint", kept)
+    assert "not for 'logistic'" in failed(capsys, arguments(data, tmp_path / "c", *more))
+
+
+# --- several processes ----------------------------------------------------------------------------
+
+
+def test_torchrun_gives_the_model_of_one_process(folder, alone, tmp_path):
+    driver = tmp_path / "driver.py"
+    driver.write_text(f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{DRIVER}")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(free_port()), str(driver)]
+    out = tmp_path / "model"
+    ended = subprocess.run(
+        [*torchrun, *arguments(folder, out, "--json")],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["model"] == str(out)  # one object, of one process
+    assert weights(out) == weights(alone)
+    assert load(out).facts["processes"] == 2
+
+
+def test_a_lost_process_is_told_and_the_same_command_goes_on(folder, alone, tmp_path):
+    out, kept = tmp_path / "model", tmp_path / "kept.pt"
+    given = arguments(folder, out, "--checkpoint", kept)
+    first, lost = run_together(given, tmp_path / "1", dies=1)
+    assert (first.code, lost.code) == (1, -9)
+    assert first.err.startswith("error: another process ended")
+    assert "training goes on from there" in first.err
+    assert first.out == lost.out == lost.err == ""
+    assert kept.exists()
+    assert not out.exists()
+    first, other = run_together(given, tmp_path / "2")
+    assert (first.code, other.code) == (0, 0)
+    assert f"Model: {out}" in first.out
+    assert other.out == other.err == ""
+    assert weights(out) == weights(alone)
+
+
+def test_a_process_without_test_rows_works_along(folder, tmp_path, capsys):
+    """The newest rows are the last ones, in few row groups."""
+    more = ("--time", "when", "--test", "0.05", "--json")
+    assert main(arguments(folder, tmp_path / "one", *more)) == 0
+    wanted = json.loads(capsys.readouterr().out)
+    first, other = run_together(arguments(folder, tmp_path / "two", *more), tmp_path / "said")
+    assert (first.code, other.code) == (0, 0), other.err
+    answer = json.loads(first.out)
+    assert answer["test"] == wanted["test"]
+    assert sum(answer["test"][name] for name in ("tp", "fp", "fn", "tn")) == 75
+    assert weights(tmp_path / "one") == weights(tmp_path / "two")
+
+
+def test_an_error_of_one_process_ends_all(folder, tmp_path):
+    """A row group is damaged that only the second process reads."""
+    copy = tmp_path / "data"
+    copy.mkdir()
+    for file in folder.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    file = copy / "0.parquet"
+    column = pq.ParquetFile(file).metadata.row_group(1).column(1)
+    with file.open("r+b") as damaged:
+        damaged.seek(column.data_page_offset)
+        damaged.write(b"\xff" * 40)
+    first, other = run_together(arguments(copy, tmp_path / "m", "--json"), tmp_path / "said")
+    assert (first.code, other.code) == (1, 1)
+    assert first.err == first.out == ""  # it failed because of the other, which says why
+    assert "0.parquet cannot be read" in other.err
+    assert "0.parquet cannot be read" in json.loads(other.out)["error"]
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_error_of_all_is_told_once(folder, tmp_path):
+    ended = run_together(arguments(folder, tmp_path / "m", "--time", "nix"), tmp_path / "said")
+    assert [e.code for e in ended] == [1, 1]
+    said = "".join(e.err for e in ended)
+    assert said.count("there is no column 'nix'") == 1
+
+
+def test_what_one_process_does_the_others_do_not(alone, files, tmp_path):
+    scored = tmp_path / "scored.csv"
+    given = ["predict", alone, files / "new.csv", "--out", scored]
+    first, other = run_together(given, tmp_path / "said")
+    assert (first.code, other.code) == (0, 0)
+    assert "600 rows" in first.out
+    assert other.out == other.err == ""
+    assert len(pd.read_csv(scored)) == 600
+
+
+def test_more_processes_than_row_groups_are_too_many(files, tmp_path):
+    data = tmp_path / "one.parquet"
+    payments(300).to_parquet(data)
+    ended = run_together(arguments(data, tmp_path / "m"), tmp_path / "said")
+    assert [e.code for e in ended] == [1, 1]
+    assert "1 row group, too few for 2 processes" in "".join(e.err for e in ended)
