@@ -10,11 +10,12 @@ export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
-        bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict reproduce \
+        bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict \
+        bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes reproduce \
         reproduce-smoke docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 24
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setpoint needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
@@ -75,6 +76,21 @@ bench-bundled: $(VENV)/.dev ## train and test objectives on data that scikit-lea
 
 bench-threshold: $(VENV)/.dev ## the exact threshold of 10 million scores against numpy.argsort
 	$(BIN)/python benchmarks/bench_threshold.py
+
+bench-stream-threshold: $(VENV)/.dev ## the exact threshold from passes over blocks, against one sort
+	$(BIN)/python benchmarks/bench_stream_threshold.py
+
+bench-stochastic: $(VENV)/.dev ## mini-batches against full batches (needs SETPOINT_DATA; an hour)
+	$(BIN)/python benchmarks/bench_stochastic.py
+
+bench-large: $(VENV)/.dev ## a fit of 10 million rows from Parquet: memory, time, objective (2 GB of disk)
+	$(BIN)/python benchmarks/bench_large.py
+
+bench-rows: $(VENV)/.dev ## time of a pass and extra memory at 10^4 to 10^7 rows
+	$(BIN)/python benchmarks/bench_rows.py
+
+bench-processes: $(VENV)/.dev ## one process and two on the same files: time, bytes sent, the same result
+	$(BIN)/python benchmarks/bench_processes.py
 
 bench-promise: $(VENV)/.bench ## promised floors on rows not seen, against scikit-learn and MAPIE (needs SETPOINT_DATA; half an hour)
 	$(BIN)/python benchmarks/bench_promise.py

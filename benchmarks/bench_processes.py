@@ -1,0 +1,180 @@
+"""One process and several on the same Parquet files: time, what they send, and the same result.
+
+    python benchmarks/bench_processes.py [--rows 1000000] [--processes 1 2]
+
+The rows are those of `bench_large.py`. `torchrun` starts each number of processes anew, with one
+thread each; all have the machine's cores to share. Bytes are those that one process gives to
+`torch.distributed`: to all_reduce, counted at the call and by formula, and to all_gather of what
+has no fixed size, which is mostly the ranks of the sampled rows. With one process nothing is sent.
+Weights must be equal to the last bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import pickle
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import _fresh
+from bench_large import FEATURES, GOAL, write_rows
+
+LOOKS, STEPS = 3, 120
+BUCKETS = 1 << 16
+STAGES = ("steps", "look", "start", "end")
+
+
+def share(folder: Path) -> None:
+    """Do one process's part, and tell if it is the first."""
+    import torch.distributed as dist
+
+    from setpoint import SetpointClassifier
+    from setpoint.solvers import Stochastic, stochastic_run
+    from setpoint.streams import ParquetRows
+    from setpoint.streams.together import is_first, join, several
+
+    join()
+    reduced: Counter[str] = Counter()
+    messages: Counter[str] = Counter()
+    gathered: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    stage, models = "start", 0
+    all_reduce, all_gather_object = dist.all_reduce, dist.all_gather_object
+
+    def counted_reduce(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        reduced[stage] += tensor.numel() * tensor.element_size()
+        messages[stage] += 1
+        return all_reduce(tensor, *args, **kwargs)
+
+    def counted_gather(objects: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        gathered[stage] += len(pickle.dumps(value))
+        messages[stage] += 1
+        return all_gather_object(objects, value, *args, **kwargs)
+
+    dist.all_reduce, dist.all_gather_object = counted_reduce, counted_gather
+
+    def staged(name: str, own: str, after: str) -> None:
+        inner: Callable[..., Any] = getattr(stochastic_run.StochasticRun, name)
+
+        def outer(self: Any, *args: Any) -> Any:
+            nonlocal stage, models
+            stage, started = own, time.perf_counter()
+            found = inner(self, *args)
+            seconds[name] += time.perf_counter() - started
+            stage = after
+            if hasattr(self, "_descent"):
+                models = len(self._descent.bundle.origins)
+            return found
+
+        setattr(stochastic_run.StochasticRun, name, outer)
+
+    staged("start", "start", "start")
+    staged("_take_steps", "steps", "look")
+    staged("advance", "look", "look")
+    staged("exact_point", "end", "end")
+    solver = Stochastic(outer_iterations=LOOKS, inner_iterations=STEPS)
+    classifier = SetpointClassifier(GOAL, solver=solver, random_state=0)
+    started = time.perf_counter()
+    classifier.fit_stream(ParquetRows(folder, "positive"))
+    total = time.perf_counter() - started
+    peaks = [_fresh.peak_bytes()]
+    if several():
+        peaks = [0] * dist.get_world_size()
+        all_gather_object(peaks, _fresh.peak_bytes())
+    if is_first():
+        weights = b"".join(p.detach().numpy().tobytes() for p in classifier.module_.parameters())
+        found = repr((classifier.logit_threshold_, classifier.operating_point_))
+        _fresh.tell(
+            result=hashlib.sha256(weights + found.encode()).hexdigest()[:12],
+            objective=classifier.operating_point_.objective,
+            models=models,
+            shards=4,
+            seconds=dict(seconds),
+            total=total,
+            peak=max(peaks),
+            reduced=dict(reduced),
+            gathered=dict(gathered),
+            messages=dict(messages),
+        )
+    if several():
+        dist.destroy_process_group()
+
+
+def of_step(k: int, shards: int) -> int:
+    """Return the bytes of a step: gradients in float32, and changes of TP and FP, by shard."""
+    return shards * (k * (FEATURES + 1) * 4 + k * 2 * 8)
+
+
+def of_look(k: int) -> int:
+    """Return the bytes of a look, whatever the rows.
+
+    They are the histograms of five counts, in float64: rows that train and rows that judge, and
+    three times the sample; besides, which models are alive, their losses, and the sums by which
+    batches are drawn, of which two are of rows by class and two of wishes.
+    """
+    return 5 * k * (2 * BUCKETS + 1) * 8 + k * 8 + k * 4
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--quick", action="store_true", help="400,000 rows")
+    parser.add_argument("--processes", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--folder", type=Path, help="where the files go, for as long as it runs")
+    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if given.part:
+        share(given.folder)
+        return
+    from setpoint._machine import machine
+
+    n = 400_000 if given.quick else given.rows
+    print(machine(), "\n")
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        write_rows(Path(name), n)
+        print(f"{n:,} rows x {FEATURES} features; {LOOKS} looks of {STEPS} steps\n")
+        print("| processes | start, s | look, s | of it steps, s | threshold, s | fit, s "
+              "| peak of one, MB | objective | result |")  # fmt: skip
+        print("|---" * 9 + "|")
+        every = {}
+        for count in given.processes:
+            launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+            told = _fresh.run(__file__, "--part", "--folder", name, threads=1, launcher=launcher)
+            every[count] = told
+            s = told["seconds"]
+            print(
+                f"| {count} | {s['start']:.1f} | {s['advance'] / LOOKS:.2f} "
+                f"| {s['_take_steps'] / LOOKS:.2f} | {s['exact_point']:.2f} | {told['total']:.1f} "
+                f"| {told['peak'] / 1e6:.0f} | {told['objective']:.4f} | {told['result']} |",
+                flush=True,
+            )
+    same = len({told["result"] for told in every.values()}) == 1
+    print(f"\nresults are {'equal to the last bit' if same else 'NOT equal'}\n")
+    print("| processes | models | messages a step | bytes a step | by formula | bytes a look "
+          "| by formula | gathered a look | at the start | gathered at the start |")  # fmt: skip
+    print("|---" * 10 + "|")
+    for count, told in every.items():
+        k, shards = told["models"], -(-told["shards"] // count) * count
+        reduced, gathered = (Counter(told[key]) for key in ("reduced", "gathered"))
+        cells = [
+            told["messages"].get("steps", 0) / LOOKS / STEPS,
+            reduced["steps"] / LOOKS / STEPS,
+            of_step(k, shards) if count > 1 else 0,
+            reduced["look"] / LOOKS,
+            of_look(k) if count > 1 else 0,
+            gathered["look"] / LOOKS,
+            reduced["start"],
+            gathered["start"],
+        ]
+        print(f"| {count} | {k} | {' | '.join(f'{cell:,.0f}' for cell in cells)} |")
+
+
+if __name__ == "__main__":
+    main()
