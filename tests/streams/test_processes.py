@@ -1,6 +1,9 @@
 """Two processes that ``torchrun`` starts: the result of one, to the last bit; and one that dies."""
 
+import os
 import runpy
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,23 +12,44 @@ import pytest
 import torch
 
 SCRIPT = Path(__file__).with_name("several_processes.py")
-# The launcher looks after its processes every few seconds, so that the one that is left can speak.
-COMMAND = [
-    *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-    *("--nproc-per-node", "2", "--monitor-interval", "2", str(SCRIPT)),
-]
+
+
+def start_two(folder):
+    """Start two processes as torchrun would, without it: it might end the one that is left."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    every = []
+    for rank in ("0", "1"):
+        told = {
+            "RANK": rank,
+            "LOCAL_RANK": rank,
+            "WORLD_SIZE": "2",
+            "TORCHELASTIC_RUN_ID": "test",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "OMP_NUM_THREADS": "1",
+        }
+        command, environment = [sys.executable, str(SCRIPT), str(folder)], {**os.environ, **told}
+        with (folder / f"err.{rank}").open("w") as err:
+            every.append(subprocess.Popen(command, env=environment, stderr=err))
+    return every
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """Run the same command twice; in the first run one process is killed."""
+    """Run the same trainings twice; in the first run one process is killed."""
     folder = tmp_path_factory.mktemp("processes")
-    command = [*COMMAND, str(folder)]
-    runs = [
-        subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        for _ in range(2)
-    ]
-    return folder, *runs
+    codes = [process.wait(timeout=240) for process in start_two(folder)]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    second = subprocess.run(
+        [*launcher, "--nproc-per-node", "2", str(SCRIPT), str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    return folder, codes, second
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +78,11 @@ def flat(found, at=""):
 
 
 def test_a_process_that_dies_is_told_by_the_others(told):
-    _, first, _ = told
-    assert first.returncode != 0
-    assert "PeerLostError: another process ended, or cannot be reached" in first.stderr
-    assert "where a checkpoint was named, training goes on from there" in first.stderr
+    folder, codes, _ = told
+    assert codes == [1, -signal.SIGKILL]
+    said = (folder / "err.0").read_text()
+    assert "PeerLostError: another process ended, or cannot be reached" in said
+    assert "where a checkpoint was named, training goes on from there" in said
 
 
 def test_the_same_command_goes_on_from_the_last_look(told, results):
