@@ -36,6 +36,8 @@ def start(out, command, workers):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Where the tests run in the background, Ctrl-C is ignored, and children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
@@ -80,7 +82,7 @@ def stop(process, out, number, *, group):
         try:
             process.wait(timeout=30)
         except subprocess.TimeoutExpired:
-            # Python drops a KeyboardInterrupt that falls into a destructor; one presses again.
+            # Where nothing happens one presses again.
             send(process.pid, number)
             process.wait(timeout=60)
         deadline = time.monotonic() + 30
