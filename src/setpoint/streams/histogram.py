@@ -114,12 +114,6 @@ class ScoreHistogram:
         tables = self._table[:, :-1].reshape(self.k, 2, BUCKETS)
         return np.asarray(in_order(tables).cpu().numpy())
 
-    @property
-    def weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The weights of positives and of negatives in each bucket, shape (k, 65,536) each."""
-        negative, positive = in_order(self._table[:, :-1].view(self.k, 2, BUCKETS)).unbind(1)
-        return positive.cpu().numpy(), negative.cpu().numpy()
-
     def best(self, goal: Ranking) -> list[EdgeCut]:
         """Return each model's best edge, by the order of ``choose_threshold``.
 
