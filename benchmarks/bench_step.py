@@ -114,7 +114,7 @@ def main() -> None:
         if given.quick:
             n //= 10
         X, y = rows(n, d, given.device)
-        steps = 4000 if given.device == "cuda" else (50 if kind == "linear" else 10)
+        steps = 4000 if given.device == "cuda" else (400 if kind == "linear" else 15)
         found = {m: seconds_of(make, kind, X, y, steps) for m, make in solvers(n).items()}
         many = float("nan")
         if kind == "linear":

@@ -5,7 +5,7 @@ import pytest
 import torch
 from problems import overlapping
 
-from setpoint import FPOR, FROP, OFOS, ExactPenalty, GoalError, SetpointError
+from setpoint import FPOR, FROP, OFOS, ExactPenalty, Goal, GoalError, SetpointError
 from setpoint.models import build
 from setpoint.reformulation import H, psi, psi_weights
 from setpoint.solvers import Lifted
@@ -242,3 +242,37 @@ def test_lifted_learns_the_threshold_of_the_smooth_form(lr, places):
         assert contender.point.threshold == pytest.approx(math.log(t / (1 - t)))
     assert len(seen) >= places
     assert 0.5 not in seen
+
+
+@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
+@pytest.mark.parametrize("form", ["inequality", "equality"])
+@pytest.mark.parametrize(
+    "goal",
+    [FPOR(0.9), FROP(0.9), OFOS(), "max gmean", "max recall s.t. mcc >= 0.9, fpr <= 0.01"],
+    ids=str,
+)
+def test_slopes_are_those_of_autograd(goal, form, scaling):
+    rng = torch.Generator().manual_seed(0)
+    n = 400
+    positive = torch.rand(n, generator=rng) < 0.3
+    weight = torch.rand(n, generator=rng, dtype=torch.float64) + 0.5
+    if form == "inequality" and not Goal.parse(goal).is_monotone:
+        form = "equality"
+    p = ExactPenalty(goal, positive, weight, form=form, scaling=scaling, lam=3.0, gamma=0.5)
+    p.objective_scale = 1.7
+    logits = (3 * torch.randn(n, generator=rng, dtype=torch.float64)).requires_grad_()
+    for low, high in ((0.0, 1.0), (-0.5, 1.5), (0.0, 0.05)):  # the last breaks no constraint of fpr
+        with torch.no_grad():
+            p.s.copy_(torch.rand(n, generator=rng, dtype=torch.float64) * (high - low) + low)
+            p.s.clamp_(0.0, 1.0)
+        logits.grad = p.s.grad = None
+        p(logits).backward()
+        in_z, in_s = p.slopes(logits.detach())
+        torch.testing.assert_close(in_z, logits.grad, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(in_s, p.s.grad, rtol=1e-9, atol=1e-12)
+
+
+def test_no_slopes_of_a_learned_threshold_or_without_s():
+    for kwargs in ({"learn_t": True}, {"form": "smooth"}):
+        with pytest.raises(SetpointError, match="slopes are of the forms with s"):
+            penalty(OFOS(), **kwargs).slopes(LOGITS)

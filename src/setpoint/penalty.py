@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -161,6 +162,52 @@ class ExactPenalty(nn.Module):
         missed = ties.abs() if self.form == "equality" else ties.relu()
         weighted = self._unit * self.sample_weight * missed
         return reformulation.exact_penalty(phi_obj, psi, phi_con, weighted, self.lam, self.gamma)
+
+    @torch.no_grad()
+    def slopes(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the derivatives of F in the logits and in s, those that autograd finds.
+
+        With u_i = s_i + a_i - t and sigma_i the slope of what misses tie i (1 or 0 times the sign
+        of the class in the inequality form, the sign of H_t in the equality form),
+
+            dF/dz_i = -gamma psi_i (s_i - a_i)  - lambda w_i sigma_i 1{0 <= u_i <= 1} a_i (1 - a_i)
+            dF/ds_i = w_i dF/dcount - gamma psi_i z_i + lambda w_i sigma_i 1{u_i < 0 or u_i > 1},
+
+        where psi_i and w_i are the weights of the regulariser and of the ties in the scaling's
+        units. It takes a third of autograd's time. There is none in t, and none of the smooth form.
+        """
+        if self.form == "smooth" or self.t.requires_grad:
+            raise SetpointError("slopes are of the forms with s, at a threshold t that is given.")
+        s, a = self.s.detach(), logits.sigmoid()
+        # Choices are made by factors 0 and 1: torch.where costs ten times a product.
+        u = s + a - self.t
+        inside = u.clamp(0.0, 1.0)
+        H, inside = s - inside, (u == inside).to(s.dtype)
+        sign = self.positive.to(s.dtype).mul_(2.0).sub_(1.0)
+        misses = H.sign() if self.form == "equality" else (H * sign).sign_().relu_() * sign
+        misses *= self.lam * self._unit * self.sample_weight
+        pull = misses * inside
+        in_s = misses.sub_(pull).sub_(self._psi_weights * logits, alpha=self.gamma)
+        worth, cost = self._slopes_in_counts(s)
+        in_s += self.sample_weight * (sign * ((worth - cost) / 2) + (worth + cost) / 2)
+        in_z = self._psi_weights * (a - s) * self.gamma
+        return in_z.sub_(pull.mul_(a).mul_(1 - a)), in_s
+
+    def _slopes_in_counts(self, s: Tensor) -> tuple[float, float]:
+        """Return the derivatives of F in TP(s) and in FP(s)."""
+        tp, fp = (
+            np.float64(count)
+            for count in reformulation.lifted_counts(s, self.positive, self.sample_weight)
+        )
+        at, objective = (tp, fp, self.P, self.N), self.goal.objective
+        with np.errstate(all="ignore"):
+            scale = -objective.sign * self.objective_scale
+            slopes = [scale * float(d(*at)) for d in (objective.d_tp, objective.d_fp)]
+            for constraint in self.goal.constraints:
+                if constraint.cleared(*at) > 0:
+                    for i, slope in enumerate(constraint.cleared_slopes(*at)):
+                        slopes[i] += self.lam * self._unit * float(slope)
+        return slopes[0], slopes[1]
 
     @torch.no_grad()
     def project_(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 
 import numpy as np
@@ -11,21 +10,13 @@ from torch import Tensor
 
 from setpoint.goals import Goal
 from setpoint.solvers.descent import Batch, Columns, Descent
-from setpoint.solvers.recorded import Recorded, only_fractions
+from setpoint.solvers.metrics_table import computable, metrics_table
+from setpoint.solvers.recorded import Recorded
 
 
 def on_device(descent: Descent, goal: Goal) -> bool:
-    """Whether a look's steps can stay on the device.
-
-    The models must be on a GPU, in float32, and the goal's metrics quotients of linear functions.
-    """
-    origins = descent.bundle.origins
-    return (
-        origins.is_cuda
-        and origins.dtype == torch.float32
-        and only_fractions(goal)
-        and importlib.util.find_spec("triton") is not None
-    )
+    """Whether a look's steps can stay on the device."""
+    return computable(goal, descent.bundle.origins)
 
 
 class DeviceSteps:
@@ -110,9 +101,4 @@ def _table(descent: Descent, goal: Goal) -> list[float]:
         descent.lr,
         constants.dual_rate,
     ]
-    for metric, level in ((goal.objective, 0.0), *((c.metric, c.level) for c in goal.constraints)):
-        fraction = metric.fraction
-        assert fraction is not None
-        numbers += [float(metric.sign), *map(float, fraction.numerator(P, N))]
-        numbers += [*map(float, fraction.denominator(P, N)), fraction.empty, level]
-    return numbers
+    return numbers + metrics_table(goal, P, N)

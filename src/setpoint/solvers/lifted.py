@@ -15,6 +15,7 @@ from setpoint.operating_point import OperatingPoint
 from setpoint.penalty import ExactPenalty, Form, Scaling
 from setpoint.solvers.base import Progress
 from setpoint.solvers.candidates import Contender
+from setpoint.solvers.lifted_steps import closed_steps
 from setpoint.solvers.ordinary import train_ordinarily
 from setpoint.solvers.problem import Problem
 from setpoint.solvers.recorded import Recorded, adam, set_rate
@@ -150,6 +151,9 @@ class LiftedRun:
             groups.append({"params": [self.penalty.s], "lr": solver.lr_s})
         self._optimizer = adam(groups, problem.X.device)
         self._step = Recorded(problem.X.device, problem.goal)
+        self._closed = closed_steps(
+            solver, self.penalty, module, problem.X, self._optimizer, self._lr
+        )
         # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
         self._step_of_s = -solver.lr_s * self.penalty.P / problem.sample_weight
         self._origin = 0.0  # the logit that counts as score 0.5
@@ -179,8 +183,14 @@ class LiftedRun:
         assert self._point is not None
         self._advanced = True
         self._begin_subproblem(iteration, self._point)
-        lowest, since = math.inf, 0
         self.module.train()
+        if self._closed is not None:
+            steps, whole = solver.inner_iterations, solver.cosine == "run"
+            first = (iteration - 1) * steps if whole else 0
+            total = solver.outer_iterations * steps if whole else steps
+            self._closed.run(self._origin, steps, first, total)
+            return self._progress()
+        lowest, since = math.inf, 0
         for step in range(solver.inner_iterations):
             self._set_learning_rates(iteration, step)
             loss = self._step(self._descend)

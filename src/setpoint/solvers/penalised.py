@@ -38,11 +38,14 @@ class Penalised:
 
 def penalised_point(problem: Problem, logits: Tensor, strength: float) -> OperatingPoint:
     """Return what logits do at the threshold that is best by this rule."""
+    ranking = Penalised(problem.goal, strength)
+    if problem.swept_on_device(logits):
+        return problem.swept(logits, ranking)
     scores, y = logits.cpu().numpy(), problem.positive.cpu().numpy()
     weight = problem.sample_weight.double().cpu().numpy()
     given = None if (weight == 1).all() else weight
     above, below = (ClassScores(scores, given, own) for own in (y, ~y))
-    cut = best_cut(above, below, Penalised(problem.goal, strength))
+    cut = best_cut(above, below, ranking)
     return OperatingPoint(
         threshold_below(cut.lowest_positive, above.sorted, below.sorted),
         cut.tp,

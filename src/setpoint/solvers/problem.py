@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from setpoint._sweep import Ranking
 from setpoint.errors import DivergedError
 from setpoint.goals import Goal
 from setpoint.models import scores_of
 from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
+from setpoint.solvers.device_sweep import sweep
+from setpoint.solvers.recorded import only_fractions
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class Problem:
 
     def point_of(self, logits: Tensor, threshold: float | None = None) -> OperatingPoint:
         """Return what logits of these rows do at a threshold; None: at the exact one."""
+        if threshold is None and self.swept_on_device(logits):
+            return self.swept(logits, self.goal)
         scores = logits.cpu().numpy()
         if np.isnan(scores).any():
             raise DivergedError("the model's scores are not numbers; try a lower learning rate.")
@@ -67,6 +73,23 @@ class Problem:
         if threshold is None:
             return choose_threshold(y, scores, self.goal, sample_weight=given, on=self.on)
         return evaluate_threshold(y, scores, threshold, self.goal, sample_weight=given, on=self.on)
+
+    def swept_on_device(self, logits: Tensor) -> bool:
+        """Whether the exact threshold of such logits is found where they are."""
+        return logits.is_cuda and self._plain and bool(logits.isfinite().all())
+
+    def swept(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
+        """Return what logits do at the threshold that a ranking finds best, found on the device."""
+        found = sweep(self.positive, logits, ranking)
+        P = float(self.positive.sum())
+        fn, tn = P - found.tp, len(logits) - P - found.fp
+        return OperatingPoint(found.threshold, found.tp, found.fp, fn, tn, self.goal, self.on)
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether rows count one each, there are both classes, and all metrics are quotients."""
+        both = bool(self.positive.any()) and not bool(self.positive.all())
+        return both and bool((self.sample_weight == 1).all()) and only_fractions(self.goal)
 
     def fingerprint(self) -> str:
         """Return a digest of the data and the goal, by which a checkpoint knows its problem."""

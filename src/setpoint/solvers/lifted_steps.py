@@ -1,0 +1,156 @@
+"""Steps on the lifted problem whose slopes are in closed form: autograd sees only the model."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from setpoint.models import logits_of
+from setpoint.penalty import ExactPenalty
+from setpoint.solvers.metrics_table import computable, metrics_table
+from setpoint.solvers.recorded import Recorded, set_rate
+
+if TYPE_CHECKING:
+    from setpoint.solvers.lifted import Lifted
+
+
+class ClosedSteps:
+    """The steps of subproblems.
+
+    Parameters
+    ----------
+    penalty : ExactPenalty
+        Its s is moved, and its lambda, gamma and objective_scale are read by :meth:`run`.
+    module : nn.Module
+        The model.
+    X : Tensor
+        The rows.
+    optimizer : torch.optim.Adam
+        Of the model's parameters, as its first group.
+    lr, lr_s : float
+        First learning rate, and step size for s.
+    """
+
+    def __init__(
+        self,
+        penalty: ExactPenalty,
+        module: nn.Module,
+        X: Tensor,
+        optimizer: torch.optim.Adam,
+        lr: float,
+        lr_s: float,
+    ) -> None:
+        self._penalty, self._module, self._X = penalty, module, X
+        self._optimizer, self._lr = optimizer, lr
+        # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
+        self._step_of_s = -lr_s * penalty.P / penalty.sample_weight
+
+    def run(self, origin: float, steps: int, first: int, total: int) -> None:
+        """Take steps; ``first`` of the ``total`` steps of the learning rate's cosine are done."""
+        penalty, group = self._penalty, self._optimizer.param_groups[0]
+        for step in range(first, first + steps):
+            set_rate(group, self._lr * (1 + math.cos(math.pi * step / total)) / 2)
+            self._optimizer.zero_grad()
+            logits = logits_of(self._module, self._X)
+            in_z, in_s = penalty.slopes(logits.detach() - origin)
+            logits.backward(in_z)  # type: ignore[no-untyped-call]
+            self._optimizer.step()
+            with torch.no_grad():
+                penalty.s.addcmul_(self._step_of_s, in_s)
+            penalty.project_()
+
+
+class ClosedDeviceSteps:
+    """The same on a GPU, in the scaling per positive: recorded once, and the host is not asked."""
+
+    def __init__(
+        self,
+        penalty: ExactPenalty,
+        module: nn.Module,
+        X: Tensor,
+        optimizer: torch.optim.Adam,
+        lr: float,
+        lr_s: float,
+    ) -> None:
+        from setpoint.solvers import lifted_kernels
+
+        self._kernels = lifted_kernels
+        self._penalty, self._module, self._X = penalty, module, X
+        self._optimizer, self._lr, self._lr_s = optimizer, lr, lr_s
+        weight = penalty.sample_weight
+        self._share = (weight / penalty.P).contiguous()
+        self._sign = penalty.positive.to(weight) * 2 - 1
+        self._slope = torch.zeros_like(weight)
+        self._counts = torch.zeros(2, dtype=torch.int64, device=weight.device)
+        self._price = weight.new_zeros(2)
+        self._metrics = metrics_table(penalty.goal, penalty.P, penalty.N)
+        self._table = weight.new_zeros(7 + len(self._metrics), dtype=torch.float64)
+        self._t = float(penalty.t)
+        self._recorded = Recorded(weight.device)
+
+    def run(self, origin: float, steps: int, first: int, total: int) -> None:
+        """Take steps; ``first`` of the ``total`` steps of the learning rate's cosine are done."""
+        penalty = self._penalty
+        scale = penalty.P * penalty.objective_scale
+        numbers = [penalty.lam, penalty.gamma, origin, scale, first, total, self._lr]
+        self._table.copy_(torch.tensor([*numbers, *self._metrics], dtype=torch.float64))
+        for i, member in enumerate((self._sign > 0, self._sign < 0)):
+            share = (self._share * penalty.s.detach()).double()[member].sum()
+            self._counts[i] = (share * self._kernels.ONE).long()
+        for _ in range(steps):
+            self._recorded(self._step)
+
+    def _step(self) -> Tensor:
+        kernels, penalty, group = self._kernels, self._penalty, self._optimizer.param_groups[0]
+        constraints = len(penalty.goal.constraints)
+        kernels.slopes_in_counts(
+            self._counts, self._table, self._price, group["lr"], penalty.P, constraints
+        )
+        self._optimizer.zero_grad()
+        logits = logits_of(self._module, self._X)
+        kernels.slopes_and_s(
+            logits.detach(),
+            penalty.s.detach(),
+            self._sign,
+            self._share,
+            self._slope,
+            self._counts,
+            self._table,
+            self._price,
+            self._t,
+            self._lr_s,
+            penalty.form == "equality",
+        )
+        logits.backward(self._slope)  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        return self._slope
+
+
+def closed_steps(
+    solver: Lifted,
+    penalty: ExactPenalty,
+    module: nn.Module,
+    X: Tensor,
+    optimizer: torch.optim.Adam,
+    lr: float,
+) -> ClosedSteps | ClosedDeviceSteps | None:
+    """Return steps that suit the device, or None where autograd must do them.
+
+    They need no more than the slopes: s moves along its own, t is given, and no one asks for F.
+    """
+    if (
+        type(penalty) is not ExactPenalty
+        or penalty.form == "smooth"
+        or penalty.t.requires_grad
+        or solver.s_step != "gradient"
+        or solver.patience is not None
+    ):
+        return None
+    if computable(penalty.goal, penalty.s) and penalty.scaling == "per_positive":
+        return ClosedDeviceSteps(penalty, module, X, optimizer, lr, solver.lr_s)
+    if X.is_cuda:  # fifty operations in a recorded graph are faster than twenty that wait
+        return None
+    return ClosedSteps(penalty, module, X, optimizer, lr, solver.lr_s)

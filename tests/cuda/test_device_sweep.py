@@ -1,0 +1,33 @@
+"""The exact threshold found on the device is the one that the host finds, to the last bit."""
+
+import pytest
+import torch
+from problems import overlapping
+
+from setpoint.solvers import make_problem
+from setpoint.solvers.penalised import penalised_point
+
+GOALS = ["max recall s.t. precision >= 0.9", "max f1", "min alarm_rate s.t. recall >= 0.7"]
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("digits", [1, 6])
+def test_as_on_the_host(goal, digits):
+    here = overlapping(goal, n=20_000, dtype=torch.float32)
+    logits = (here.X @ torch.tensor([1.0, 0.3, 0.2])).round(decimals=digits)
+    there = make_problem(here.X.cuda(), here.positive.cuda(), goal)
+    assert there.swept_on_device(logits.cuda())
+    assert there.point_of(logits.cuda()) == here.point_of(logits)
+    assert penalised_point(there, logits.cuda(), 3.0) == penalised_point(here, logits, 3.0)
+
+
+@pytest.mark.parametrize("broken", ["weights", "infinite", "goal"])
+def test_what_is_left_to_the_host(broken):
+    goal = "max gmean" if broken == "goal" else "max f1"
+    here = overlapping(goal, dtype=torch.float32, weights=broken == "weights")
+    logits = here.X[:, 0].clone()
+    if broken == "infinite":
+        logits[0] = torch.inf
+    there = make_problem(here.X.cuda(), here.positive.cuda(), goal, here.sample_weight.cuda())
+    assert not there.swept_on_device(logits.cuda())
+    assert there.point_of(logits.cuda()) == here.point_of(logits)

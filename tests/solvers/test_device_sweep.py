@@ -1,0 +1,54 @@
+"""The sweep by torch finds what the sweep by numpy finds, to the last bit; here on a CPU."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from setpoint import Goal, choose_threshold
+from setpoint._sweep import ClassScores, best_cut
+from setpoint.operating_point import threshold_below
+from setpoint.solvers.device_sweep import sweep
+from setpoint.solvers.penalised import Penalised
+
+GOALS = [
+    "max recall s.t. precision >= 0.9",
+    "max precision s.t. recall >= 0.8",
+    "max f1",
+    "max recall s.t. fpr <= 0.05, precision >= 0.5",
+    "min alarm_rate s.t. recall >= 0.7",  # not monotone
+]
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("distinct", [2, 30, 10**6])
+@pytest.mark.parametrize("seed", range(3))
+def test_as_the_sweep_on_the_host(goal, dtype, distinct, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.random(3000) < 0.2
+    scores = (np.round(distinct * (rng.normal(size=3000) + y)) / distinct).astype(dtype)
+    _same(goal, y, scores)
+
+
+@given(
+    st.sampled_from(GOALS),
+    st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), min_size=2, max_size=30),
+)
+def test_as_the_sweep_on_the_host_with_few_rows_and_many_ties(goal, rows):
+    y, scores = np.array([r[0] for r in rows]), np.array([r[1] for r in rows], dtype=np.float32)
+    if y.all() or not y.any():
+        return
+    _same(goal, y, scores)
+
+
+def _same(goal, y, scores):
+    point = choose_threshold(y, scores, goal)
+    labels, given_scores = torch.from_numpy(y), torch.from_numpy(scores)
+    assert sweep(labels, given_scores, Goal.parse(goal)) == (point.threshold, point.tp, point.fp)
+    relaxed = Penalised(Goal.parse(goal), 2.5)
+    above, below = (ClassScores(scores, None, own) for own in (y, ~y))
+    cut = best_cut(above, below, relaxed)
+    threshold = threshold_below(cut.lowest_positive, above.sorted, below.sorted)
+    assert sweep(labels, given_scores, relaxed) == (threshold, cut.tp, cut.fp)
