@@ -111,6 +111,8 @@ def logits_of(module: nn.Module, X: Tensor) -> Tensor:
             f"the model must return one logit per row, shape ({len(X)},) or ({len(X)}, 1); "
             f"it returned {got}."
         )
+    if out.dtype in (torch.bfloat16, torch.float16):  # a threshold needs all the digits there are
+        out = out.float()
     return out.reshape(-1)
 
 

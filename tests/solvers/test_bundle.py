@@ -1,10 +1,13 @@
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
+from problems import overlapping
 from torch import nn
 
 from setpoint.models import build, scores_of
+from setpoint.solvers import get_solver, solve
 from setpoint.solvers.bundle import LinearBundle, ModuleBundle, make_bundle
 
 K, N, D = 3, 7, 4
@@ -167,3 +170,31 @@ def test_scores_are_asked_in_evaluation_mode_and_training_goes_on_after():
     assert (scores == bundle.scores(X)).all()
     assert (bundle.logits(X) != bundle.logits(X)).any()  # dropout is at work
     torch.testing.assert_close(scores[0], scores_of(module, X))
+
+
+class InHalf(nn.Module):
+    """A network that computes in bfloat16, by autocast or because its weights are."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 1))
+        self.dtype = torch.bfloat16 if weights else torch.float32
+        self.net.to(self.dtype)
+
+    def forward(self, X):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.net(X.to(self.dtype))
+
+
+@pytest.mark.parametrize("weights", [False, True], ids=["autocast", "weights"])
+@pytest.mark.parametrize("solver", ["projected", "lifted", "stochastic"])
+def test_half_precision_trains_and_has_an_exact_threshold(solver, weights):
+    goal = "max recall s.t. precision >= 0.6"
+    problem = overlapping(goal, n=1000, dtype=torch.float32)
+    torch.manual_seed(0)
+    few = replace(get_solver(solver), outer_iterations=2, inner_iterations=20)
+    solution = solve(problem, InHalf(weights), few, seed=0)
+    scores = scores_of(solution.module, problem.X)
+    assert scores.dtype == torch.float32
+    assert solution.operating_point.feasible
+    assert solution.operating_point == problem.point_of(scores)

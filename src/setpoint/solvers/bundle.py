@@ -130,7 +130,7 @@ class ModuleBundle:
             one.load_state_dict(start)
             one.train()
         first = next(module.parameters())
-        self.origins = first.new_zeros(len(starts)).detach()
+        self.origins = first.detach().new_zeros(len(starts)).to(_whole_precision(first.dtype))
         self.parameters = [
             *(p for m in self._modules for p in m.parameters() if p.requires_grad),
             self.origins,
@@ -183,3 +183,8 @@ class ModuleBundle:
             for p, value in zip(start, saved, strict=True):
                 p.copy_(value)
         self.origins.copy_(state["origins"])
+
+
+def _whole_precision(dtype: torch.dtype) -> torch.dtype:
+    """Return float32 for half precisions: thresholds differ by less than these can tell."""
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype

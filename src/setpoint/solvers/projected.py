@@ -27,6 +27,7 @@ from setpoint.solvers.working_set import WorkingSet, near
 
 _RANDOM_DIRECTIONS = 16
 _FEWEST_ROUNDS, _MOST_ROUNDS = 10, 30
+_BLOCK = 2**16  # rows
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,8 @@ class ProjectedRun:
     def advance(self, iteration: int) -> Progress:
         """Take ``inner_iterations`` steps with a growing lambda, then find the thresholds."""
         problem = self.problem
-        logits = self._scores - self._bundle.origins.to(self._scores)[:, None]
+        # In place: the next look finds scores of its own, and these are the largest array.
+        logits = self._scores.sub_(self._bundle.origins.to(self._scores)[:, None])
         chosen = near(problem.positive, problem.sample_weight, logits, self.solver.rows)
         descent, batch = self._descent, self._work_on(chosen)
         self._ordinary = []
@@ -238,13 +240,14 @@ class ProjectedRun:
         if not isinstance(self._bundle, LinearBundle):
             return
         problem, ranks = self.problem, [standing(p) for p in self._points]
-        X = problem.X.double().cpu().numpy()
-        labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()
-        pairs = len(X) * (X.shape[1] + _RANDOM_DIRECTIONS + 1)  # considered in one round
+        n, d = problem.X.shape
+        pairs = n * (d + _RANDOM_DIRECTIONS + 1)  # considered in one round
         rounds = self.solver.line_search // pairs
         models = min(len(ranks), rounds // _FEWEST_ROUNDS)
         if models == 0:
             return
+        X = problem.X.double().cpu().numpy()
+        labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()
         each = min(rounds // models, _MOST_ROUNDS)
         rng = np.random.default_rng(int(torch.randint(2**31, (1,))))
         alive = [k for k in range(len(ranks)) if self._alive[k]]
@@ -300,11 +303,15 @@ class ProjectedRun:
         """Return lambda and the least loss of all models, at their origins, on all rows."""
         problem, descent = self.problem, self._descent
         like = self._bundle.origins
-        classes = torch.stack([problem.positive, ~problem.positive]).to(like)
-        margins = (self._scores - like.to(self._scores)[:, None]).to(like)
-        margins.mul_(classes[0] - classes[1])
-        share = problem.sample_weight / self._P
-        losses = descent.losses(margins, classes, share, self._at)
+        losses = like.new_zeros(len(like), dtype=torch.float64)
+        for start in range(0, len(problem.X), _BLOCK):  # the loss has many parts, each of this size
+            rows = slice(start, start + _BLOCK)
+            positive = problem.positive[rows]
+            classes = torch.stack([positive, ~positive]).to(like)
+            margins = (self._scores[:, rows] - like.to(self._scores)[:, None]).to(like)
+            margins.mul_(classes[0] - classes[1])
+            share = problem.sample_weight[rows] / self._P
+            losses += descent.losses(margins, classes, share, self._at)
         return Progress(descent.lam, float(losses.min()))
 
     def contenders(self) -> list[Contender]:

@@ -64,14 +64,14 @@ class ShardedWork:
         if self._shards == 1 and 0 in kept:
             return  # they are there
         sizes = [p.numel() for p in self._bundle.parameters]
-        first = self._bundle.parameters[0]
-        table = torch.zeros(self._shards, sum(sizes), dtype=first.dtype, device=first.device)
+        like = self._bundle.origins  # weights may be in half precision, origins never are
+        table = torch.zeros(self._shards, sum(sizes), dtype=like.dtype, device=like.device)
         for shard, gradients in kept.items():
             table[shard] = torch.cat([g.reshape(-1) for g in gradients])
         add_up(table)
         total, start = _in_order(table), 0
         for parameter, size in zip(self._bundle.parameters, sizes, strict=True):
-            parameter.grad = total[start : start + size].view_as(parameter)
+            parameter.grad = total[start : start + size].view_as(parameter).to(parameter.dtype)
             start += size
 
 

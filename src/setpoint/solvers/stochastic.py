@@ -60,7 +60,8 @@ class Stochastic:
         Where models start: after ordinary training on a sample, or at the weights that the module
         brings.
     rows : int or None
-        Size of the sample, which is held in memory. None: as many as make 128 MiB of features.
+        Size of the sample, which is held in memory. None: 2^18, or as many as make 128 MiB of
+        features where that is less.
     shards : int or None
         In how many parts a step is computed, at least one for each process. The result hangs on
         this number, and not on that of the processes, but for modules with BatchNorm or dropout.

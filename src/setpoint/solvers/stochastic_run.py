@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from setpoint.solvers.stochastic import Stochastic
 
 _MEMORY_OF_COUNTS = 4.0  # the running counts forget a sample in a quarter of the steps to see it
-_SAMPLED_NUMBERS = 2**25  # 128 MiB in float32
+_SAMPLED_NUMBERS, _MOST_SAMPLED = 2**25, 2**18  # 128 MiB in float32, but not for few features
 _LEAST_SAMPLED = 20_000
 _WORTH_TELLING = 0.1  # standard errors of the objective
 _MOST_JUDGED = {True: 16, False: 4}  # ordinary models, linear or not, that all rows judge
@@ -109,7 +109,8 @@ class StochasticRun:
 
     @property
     def _rows(self) -> int:
-        return self.solver.rows or max(_SAMPLED_NUMBERS // self._features, _LEAST_SAMPLED)
+        usual = min(_SAMPLED_NUMBERS // self._features, _MOST_SAMPLED)
+        return self.solver.rows or max(usual, _LEAST_SAMPLED)
 
     def _make_descent(self, starts: list[dict[str, Any]], nearness: list[float]) -> None:
         solver = self.solver

@@ -57,7 +57,9 @@ def near(positive: Tensor, weight: Tensor, logits: Tensor, size: int) -> Working
     k, n = logits.shape
     if n <= size:
         return whole(positive, weight, k)
-    distance = logits.abs().amin(dim=0)
+    distance = logits[0].abs()
+    for own in logits[1:]:  # one at a time, as below
+        torch.minimum(distance, own.abs(), out=distance)
     P = int(positive.sum())
     room = {True: min(P, max(size // 2, size - (n - P)))}
     room[False] = size - room[True]
@@ -81,6 +83,7 @@ def near(positive: Tensor, weight: Tensor, logits: Tensor, size: int) -> Working
     sign = torch.where(positive[chosen], 1.0, -1.0).to(weight.dtype)
     outside = torch.ones(n, dtype=torch.bool, device=weight.device)
     outside[chosen[:near_count]] = False
-    alarm = (logits > 0) & outside
-    rest_tp, rest_fp = (alarm.double() @ (weight * own).double() for own in (positive, ~positive))
-    return WorkingSet(chosen, weights, sign, counted, rest_tp, rest_fp)
+    classes = (torch.stack([positive, ~positive]) & outside) * weight.double()
+    # One model at a time: the alarms of all at once would be the largest array by far.
+    rest_of = torch.stack([classes @ (own > 0).double() for own in logits])
+    return WorkingSet(chosen, weights, sign, counted, rest_of[:, 0], rest_of[:, 1])
