@@ -75,6 +75,8 @@ def stochastic_passes(solver: Stochastic, n: int) -> float:
 
     The first reads without a model; it is counted like the others.
     """
+    assert solver.inner_iterations is not None  # it is settled
+    assert solver.batch_size is not None
     step = min(n, solver.batch_size) / n
     looks = solver.outer_iterations * (solver.inner_iterations * step + SCORING)
     return looks + 4 * SCORING
@@ -86,7 +88,7 @@ def train(case: Case) -> Found:
     X, y = (torch.from_numpy(a).to(case.device) for a in rows_of(case.data))
     few = {"outer_iterations": 3} if case.quick else {}
     full = Projected(**few).settle(make_problem(X, y, GOALS[case.goal]))
-    batches = Stochastic(**few)
+    batches = Stochastic(**few).settle_for(build(case.model, X.shape[1]))
     points, seconds = [], []
     for solver in (full, batches):
         problem = make_problem(X, y, GOALS[case.goal])

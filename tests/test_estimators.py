@@ -1,4 +1,5 @@
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from setpoint import (
     UncertifiedWarning,
     choose_threshold,
     define_metric,
+    load,
 )
 from setpoint._certification import certifying_split
 from setpoint.solvers import Lifted, LossTraining, Projected
@@ -667,3 +669,63 @@ class TestConfidence:
             clf.set_params(**original)
             assert clf.certificate_ is before
             assert (clf.predict(X) == decided).all()
+
+
+class TestDevice:
+    def test_the_default_is_the_cpu_where_a_linear_model_has_few_rows(self, overlapping):
+        X, y = overlapping
+        clf = SetpointClassifier(solver=FEW_STEPS, random_state=0)
+        assert clf.get_params()["device"] == "auto"
+        found = [
+            clone(clf).set_params(device=device).fit(X, y)
+            for device in ("auto", "cpu", torch.device("cpu"))
+        ]
+        for other in found[1:]:
+            assert torch.equal(other.module_.weight, found[0].module_.weight)
+            assert other.logit_threshold_ == found[0].logit_threshold_
+            assert other.operating_point_ == found[0].operating_point_
+            assert other.candidates_ == found[0].candidates_
+
+    @pytest.mark.parametrize("device", ["cuda:1", torch.device("cuda", 1)])
+    def test_it_is_a_parameter_like_others(self, device):
+        clf = SetpointClassifier(device=device)
+        for copy in (clone(clf), pickle.loads(pickle.dumps(clf))):
+            assert copy.device == device
+
+    @pytest.mark.parametrize(
+        ("device", "expected"),
+        [
+            ("cuda", "asks for a GPU, and torch sees none"),
+            ("gpu", "device 'gpu' is not 'auto'"),
+            ("mps", "not supported"),
+        ],
+    )
+    def test_one_that_is_not_there_is_told_before_any_work(self, device, expected, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        clf = SetpointClassifier(device=device)
+        with pytest.raises(SetpointError, match=expected):
+            clf.fit("no rows at all", None)
+        with pytest.raises(SetpointError, match=expected):
+            clf.fit_stream("no source at all")
+
+    def test_a_saved_model_can_be_loaded_where_there_is_no_gpu(self, overlapping, tmp_path):
+        X, y = overlapping
+        clf = SetpointClassifier(solver=FEW_STEPS).fit(X, y)
+        for device, kept in (("cuda:1", "cuda:1"), (torch.device("cuda:1"), "auto")):
+            clf.set_params(device=device).save(tmp_path / "m.zip")
+            loaded = load(tmp_path / "m.zip")
+            assert loaded.device == kept
+            assert (loaded.predict(X) == clf.predict(X)).all()
+
+    @pytest.mark.parametrize("confidence", [None, 0.9])
+    def test_warnings_name_the_line_that_called_fit(self, overlapping, confidence):
+        X, y = overlapping
+        clf = SetpointClassifier(
+            "max f1 s.t. recall >= 0.99, precision >= 0.99",
+            solver=FEW_STEPS,
+            confidence=confidence,
+            random_state=0,
+        )
+        with pytest.warns((InfeasibleGoalWarning, UncertifiedWarning)) as told:
+            clf.fit(X, y)
+        assert {Path(w.filename).name for w in told} == {Path(__file__).name}

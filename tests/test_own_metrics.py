@@ -1,12 +1,11 @@
 import copy
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 
+from forked import run_script, run_together
 from setpoint import (
     ExactPenalty,
     Goal,
@@ -38,6 +37,7 @@ def test_user_defined_metric_joins_the_language(profit):
 def test_user_defined_metric_travels_to_another_process(tmp_path):
     """Where nobody has defined it: the pickle takes its functions along."""
     (tmp_path / "mine.py").write_text("def gain(tp, fp, P, N):\n    return tp / P - fp / N\n")
+    here = f"import os, sys; os.chdir({str(tmp_path)!r}); sys.path.insert(0, {str(tmp_path)!r}); "
     write = (
         "import pickle, mine; from setpoint import Goal, define_metric; "
         "define_metric('gain', mine.gain, bounds=(-1, 1)); "
@@ -48,12 +48,12 @@ def test_user_defined_metric_travels_to_another_process(tmp_path):
         "from setpoint import Goal; assert Goal.parse(str(goal)) == goal; "
         "print(goal.objective.value(4.0, 1.0, 8.0, 4.0))"
     )
-    for code in (write, read):
-        result = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert result.returncode == 0, result.stderr
-    assert result.stdout.strip() == "0.25"
+    for name, code in (("write", write), ("read", read)):
+        script = tmp_path / f"{name}.py"
+        script.write_text(here + code)
+        codes = run_together(run_script, [(script, [], {}, tmp_path, name)])
+        assert codes == [0], (tmp_path / f"{name}.err").read_text()
+    assert (tmp_path / "read.out").read_text().strip() == "0.25"
 
 
 def test_a_metric_is_its_function_and_not_only_its_name(profit):

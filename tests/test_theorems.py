@@ -62,8 +62,7 @@ def lifted(goal, s, positive):
     P, N = float(positive.sum()), float((~positive).sum())
     known = {}  # many rows have the same counts
     value, met = [], []
-    for row in s:
-        tp, fp = lifted_counts(row, positive)
+    for tp, fp in zip(*torch.func.vmap(lifted_counts, (0, None))(s, positive), strict=True):
         at = (float(tp), float(fp))
         if at not in known:
             conditions = phi_con(goal, tp, fp, P, N) <= TOLERANCE

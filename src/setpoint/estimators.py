@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +12,22 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from torch import Tensor
 
-from setpoint._certification import certifying_split, tell
+from setpoint._certification import tell
 from setpoint._checks import check_share
+from setpoint._device import asked_device
+from setpoint._fitting import features_of, fit_rows
 from setpoint._labels import Labels
 from setpoint._outputs import Outputs
 from setpoint._standardize import Standardizer
-from setpoint._validation import check_groups, split
 from setpoint.certificates import Certificate, certify_best
 from setpoint.certificates.sequence import Rows
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
 from setpoint.goals import Goal
-from setpoint.models import Model, build, scores_of
-from setpoint.models import check as check_model
+from setpoint.models import Model, scores_of
 from setpoint.operating_point import OperatingPoint, evaluate_threshold
-from setpoint.solvers import (
-    Callback,
-    Problem,
-    Solution,
-    Solver,
-    get_solver,
-    make_problem,
-    settled,
-    solve,
-)
+from setpoint.solvers import Callback, Solution, Solver, get_solver
 from setpoint.streams.block import RowSource
 
 
@@ -88,13 +76,19 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         Whether features are brought to mean 0 and deviation 1 first.
     random_state : int, RandomState or None
         Seed of all randomness: the validation split, disturbed starts, a module's initial weights.
+    device : "auto", "cpu", "cuda", "cuda:1" or torch.device
+        Where to train. ``"auto"``: on a GPU if torch sees one, unless a linear model has fewer
+        than four million numbers to learn from, or the GPU too little memory. A fitted classifier
+        is on the CPU, and so are the scores that its threshold was chosen on; a GPU's may differ
+        in the last bits, and so may counts in ``candidates_`` and ``history_``. Under ``torchrun``
+        each process takes a GPU of its own, or all take the CPU.
     callback : callable, optional
         ``callback(record, outer_iterations)`` after every outer iteration, for a progress bar. The
         answer ``"stop"`` ends the fit with the best model so far.
     checkpoint : path, optional
-        A file from which an interrupted fit goes on. A fit that came to its end leaves it behind;
-        the same fit then returns at once, and another one overwrites it. A refit has a file of its
-        own, with ``.refit`` at the end of its name.
+        A file from which an interrupted fit goes on, on the same kind of device. A fit that came
+        to its end leaves it behind; the same fit then returns at once, and another one overwrites
+        it. A refit has a file of its own, with ``.refit`` at the end of its name.
 
     Attributes
     ----------
@@ -144,6 +138,7 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         pos_label: Any = None,
         standardize: bool = True,
         random_state: Any = None,
+        device: str | torch.device = "auto",
         callback: Callback | None = None,
         checkpoint: str | Path | None = None,
     ) -> None:
@@ -157,6 +152,7 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         self.pos_label = pos_label
         self.standardize = standardize
         self.random_state = random_state
+        self.device = device
         self.callback = callback
         self.checkpoint = checkpoint
 
@@ -182,72 +178,13 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         solver = get_solver(self.solver)
         if self.callback is not None and not callable(self.callback):
             raise SetpointError(f"callback {self.callback!r} cannot be called.")
+        device = asked_device(self.device)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        labels = Labels.of(y, self.pos_label)
-        kept = weight > 0
-        positive = labels.is_positive(y)
-        labels.check_counts(positive[kept])
-        if not 1e-9 < weight[kept].mean() < 1e9:
-            raise SetpointError(
-                f"sample_weight has a mean of {weight[kept].mean():.3g}; rescale it to about 1."
-            )
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        # A checkpoint is of use only if the next fit holds out the same rows.
-        unseeded = self.random_state is None and self.checkpoint is not None
-        split_seed = 0 if unseeded else seed
-        certifying = None
-        if self.confidence is not None:
-            groups = check_groups(groups, positive.shape)
-            seen, certifying = certifying_split(
-                self.certification, positive, weight, groups, split_seed
-            )
-            kept = np.isin(np.arange(len(y)), seen)
-            labels.check_counts(positive[kept])
-        parts = split(self.validation, positive, kept, groups, split_seed)
-        everything = np.flatnonzero(kept)
-        training, judging = (everything, None) if parts is None else parts
-
-        data = _Data(X, positive, weight, goal, self.standardize)
-        standardizer = data.standardizer(training)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            problem = data.problem(training, standardizer, judging)
-            module = build(self.model, X.shape[1]).to(problem.X.dtype)
-            check_model(module, problem.X)
-            initial = copy.deepcopy(module.state_dict())
-            arguments: dict[str, Any] = {
-                "seed": None if self.random_state is None else seed,
-                "callback": self.callback,
-                "checkpoint": self.checkpoint,
-            }
-            solver = settled(solver, problem)
-            solution = solve(problem, module, solver, **arguments)
-            self.candidates_ = solution.candidates
-            if self.refit and judging is not None and not solution.history.interrupted:
-                training, judging = everything, None
-                standardizer = data.standardizer(training)
-                module.load_state_dict(initial)
-                problem = data.problem(training, standardizer, None)
-                if self.checkpoint is not None:  # the finished selection stays where it is
-                    arguments["checkpoint"] = Path(f"{self.checkpoint}.refit")
-                solution = solve(
-                    problem, module, solver, **arguments, take=solution.candidates.winner
-                )
-        self._take(labels, goal, solution, standardizer, X.dtype)
-        judges = training if judging is None else judging
-        if certifying is not None:
-            plans, tests = (
-                Rows.of(positive[rows], self._logits(X[rows])) for rows in (judges, certifying)
-            )
-            tell(self._certify(plans, tests, goal, grouped=groups is not None))
-            self._judged = positive[certifying], self._scores(X[certifying])
-            return self
-        judged = self._judged = positive[judges], self._scores(X[judges])
-        self.operating_point_ = evaluate_threshold(
-            *judged, 0.0, goal, sample_weight=weight[judges], on=problem.judge.on
-        )
-        if not self.operating_point_.feasible or self.operating_point_.empty:
+        fit_rows(self, X, y, weight, groups, goal, solver, device)
+        if self.certificate_ is not None:
+            tell(self.certificate_)
+        elif not self.operating_point_.feasible or self.operating_point_.empty:
             warnings.warn(self.operating_point_.message, InfeasibleGoalWarning, stacklevel=2)
         return self
 
@@ -257,8 +194,10 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         """Train for the goal on rows that come in blocks, in bounded memory.
 
         The solver is "stochastic". Under ``torchrun`` all processes train one model together, each
-        on its share of the rows. Splits are by chance, and keep the source's groups together; the
-        certifying part's scores must fit into memory. The positive label is the source's.
+        on its share of the rows, and on a GPU of its own if all have one. What was trained on a GPU
+        takes a few more passes for the threshold on the CPU. Splits are by chance, and keep the
+        source's groups together; the certifying part's scores must fit into memory. The positive
+        label is the source's.
 
         Parameters
         ----------
@@ -363,53 +302,9 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         return tags
 
     def _logits(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        features = _features(X, self.standardizer_, self._dtype)
+        features = features_of(X, self.standardizer_, self._dtype)
         return np.asarray(scores_of(self.module_, features).numpy())
 
     def _scores(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         logits = self._logits(X)
         return np.asarray(logits - logits.dtype.type(self.logit_threshold_))
-
-
-@dataclass(frozen=True)
-class _Data:
-    """The data of a fit, from which problems are made."""
-
-    X: NDArray[np.floating]
-    positive: NDArray[np.bool_]
-    weight: NDArray[np.floating]
-    goal: Goal
-    standardize: bool
-
-    def standardizer(self, rows: NDArray[np.intp]) -> Standardizer | None:
-        """Return what brings features to the scale of these rows, where that is asked for."""
-        return Standardizer.fit(self.X[rows], self.weight[rows]) if self.standardize else None
-
-    def problem(
-        self,
-        rows: NDArray[np.intp],
-        standardizer: Standardizer | None,
-        judging: NDArray[np.intp] | None,
-        on: str = "the training data",
-    ) -> Problem:
-        """Return the problem of these rows, with others to judge it."""
-        judge = None
-        if judging is not None:
-            judge = self.problem(judging, standardizer, None, on="the validation data")
-        return make_problem(
-            _features(self.X[rows], standardizer, self.X.dtype),
-            torch.from_numpy(self.positive[rows]),
-            self.goal,
-            torch.from_numpy(self.weight[rows]),
-            validation=judge,
-            on=on,
-        )
-
-
-def _features(
-    X: NDArray[np.floating], standardizer: Standardizer | None, dtype: np.dtype[Any]
-) -> Tensor:
-    """Return the tensor that a model is given for these rows."""
-    if standardizer is not None:
-        X = standardizer.transform(X)
-    return torch.from_numpy(np.ascontiguousarray(X, dtype=dtype))

@@ -1,14 +1,11 @@
 """Processes of one command, as torchrun would start them, but without its long start."""
 
-import multiprocessing
 import os
 import signal
-import socket
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-PATIENCE = 120  # seconds; what hangs is a failure
+import forked
 
 
 def use_small_solver(patch=setattr):
@@ -30,45 +27,23 @@ class Ended:
     err: str
 
 
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def run_together(arguments, folder, processes=2, dies=None):
     """Run a command in several processes; one may be killed when it is in mid-training."""
-    context = multiprocessing.get_context("forkserver")
-    # What takes long to import is imported once.
-    context.set_forkserver_preload(["setpoint.tabular.stream_fitting", "torch._dynamo", "skrub"])
-    port = free_port()
     folder.mkdir(exist_ok=True)
-    every = []
-    for rank in range(processes):
-        told = (rank, processes, port, list(map(str, arguments)), str(folder), rank == dies)
-        every.append(context.Process(target=_run, args=told))
-    for process in every:
-        process.start()
-    for process in every:
-        process.join(PATIENCE)
-    hang = [process for process in every if process.is_alive()]
-    for process in hang:
-        process.kill()
-    assert not hang, "a process did not end"
+    told = forked.as_torchrun_tells(processes)
+    arguments = list(map(str, arguments))
+    codes = forked.run_together(
+        _run, [(told[rank], arguments, str(folder), rank == dies) for rank in range(processes)]
+    )
     return [
-        Ended(process.exitcode, *((folder / f"{rank}.{s}").read_text() for s in ("out", "err")))
-        for rank, process in enumerate(every)
+        Ended(code, *((folder / f"{rank}.{s}").read_text() for s in ("out", "err")))
+        for rank, code in enumerate(codes)
     ]
 
 
-def _run(rank, processes, port, arguments, folder, dies):
-    os.environ |= {
-        "TORCHELASTIC_RUN_ID": "test", "RANK": str(rank), "WORLD_SIZE": str(processes),
-        "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-    }  # fmt: skip
-    for stream, name in ((sys.stdout, "out"), (sys.stderr, "err")):
-        with (Path(folder) / f"{rank}.{name}").open("w") as file:
-            os.dup2(file.fileno(), stream.fileno())
+def _run(environment, arguments, folder, dies):
+    os.environ |= environment
+    forked.say_into(folder, environment["RANK"])
     import torch
 
     from setpoint.cli import main

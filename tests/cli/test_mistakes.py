@@ -133,6 +133,30 @@ def test_a_full_disk_leaves_the_old_result(files, model, tmp_path, capsys, monke
     assert sorted(p.name for p in tmp_path.iterdir()) == ["rows.csv", "scored.csv"]
 
 
+@pytest.mark.parametrize(
+    ("device", "model", "expected"),
+    [
+        ("cuda", "linear", "asks for a GPU, and torch sees none"),
+        ("cuda:0", "logistic", "asks for a GPU"),
+        ("mps", "mlp", "not supported"),
+        ("gpu", "linear", "'auto', 'cpu', 'cuda'"),
+    ],
+)
+def test_a_device_that_is_not_there_is_told_before_the_table_is_read(
+    tmp_path, capsys, device, model, expected, monkeypatch
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    arguments = fit_of("not a table\n", tmp_path, "--device", device, "--model", model)
+    assert expected in told(capsys, arguments)
+
+
+def test_a_device_for_a_model_that_is_trained_on_the_cpu(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    err = told(capsys, fit_of("not a table\n", tmp_path, "--device", "cuda:0", "--model", "hgb"))
+    assert "is for linear and mlp; 'hgb' is trained on the CPU" in err
+
+
 @pytest.mark.parametrize("harm", ["truncated", "missing", "not a model"])
 def test_a_model_that_is_damaged(model, tmp_path, capsys, harm, files):
     import shutil

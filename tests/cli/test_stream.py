@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli_tables import payments
-from stream_processes import PATIENCE, free_port, run_together, use_small_solver
+from stream_processes import run_together, use_small_solver
 
+from forked import PATIENCE, free_port
 from setpoint.cli import fit as command
 from setpoint.cli import main
 from setpoint.model_files import load
@@ -157,12 +158,25 @@ def test_a_table_in_memory_has_a_checkpoint_too(files, tmp_path, capsys, short_o
     assert "not for 'logistic'" in failed(capsys, arguments(data, tmp_path / "c", *more))
 
 
+def test_the_device_is_of_the_machine_and_not_of_the_model(
+    folder, alone, files, tmp_path, short_ordinary
+):
+    out = tmp_path / "streamed"
+    assert main(arguments(folder, out, "-q", "--device", "cpu")) == 0
+    assert weights(out) == weights(alone)
+    assert load(out).classifier.device == "auto"
+    data = files / "train.parquet"
+    assert main(arguments(data, tmp_path / "m", "--drop", "when", "-q", "--device", "cpu")) == 0
+    assert load(tmp_path / "m").classifier.device == "auto"
+
+
 # --- several processes ----------------------------------------------------------------------------
 
 
 def test_torchrun_gives_the_model_of_one_process(folder, alone, tmp_path):
     driver = tmp_path / "driver.py"
-    driver.write_text(f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{DRIVER}")
+    here = [str(folder) for folder in Path(__file__).parents[:2]]
+    driver.write_text(f"import sys; sys.path[:0] = {here}\n{DRIVER}")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(free_port()), str(driver)]
     out = tmp_path / "model"

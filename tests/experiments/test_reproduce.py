@@ -30,14 +30,8 @@ class FewLooks(Lagrangian):
 
 
 @pytest.fixture(autouse=True)
-def short_trainings(request, monkeypatch):
-    """Cut short what takes most of the time: starts, of which every job has one, and looks.
-
-    Not where all is run from nothing: that is the smoke scale as it is.
-    """
-    if request.node.name == "test_all_tables_and_figures_from_nothing":
-        return
-    request.getfixturevalue("short_ordinary")
+def short_trainings(short_ordinary, monkeypatch):
+    """Cut short what takes most of the time: starts, of which every job has one, and looks."""
     monkeypatch.setattr(ordinary, "RIDGES", ordinary.RIDGES[::3])
     monkeypatch.setattr(methods, "Lagrangian", FewLooks)
     monkeypatch.setitem(SCALES, "smoke", replace(SCALES["smoke"], lagrangian_steps=5))
@@ -65,9 +59,20 @@ def relative(paths, out):
 # --- everything, once -----------------------------------------------------------------------------
 
 
-def test_all_tables_and_figures_from_nothing(tmp_path):
-    """End to end, by two workers, with every method, table and figure."""
-    written = reproduce(["all"], tmp_path, scale="smoke", workers=2, quiet=True)
+def test_all_tables_and_figures_from_nothing(tmp_path, monkeypatch):
+    """End to end, with every method, table and figure.
+
+    Less is done twice: each grid has one point, of the two stress tests one is drawn, and figures
+    that need no results have their own tests, which draw them.
+    """
+    monkeypatch.setitem(SCALES, "smoke", replace(SCALES["smoke"], configurations=1))
+    for name in figures.FIGURES:
+        monkeypatch.setitem(figures.FIGURES, name, Figure)
+    draw = figures.stress_test.figure
+    monkeypatch.setattr(
+        figures.stress_test, "figure", lambda *a: draw(*a) if a[1] == "fpor" else Figure()
+    )
+    written = reproduce(["all"], tmp_path, scale="smoke", workers=1, quiet=True)
     tables = [f"tables/{name}-honest.{end}" for name in TABLES for end in ("md", "tex")]
     drawn = [*figures.FIGURES, "logit-histograms"]
     drawn += [f"stress-test-{kind}-honest" for kind in ("fpor", "frop")]
@@ -221,6 +226,17 @@ def test_names_of_groups(tmp_path, monkeypatch):
     assert jobs(["figures"]) == jobs(["fpor-alpha", "frop-alpha"])  # for the stress test
     assert jobs(["fpor", "fpor", "all"]) == every
     assert set(NAMES) == {*TABLES, *figures.NAMES}
+
+
+def test_workers_and_devices_are_handed_on(tmp_path, monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        "setpoint.experiments.reproduce.run", lambda *_, **named: given.append(named) or []
+    )
+    smoke(["fpor"], tmp_path, workers=2, only_train=True)
+    smoke(["fpor"], tmp_path, workers=None, devices=["cpu", "cpu"], only_train=True)
+    handed = [(g["workers"], list(g["devices"])) for g in given]
+    assert handed == [(2, ["cpu"]), (None, ["cpu", "cpu"])]
 
 
 # --- less than before -----------------------------------------------------------------------------

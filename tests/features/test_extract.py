@@ -1,6 +1,5 @@
 import hashlib
 import importlib
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from forked import run_script, run_together
 from setpoint import SetpointError
 from setpoint.features import extract
 
@@ -151,10 +151,12 @@ from test_extract import WithLength, extract, words
 extract(words(200), WithLength(fail=lambda count, batch: count == 40 and os._exit(9)), sys.argv[2],
         batch_size=2)
 """
-    arguments = [sys.executable, "-c", program, str(Path(__file__).parent), str(tmp_path)]
-    assert subprocess.run(arguments, check=False).returncode == 9
+    script, cache = tmp_path / "dies.py", tmp_path / "cache"
+    script.write_text(program)
+    arguments = [Path(__file__).parent, cache]
+    assert run_together(run_script, [(script, arguments, {}, tmp_path, "said")]) == [9]
     encoder = WithLength()
-    assert np.array_equal(extract(words(200), encoder, tmp_path), expected(words(200)))
+    assert np.array_equal(extract(words(200), encoder, cache), expected(words(200)))
     done = 40 // module._BATCHES * module._BATCHES * 2
     assert len(encoder.encoded) == 200 - done
 

@@ -271,6 +271,14 @@ def test_an_unfinished_run_of_something_else_is_refused(tmp_path):
         solve(other, build("linear", 3).double(), SOLVERS["lifted"], checkpoint=file)
 
 
+def test_a_run_on_a_gpu_cannot_go_on_here(tmp_path):
+    file = tmp_path / "run.ckpt"
+    unfinished(file)
+    torch.save({**torch.load(file, weights_only=True), "device": "cuda"}, file)
+    with pytest.raises(CheckpointError, match="unfinished run of another device"):
+        train(SOLVERS["lifted"], checkpoint=file)
+
+
 def test_a_metric_of_the_same_name_is_another_problem(tmp_path):
     file = tmp_path / "run.ckpt"
 

@@ -106,7 +106,7 @@ def test_holding_near_pulls_each_model_towards_its_start(case):
     bundle.logits(bundle.prepare(X))
     bundle.backward(torch.randn(K, N).to(bundle.origins))
     before = gradients(bundle)
-    bundle.hold_near(nearness)
+    bundle.hold_near(nearness.tolist())
     *pulls, of_origins = [a - b for a, b in zip(gradients(bundle), before, strict=True)]
     assert (of_origins == 0).all()  # the threshold is free
     each = len(pulls) // K
@@ -145,7 +145,7 @@ def test_a_state_can_be_taken_up_again(case):
     for b in (bundle, other):
         b.step = b.logits(b.prepare(X))
         b.backward(torch.ones(K, N).to(b.origins))
-        b.hold_near(torch.ones(K).to(b.origins))
+        b.hold_near([1.0] * K)
     torch.testing.assert_close(other.step, bundle.step, rtol=0, atol=0)
     for a, b in zip(gradients(other), gradients(bundle), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)

@@ -1,55 +1,33 @@
-"""Two processes that ``torchrun`` starts: the result of one, to the last bit; and one that dies."""
+"""Two processes as ``torchrun`` starts them: the result of one, to the last bit; one that dies.
 
-import os
+They are not started by ``torchrun`` itself, which takes long and might end the one that is left.
+"""
+
 import runpy
 import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from forked import as_torchrun_tells, run_script, run_together
+
 SCRIPT = Path(__file__).with_name("several_processes.py")
 
 
-def start_two(folder):
-    """Start two processes as torchrun would, without it: it might end the one that is left."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    every = []
-    for rank in ("0", "1"):
-        told = {
-            "RANK": rank,
-            "LOCAL_RANK": rank,
-            "WORLD_SIZE": "2",
-            "TORCHELASTIC_RUN_ID": "test",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-            "OMP_NUM_THREADS": "1",
-        }
-        command, environment = [sys.executable, str(SCRIPT), str(folder)], {**os.environ, **told}
-        with (folder / f"err.{rank}").open("w") as err:
-            every.append(subprocess.Popen(command, env=environment, stderr=err))
-    return every
+def run_two(folder):
+    """Return the exit codes."""
+    told = as_torchrun_tells(2)
+    return run_together(run_script, [(SCRIPT, [folder], t, folder, t["RANK"]) for t in told])
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """Run the same trainings twice; in the first run one process is killed."""
     folder = tmp_path_factory.mktemp("processes")
-    codes = [process.wait(timeout=240) for process in start_two(folder)]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    second = subprocess.run(
-        [*launcher, "--nproc-per-node", "2", str(SCRIPT), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    return folder, codes, second
+    codes = run_two(folder)
+    said = (folder / "0.err").read_text()
+    return folder, codes, said, run_two(folder)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +40,8 @@ def alone():
 
 @pytest.fixture(scope="module")
 def results(told):
-    folder, _, second = told
-    assert second.returncode == 0, second.stderr
+    folder, _, _, codes = told
+    assert codes == [0, 0], [(folder / f"{rank}.err").read_text() for rank in range(2)]
     return [torch.load(folder / f"result.{rank}", weights_only=True) for rank in range(2)]
 
 
@@ -78,9 +56,8 @@ def flat(found, at=""):
 
 
 def test_a_process_that_dies_is_told_by_the_others(told):
-    folder, codes, _ = told
+    _, codes, said, _ = told
     assert codes == [1, -signal.SIGKILL]
-    said = (folder / "err.0").read_text()
     assert "PeerLostError: another process ended, or cannot be reached" in said
     assert "where a checkpoint was named, training goes on from there" in said
 

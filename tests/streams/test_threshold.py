@@ -1,5 +1,3 @@
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
@@ -9,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from forked import run_script, run_together
 from setpoint import (
     FPOR,
     FROP,
@@ -334,14 +333,9 @@ PROCESS = """
 
 
 def test_two_processes_return_the_point_of_all_rows(tmp_path):
-    command = [sys.executable, "-c", textwrap.dedent(PROCESS)]
-    processes = [
-        subprocess.Popen([*command, str(rank), str(tmp_path / "store")], stderr=subprocess.PIPE)
-        for rank in range(2)
-    ]
-    try:
-        errors = [process.communicate(timeout=60)[1].decode() for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    assert [process.returncode for process in processes] == [0, 0], "\n".join(errors)
+    script = tmp_path / "process.py"
+    script.write_text(textwrap.dedent(PROCESS))
+    codes = run_together(
+        run_script, [(script, [r, tmp_path / "store"], {}, tmp_path, r) for r in range(2)]
+    )
+    assert codes == [0, 0], "\n".join((tmp_path / f"{r}.err").read_text() for r in range(2))

@@ -111,6 +111,7 @@ def test_a_lost_process_is_told_in_words(monkeypatch, call):
 
     monkeypatch.setattr(together, "several", lambda: True)
     monkeypatch.setattr(together.dist, "get_world_size", lambda: 2)
+    monkeypatch.setattr(together.dist, "get_rank", lambda: 0)
     for name in ("all_reduce", "all_gather_object", "broadcast_object_list"):
         monkeypatch.setattr(together.dist, name, fail)
     with pytest.raises(PeerLostError, match="another process ended.*by peer.*same command") as told:

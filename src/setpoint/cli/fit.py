@@ -47,6 +47,7 @@ def fit(
     title: o.Title = None,
     called: o.Called = None,
     seed: o.Seed = 0,
+    device: o.Device = "auto",
     stream: o.Stream = None,
     checkpoint: o.Checkpoint = None,
     strict: o.Strict = False,
@@ -62,11 +63,12 @@ def fit(
     from setpoint.model_files import check_target, save
     from setpoint.report.headline import sentences
     from setpoint.tabular.errors import PartsError
-    from setpoint.tabular.learners import check_model
+    from setpoint.tabular.learners import check_device, check_model
 
     # What can be found wrong at once is not found out after a long training.
     parsed = Goal.parse(goal)
     check_model(model)
+    check_device(device, model)
     costs = costs_of(cost_alarm, cost_miss, currency)
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave --test at 0.2.")
@@ -87,7 +89,7 @@ def fit(
                 target, parsed, positive=positive, model=model, confidence=confidence,
                 group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
                 callback=lambda record, total: show(record.iteration, total),
-                checkpoint=checkpoint,
+                checkpoint=checkpoint, device=device,
             )  # fmt: skip
         except PartsError as error:
             hint = " (--test is that share; --test 0 keeps no test rows.)"

@@ -124,6 +124,9 @@ Checkpoint = Annotated[
         help="A file from which an interrupted training goes on (linear, mlp).", show_default=False
     ),
 ]
+Device = Annotated[
+    str, typer.Option(help="Where linear and mlp are trained: auto, cpu, cuda or cuda:1.")
+]
 Seed = Annotated[int, typer.Option(help="All randomness follows from it.", callback=_seed)]
 IgnoreExtra = Annotated[
     bool, typer.Option("--ignore-extra", help="Pass over columns that the model does not know.")

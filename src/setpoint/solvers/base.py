@@ -202,7 +202,8 @@ def solve(
         stop = callback is not None and callback(history[-1], total) == "stop"
         return bool(from_first(stop)) if together else stop
 
-    with torch.random.fork_rng(devices=[]):
+    gpus = {p.device.index for p in module.parameters() if p.is_cuda}
+    with torch.random.fork_rng(devices=gpus):
         if seed is not None:
             torch.manual_seed(seed)
         stop = False

@@ -37,7 +37,7 @@ class Bundle(Protocol):
         """Set every parameter's gradient from the derivatives in the logits just returned."""
         ...
 
-    def hold_near(self, nearness: Tensor) -> None:
+    def hold_near(self, nearness: Sequence[float]) -> None:
         """Add to the gradients those of nearness_k/2 |theta_k - start_k|^2."""
         ...
 
@@ -77,6 +77,7 @@ class LinearBundle:
         self.parameters = [self.matrix, self.origins]
         self.buffers: list[Tensor] = []
         self._start = self.matrix.clone()
+        self._strengths: tuple[tuple[float, ...], Tensor] | None = None
         self.last: Any = None
 
     def prepare(self, X: Tensor) -> Tensor:
@@ -93,10 +94,15 @@ class LinearBundle:
         self.matrix.grad = slopes @ self.last
         self.origins.grad = -slopes.sum(1)
 
-    def hold_near(self, nearness: Tensor) -> None:
+    def hold_near(self, nearness: Sequence[float]) -> None:
         """Add to the gradient of the matrix."""
+        if not any(nearness):
+            return
         assert self.matrix.grad is not None
-        self.matrix.grad.addcmul_(nearness[:, None], self.matrix - self._start)
+        if self._strengths is None or self._strengths[0] != tuple(nearness):
+            column = self.matrix.new_tensor(nearness)[:, None]
+            self._strengths = tuple(nearness), column  # kept: to bring it to a GPU takes long
+        self.matrix.grad.addcmul_(self._strengths[1], self.matrix - self._start)
 
     def scores(self, X: Tensor) -> Tensor:
         """Return the product in the rows' own precision."""
@@ -155,12 +161,14 @@ class ModuleBundle:
         torch.autograd.backward(self.last, list(slopes))
         self.origins.grad = -slopes.sum(1)
 
-    def hold_near(self, nearness: Tensor) -> None:
+    def hold_near(self, nearness: Sequence[float]) -> None:
         """Add to the gradient of each copy."""
         for strength, module, start in zip(nearness, self._modules, self._start, strict=True):
+            if not strength:
+                continue
             for p, p0 in zip(module.parameters(), start, strict=True):
                 if p.grad is not None:
-                    p.grad.add_(strength * (p.detach() - p0))
+                    p.grad.add_(p.detach() - p0, alpha=strength)
 
     def scores(self, X: Tensor) -> Tensor:
         """Ask each copy in evaluation mode."""

@@ -17,7 +17,7 @@ from setpoint.errors import CheckpointError
 from setpoint.operating_point import OperatingPoint
 from setpoint.solvers.candidates import Candidate, Candidates
 from setpoint.solvers.history import History
-from setpoint.streams.together import from_first, is_first
+from setpoint.streams.together import from_first, is_first, on_own_device
 
 if TYPE_CHECKING:
     from setpoint.solvers.base import Solver, Task
@@ -75,6 +75,8 @@ class Checkpoint:
             "seed": seed,
             "candidate": None if take is None else f"{take.name} at {take.iteration}",
             "start": None if seed is None else _digest(module),
+            # Optimizers keep other things on a GPU, so that a run cannot go on elsewhere.
+            "device": next((p.device.type for p in module.parameters()), "cpu"),
         }
 
     def write(
@@ -124,7 +126,7 @@ class Checkpoint:
         if data is None:
             return None
         try:
-            content = torch.load(io.BytesIO(data), weights_only=True)
+            content = torch.load(io.BytesIO(data), map_location=on_own_device, weights_only=True)
             found = {key: content[key] for key in self._belongs_to}
             finished = content["finished"]
         except Exception as error:  # damage shows itself in many ways

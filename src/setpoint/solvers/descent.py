@@ -111,7 +111,7 @@ class Descent:
         self.P, self.N = totals
         self.bundle = make_bundle(module, starts)
         self.step_count = 0
-        self._nearness = torch.tensor(nearness).to(self.bundle.origins)
+        self._nearness = list(nearness)
         self.multipliers = np.ones((len(goal.constraints), len(starts)))
         groups = [{"params": self.bundle.parameters, "lr": lr}]
         self._optimizer = adam(groups, self.bundle.origins.device)

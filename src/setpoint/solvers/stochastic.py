@@ -32,10 +32,10 @@ class Stochastic:
         Strength of the regulariser psi.
     outer_iterations : int
         Looks, at most.
-    inner_iterations : int
-        Steps of Adam between two looks.
-    batch_size : int
-        Rows in a step, about.
+    inner_iterations : int or None
+        Steps of Adam between two looks. None: 120 for a linear model, 240 for any other.
+    batch_size : int or None
+        Rows in a step, about. None: 16,384 for a linear model, 8,192 for any other.
     lr : float or None
         Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
         0.02, and less with more than 100 features; 2e-3 for any other.
@@ -75,8 +75,8 @@ class Stochastic:
     lam_max: float = 1000.0
     gamma: float = 0.1
     outer_iterations: int = 15
-    inner_iterations: int = 120
-    batch_size: int = 16_384
+    inner_iterations: int | None = None
+    batch_size: int | None = None
     lr: float | None = None
     dual_rate: float | None = None
     near: float | None = None
@@ -97,15 +97,15 @@ class Stochastic:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive, not {value}.")
-        if self.outer_iterations < 0 or self.inner_iterations < 1:
-            raise ValueError("outer_iterations must be >= 0 and inner_iterations >= 1.")
-        fewest = self.batch_size if self.rows is None else min(self.batch_size, self.rows)
-        if fewest < 2 or not 0 < self.positives < 1:
-            raise ValueError("batch_size and rows must be >= 2, positives between 0 and 1.")
-        for name in ("patience", "shards"):
+        if self.outer_iterations < 0:
+            raise ValueError("outer_iterations must be >= 0.")
+        if not 0 < self.positives < 1:
+            raise ValueError("positives must lie between 0 and 1.")
+        least = {"inner_iterations": 1, "batch_size": 2, "rows": 2, "patience": 1, "shards": 1}
+        for name, smallest in least.items():
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be None or >= 1, not {value}.")
+            if value is not None and value < smallest:
+                raise ValueError(f"{name} must be None or >= {smallest}, not {value}.")
         if min(self.gamma, self.spread, self.restarts, *self.nearness) < 0 or not self.nearness:
             raise ValueError("gamma, spread, restarts and every nearness must be >= 0.")
 
@@ -114,10 +114,15 @@ class Stochastic:
         stream = stream_of(problem) if isinstance(problem, Problem) else problem
         on_gpu = torch.device(stream.device).type == "cuda"
         stream = replace(stream, shards=self.shards or (1 if on_gpu else 4))
+        return StochasticRun(self.settle_for(module), stream, module)
+
+    def settle_for(self, module: nn.Module) -> Stochastic:
+        """Return the same with numbers in place of None, where these follow from the model."""
         linear = is_linear(module)
-        settled = replace(
+        return replace(
             self,
+            inner_iterations=self.inner_iterations or (120 if linear else 240),
+            batch_size=self.batch_size or (16_384 if linear else 8_192),
             near=self.near or (0.02 if linear else 0.1),
             dual_rate=self.dual_rate or (0.1 if linear else 0.015),
         )
-        return StochasticRun(settled, stream, module)

@@ -48,6 +48,9 @@ class StochasticRun:
 
     def __init__(self, solver: Stochastic, problem: StreamProblem, module: nn.Module) -> None:
         self.solver, self.problem, self.module = solver, problem, module
+        assert solver.inner_iterations is not None  # it is settled
+        assert solver.batch_size is not None
+        self._steps, self._batch_size = solver.inner_iterations, solver.batch_size
         self._ordinary: list[Contender] = []
         self._names: list[str] = []
         self._starts: list[str] = []
@@ -122,7 +125,7 @@ class StochasticRun:
             starts,
             nearness,
             solver.lr or usual_rate(self.module, self._features),
-            solver.outer_iterations * solver.inner_iterations,
+            solver.outer_iterations * self._steps,
         )
 
     # --- an outer iteration -----------------------------------------------------------------
@@ -145,7 +148,7 @@ class StochasticRun:
 
     def _take_steps(self, iteration: int) -> None:
         solver, sample, descent = self.solver, self._sample, self._descent
-        size = min(solver.batch_size, sum(self._totals.training))
+        size = min(self._batch_size, sum(self._totals.training))
         work = ShardedWork(descent.bundle, self.problem.shard_count)
         importance = torch.empty_like(sample.weight)
         for own in work.split(sample.shard).values():  # by shards, as in _logits
@@ -156,7 +159,7 @@ class StochasticRun:
         was_right = (sample.logits.T * self._sign > 0).to(descent.bundle.origins)
         begun, counts = self._counts, self._counts
         keep = max(0.0, 1 - _MEMORY_OF_COUNTS * size / min(self._rows, sum(self._totals.training)))
-        for rows, weight in islice(batches, solver.inner_iterations):
+        for rows, weight in islice(batches, self._steps):
             shards = work.split(sample.shard[rows])
             batch_of, change = {}, {}
             for shard, own in shards.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,10 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from torch import Tensor
+from torch import Tensor, nn
 
 from setpoint._certification import tell
 from setpoint._checks import check_share
+from setpoint._device import stream_device, working_on
+from setpoint._fitting import check_on
 from setpoint._labels import Labels
 from setpoint._standardize import Standardizer
 from setpoint.certificates.groups import one_of_each
@@ -23,7 +25,7 @@ from setpoint.certificates.sequence import Rows
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
 from setpoint.goals import Goal
 from setpoint.models import build, scores_of
-from setpoint.models import check as check_model
+from setpoint.operating_point import OperatingPoint
 from setpoint.solvers import get_solver, solve
 from setpoint.solvers.base import Solver
 from setpoint.solvers.projected import Projected
@@ -32,6 +34,7 @@ from setpoint.streams.block import RowSource
 from setpoint.streams.moments import standardizer_of
 from setpoint.streams.parts import CERTIFYING, JUDGING, TRAINING, ByChance, Parting
 from setpoint.streams.problem import StreamProblem
+from setpoint.streams.threshold import stream_threshold
 from setpoint.streams.together import from_first, gather, join
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ def fit_stream(
     """
     join()
     goal, solver = Goal.parse(classifier.goal), _solver_of(classifier.solver)
+    device = stream_device(classifier.device)
     if classifier.refit:
         raise SetpointError("refit is for rows in memory; leave it at False for a stream.")
     seed = from_first(int(check_random_state(classifier.random_state).randint(2**31 - 1)))
@@ -68,18 +72,23 @@ def fit_stream(
     standardizer = standardizer_of(problem) if classifier.standardize else None
     if standardizer is not None:
         problem = replace(problem, transform=_transform(standardizer))
-    with torch.random.fork_rng(devices=[]):
+    with working_on(device):
         torch.manual_seed(seed)
-        module = build(classifier.model, n_features).float()
-        check_model(module, torch.zeros(2, n_features))
+        module = build(classifier.model, n_features).to(device, torch.float32)
+        check_on(device, module, torch.zeros(2, n_features))
         solution = solve(
-            problem,
+            replace(problem, device=device),
             module,
             solver,
             seed=None if classifier.random_state is None else seed,
             callback=classifier.callback,
             checkpoint=classifier.checkpoint,
         )
+    if device.type != "cpu":
+        # A GPU rounds otherwise, and a threshold is exact only for the scores it was found on.
+        module.cpu()
+        point = _exact_point(module, problem, solution.operating_point.on)
+        solution = replace(solution, operating_point=point)
     classifier._take(_labels(source), goal, solution, standardizer, np.dtype(np.float32))
     classifier.candidates_ = solution.candidates
     classifier.n_features_in_ = n_features
@@ -96,10 +105,24 @@ def fit_stream(
         warnings.warn(classifier.operating_point_.message, InfeasibleGoalWarning, stacklevel=3)
 
 
+def _exact_point(module: nn.Module, problem: StreamProblem, on: str) -> OperatingPoint:
+    """Return what the module does at its exact threshold on the rows that judge."""
+
+    def scan() -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        for block in problem.part(_judges(problem)):
+            yield block.positive, scores_of(module, block.X), block.weight
+
+    return stream_threshold(scan, problem.goal, on=on)
+
+
+def _judges(problem: StreamProblem) -> int:
+    return JUDGING if problem.judged_apart else TRAINING
+
+
 def _certify(classifier: SetpointClassifier, problem: StreamProblem, goal: Goal, seed: int) -> None:
     """Find the best threshold that can be promised; the scores of these rows come into memory."""
-    judging = JUDGING if problem.judged_apart else TRAINING
-    plans, tests = (_scored(classifier, problem, part) for part in (judging, CERTIFYING))
+    parts = (_judges(problem), CERTIFYING)
+    plans, tests = (_scored(classifier, problem, part) for part in parts)
     if len(np.unique(tests.weight)) > 1:
         raise SetpointError(
             "a certificate counts independent rows, and these have different weights; leave the "

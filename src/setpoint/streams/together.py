@@ -5,6 +5,7 @@ The processes are those of torch's default group, which :func:`join` sets up und
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -67,18 +68,35 @@ def gather(value: Any) -> list[Any]:
         return [value]
     values: list[Any] = [None] * dist.get_world_size()
     with _others_needed():
-        dist.all_gather_object(values, value)
-    return values
+        dist.all_gather_object(values, _packed(value))
+    return [_unpacked(each) for each in values]
 
 
 def from_first(value: Any) -> Any:
     """Return the first process's value."""
     if not several():
         return value
-    held = [value]
+    held = [_packed(value) if is_first() else None]
     with _others_needed():
         dist.broadcast_object_list(held, src=0)
-    return held[0]
+    return _unpacked(held[0])
+
+
+def _packed(value: Any) -> bytes:
+    """Return a value as torch writes it: what lies on a GPU says so, and can be moved."""
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+def _unpacked(data: Any) -> Any:
+    return torch.load(io.BytesIO(data), map_location=on_own_device, weights_only=False)
+
+
+def on_own_device(storage: Any, location: str) -> Any:
+    """Put what was on some GPU on this process's own, if it has one; else on the CPU."""
+    away = location.startswith("cuda") and torch.cuda.is_available()
+    return storage.cuda(torch.cuda.current_device()) if away else storage
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def train(
         raise SetpointError("the model has no parameters to train.")
     problem = StreamProblem(source, Goal.parse(goal), parting, validation, device=first.device)
     check_model(module, problem.first_rows())
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):
         # Processes start from one set of weights and one seed, whatever each was given.
         module.load_state_dict(from_first(module.state_dict()))
         seed = from_first(int(torch.randint(2**31, (1,))) if seed is None else seed)

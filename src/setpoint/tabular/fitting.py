@@ -20,7 +20,13 @@ from setpoint.tabular._values import given, uncategorised
 from setpoint.tabular.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
 from setpoint.tabular.errors import PartsError, SchemaError, listed, nearest
 from setpoint.tabular.fitted import FittedTable, TestRows
-from setpoint.tabular.learners import TRAINED, check_model, make_classifier, takes_raw_columns
+from setpoint.tabular.learners import (
+    TRAINED,
+    check_device,
+    check_model,
+    make_classifier,
+    takes_raw_columns,
+)
 from setpoint.tabular.model import TableModel, above_threshold
 from setpoint.tabular.ordinary import ordinary
 from setpoint.tabular.parts import Rows, newest, part_rows, times_of
@@ -49,6 +55,7 @@ def fit_table(
     drop: Sequence[str] = (),
     text_features: int = TEXT_FEATURES,
     random_state: int = 0,
+    device: Any = "auto",
     callback: Any = None,
     checkpoint: str | Path | None = None,
 ) -> FittedTable:
@@ -83,7 +90,7 @@ def fit_table(
         How many features a column of free text becomes.
     random_state : int
         Seed of all randomness.
-    callback, checkpoint : optional
+    device, callback, checkpoint : optional
         For the models that are trained for the goal; as of :class:`SetpointClassifier`.
 
     Examples
@@ -98,6 +105,7 @@ def fit_table(
     begun = clock.perf_counter()
     goal = Goal.parse(goal)
     check_model(model)
+    check_device(device, model)
     if checkpoint is not None and model not in TRAINED:
         raise SetpointError(
             f"a checkpoint is for the models {' and '.join(TRAINED)}, not for {model!r}."
@@ -135,11 +143,11 @@ def fit_table(
     )  # fmt: skip
     groups = None if table.groups is None else table.groups[parts.train]
     features = encode(encoder, table.rows.iloc[parts.train])
-    if checkpoint is not None:
-        classifier.checkpoint = checkpoint
+    if model in TRAINED:
+        classifier.device, classifier.checkpoint = device, checkpoint
     classifier.fit(features, table.y[parts.train], groups=groups)
-    if checkpoint is not None:  # which is of this machine, and not of the model
-        classifier.checkpoint = None
+    if model in TRAINED:  # both are of this machine, and not of the model
+        classifier.device, classifier.checkpoint = "auto", None
     facts = {
         "model": model, "rows": len(table.y), "positives": int(table.y.sum()),
         "training rows": len(parts.train), "test rows": len(parts.test),

@@ -28,6 +28,16 @@ def check_model(name: str) -> None:
         )
 
 
+def check_device(device: Any, model: str) -> None:
+    """Refuse a device that is not there, or of no use to the model."""
+    from setpoint._device import CPU, asked_device
+
+    if asked_device(device) not in (None, CPU) and model not in TRAINED:
+        raise SchemaError(
+            f"device='{device}' is for {' and '.join(TRAINED)}; {model!r} is trained on the CPU."
+        )
+
+
 def takes_raw_columns(name: str) -> bool:
     """Whether a model takes missing values and numbered categories as they are."""
     return name == "hgb"

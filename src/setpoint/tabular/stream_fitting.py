@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._checks import check_share
+from setpoint._device import stream_device
 from setpoint.errors import SetpointError
 from setpoint.goals import Goal
 from setpoint.streams.block import Block, RowSource
@@ -58,6 +59,7 @@ def fit_streamed(
     drop: Sequence[str] = (),
     text_features: int = TEXT_FEATURES,
     random_state: int = 0,
+    device: Any = "auto",
     callback: Any = None,
     checkpoint: str | Path | None = None,
     keep_in: str | Path | None = None,
@@ -80,7 +82,7 @@ def fit_streamed(
         As of :func:`fit_table`, but not both.
     test : float
         The share of rows, or groups, that are kept for a final test; 0 keeps none.
-    callback, checkpoint : optional
+    device, callback, checkpoint : optional
         As of :class:`SetpointClassifier`.
     keep_in : path, optional
         A folder on a disk where features may lie during the training, in files without a name, if
@@ -93,6 +95,7 @@ def fit_streamed(
     if confidence is not None:
         check_share(confidence, "confidence")
     join()
+    stream_device(device)  # there is one
     files = path if isinstance(path, TableFiles) else TableFiles(path)
     _check_processes(files)
     aside = roles_of(files.names, target, group, time, drop)
@@ -116,7 +119,7 @@ def fit_streamed(
         model, goal, learnt.schema, confidence=confidence, certification=0.3, judging=None,
         random_state=random_state, callback=callback,
     )  # fmt: skip
-    classifier.checkpoint = checkpoint
+    classifier.device, classifier.checkpoint = device, checkpoint
     rows = TableRows(files, roles, learnt.schema, learnt.encoder, learnt.width)
     with _kept(rows, files.rows, learnt.width, keep_in) as source:
         fit_stream(classifier, source, None, parting)
@@ -125,7 +128,8 @@ def fit_streamed(
             problem = StreamProblem(source, goal, parting, shards=4)
             count = int(counts[TESTING].sum())
             tested, point = _tested(classifier, problem, count, group is not None)
-    classifier.checkpoint = None  # which is of this machine, and not of the model
+    # Both are of this machine, and not of the model.
+    classifier.device, classifier.checkpoint = "auto", None
     facts = {
         "model": model, "rows": files.rows, "positives": int(counts[:, 1].sum()),
         "training rows": int(counts[[TRAINING, JUDGING, CERTIFYING]].sum()),

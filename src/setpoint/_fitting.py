@@ -1,0 +1,247 @@
+"""How rows in memory are parted, standardised, trained on, and certified with."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from torch import Tensor, nn
+
+from setpoint._certification import certifying_split
+from setpoint._device import device_for, working_on
+from setpoint._labels import Labels
+from setpoint._standardize import Standardizer
+from setpoint._validation import Rows, check_groups, split
+from setpoint.certificates import sequence
+from setpoint.errors import SetpointError
+from setpoint.goals import Goal
+from setpoint.models import build
+from setpoint.models import check as check_model
+from setpoint.operating_point import evaluate_threshold
+from setpoint.solvers import Candidates, Problem, Solution, Solver, make_problem, settled, solve
+from setpoint.solvers.stochastic import Stochastic
+from setpoint.streams.together import several
+
+if TYPE_CHECKING:
+    from setpoint.estimators import SetpointClassifier
+
+
+def fit_rows(
+    classifier: SetpointClassifier,
+    X: NDArray[np.floating],
+    y: NDArray[Any],
+    weight: NDArray[np.floating],
+    groups: Any,
+    goal: Goal,
+    solver: Solver,
+    asked: torch.device | None,
+) -> None:
+    """Train a classifier on checked rows; see :meth:`setpoint.SetpointClassifier.fit`.
+
+    Goal, solver and device are the classifier's, as objects.
+    """
+    labels = Labels.of(y, classifier.pos_label)
+    positive = labels.is_positive(y)
+    labels.check_counts(positive[weight > 0])
+    if not 1e-9 < (mean := weight[weight > 0].mean()) < 1e9:
+        raise SetpointError(f"sample_weight has a mean of {mean:.3g}; rescale it to about 1.")
+    seed = int(check_random_state(classifier.random_state).randint(2**31 - 1))
+    # A checkpoint is of use only if the next fit holds out the same rows.
+    unseeded = classifier.random_state is None and classifier.checkpoint is not None
+    parts = _parts(classifier, labels, positive, weight, groups, 0 if unseeded else seed)
+    device = device_for(
+        asked,
+        numbers=X.size if classifier.model == "linear" else None,
+        size=X.nbytes,
+        together=isinstance(solver, Stochastic) and several(),
+    )
+    data = _Data(X, positive, weight, goal, classifier.standardize)
+    found = _train(classifier, data, parts, solver, seed, device)
+
+    classifier._take(labels, goal, found.solution, found.standardizer, X.dtype)
+    classifier.candidates_ = found.candidates
+    judges = found.judges
+    if parts.certifying is not None:
+        judged = parts.certifying
+        plans, tests = (
+            sequence.Rows.of(positive[rows], classifier._logits(X[rows]))
+            for rows in (judges, judged)
+        )
+        classifier._certify(plans, tests, goal, grouped=groups is not None)
+        classifier._judged = positive[judged], classifier._scores(X[judged])
+        return
+    classifier._judged = positive[judges], classifier._scores(X[judges])
+    classifier.operating_point_ = evaluate_threshold(
+        *classifier._judged,
+        0.0,
+        goal,
+        sample_weight=weight[judges],
+        on=found.on,
+    )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Which rows do what.
+
+    ``seen`` are all that a model may see; ``judging`` is None where the training rows judge.
+    """
+
+    seen: Rows
+    training: Rows
+    judging: Rows | None
+    certifying: Rows | None
+
+
+def _parts(
+    classifier: SetpointClassifier,
+    labels: Labels,
+    positive: NDArray[np.bool_],
+    weight: NDArray[np.floating],
+    groups: Any,
+    seed: int,
+) -> _Parts:
+    kept, certifying = weight > 0, None
+    if classifier.confidence is not None:
+        groups = check_groups(groups, positive.shape)
+        seen, certifying = certifying_split(
+            classifier.certification, positive, weight, groups, seed
+        )
+        kept = np.isin(np.arange(len(positive)), seen)
+        labels.check_counts(positive[kept])
+    everything = np.flatnonzero(kept)
+    found = split(classifier.validation, positive, kept, groups, seed)
+    training, judging = (everything, None) if found is None else found
+    return _Parts(everything, training, judging, certifying)
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """What training found, on which rows the threshold was set, and what they are called.
+
+    ``candidates`` are those of the selection, also where the winner was trained again.
+    """
+
+    solution: Solution
+    candidates: Candidates
+    standardizer: Standardizer | None
+    judges: Rows
+    on: str
+
+
+def _train(
+    classifier: SetpointClassifier,
+    data: _Data,
+    parts: _Parts,
+    solver: Solver,
+    seed: int,
+    device: torch.device,
+) -> _Trained:
+    """Train, and train the winner again on all rows where that is asked for."""
+    training, judging = parts.training, parts.judging
+    standardizer = data.standardizer(training)
+    with working_on(device):
+        torch.manual_seed(seed)
+        problem = data.problem(training, standardizer, judging)
+        module = build(classifier.model, data.X.shape[1]).to(device, problem.X.dtype)
+        check_on(device, module, problem.X)
+        initial = copy.deepcopy(module.state_dict())
+        arguments: dict[str, Any] = {
+            "seed": None if classifier.random_state is None else seed,
+            "callback": classifier.callback,
+            "checkpoint": classifier.checkpoint,
+        }
+        solver = settled(solver, problem)
+        solution = solve(_moved(problem, device), module, solver, **arguments)
+        candidates = solution.candidates
+        if classifier.refit and judging is not None and not solution.history.interrupted:
+            training, judging = parts.seen, None
+            standardizer = data.standardizer(training)
+            module.load_state_dict(initial)
+            problem = data.problem(training, standardizer, None)
+            if classifier.checkpoint is not None:  # the finished selection stays where it is
+                arguments["checkpoint"] = Path(f"{classifier.checkpoint}.refit")
+            solution = solve(
+                _moved(problem, device), module, solver, **arguments, take=candidates.winner
+            )
+    if device.type != "cpu":
+        # A GPU rounds otherwise, and a threshold is exact only for the scores it was found on.
+        module.cpu()
+        solution = replace(solution, operating_point=problem.judge.operating_point(module))
+    judges = training if judging is None else judging
+    return _Trained(solution, candidates, standardizer, judges, problem.judge.on)
+
+
+def check_on(device: torch.device, module: nn.Module, X: Tensor) -> None:
+    """Try the module on two rows, where it will be trained."""
+    try:
+        check_model(module, X[:2].to(device))
+    except SetpointError as error:
+        if device.type == "cpu":
+            raise
+        hint = f"This was on {device}; with device='cpu' it is trained on the CPU."
+        raise SetpointError(f"{error} {hint}") from error
+
+
+def _moved(problem: Problem, device: torch.device) -> Problem:
+    """Return the problem with its rows on a device."""
+    if device == problem.X.device:
+        return problem
+    judge = problem.validation
+    return replace(
+        problem,
+        X=problem.X.to(device),
+        positive=problem.positive.to(device),
+        sample_weight=problem.sample_weight.to(device),
+        validation=None if judge is None else _moved(judge, device),
+    )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The data of a fit, from which problems are made."""
+
+    X: NDArray[np.floating]
+    positive: NDArray[np.bool_]
+    weight: NDArray[np.floating]
+    goal: Goal
+    standardize: bool
+
+    def standardizer(self, rows: Rows) -> Standardizer | None:
+        """Return what brings features to the scale of these rows, where that is asked for."""
+        return Standardizer.fit(self.X[rows], self.weight[rows]) if self.standardize else None
+
+    def problem(
+        self,
+        rows: Rows,
+        standardizer: Standardizer | None,
+        judging: Rows | None,
+        on: str = "the training data",
+    ) -> Problem:
+        """Return the problem of these rows, with others to judge it."""
+        judge = None
+        if judging is not None:
+            judge = self.problem(judging, standardizer, None, on="the validation data")
+        return make_problem(
+            features_of(self.X[rows], standardizer, self.X.dtype),
+            torch.from_numpy(self.positive[rows]),
+            self.goal,
+            torch.from_numpy(self.weight[rows]),
+            validation=judge,
+            on=on,
+        )
+
+
+def features_of(
+    X: NDArray[np.floating], standardizer: Standardizer | None, dtype: np.dtype[Any]
+) -> Tensor:
+    """Return the tensor that a model is given for these rows."""
+    if standardizer is not None:
+        X = standardizer.transform(X)
+    return torch.from_numpy(np.ascontiguousarray(X, dtype=dtype))

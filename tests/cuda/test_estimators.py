@@ -1,0 +1,207 @@
+"""Classifiers that are trained on a GPU and decide on the CPU."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from setpoint import SetpointClassifier, SetpointError, choose_threshold, load
+from setpoint._validation import split
+from setpoint.solvers import Lifted, LossTraining, Projected, Stochastic
+from setpoint.streams import ArrayRows, ByChance
+from setpoint.streams.parts import JUDGING
+
+GOAL = "max recall s.t. precision >= 0.6"
+FEW = Stochastic(outer_iterations=4, inner_iterations=30, batch_size=2000, rows=5000)
+
+
+def table(n=6000, dtype=np.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.15
+    z = rng.normal(size=(n, 8))
+    z[:, :2] += y[:, None] * [1.6, 0.8]
+    return (z * np.geomspace(1e-3, 1e3, 8) + 7.0).astype(dtype), y
+
+
+def classifier(**given):
+    return SetpointClassifier(**{"goal": GOAL, "random_state": 0, "device": "cuda", **given})
+
+
+def check_serves(clf, X):
+    """Check that nothing of a fitted classifier is left on the GPU."""
+    assert {v.device.type for v in clf.module_.state_dict().values()} == {"cpu"}
+    copy = pickle.loads(pickle.dumps(clf))
+    assert (copy.positive_scores(X) == clf.positive_scores(X)).all()
+    assert copy.operating_point_ == clf.operating_point_
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+@pytest.mark.parametrize(
+    "solver",
+    [Projected(), Lifted(outer_iterations=5), LossTraining(), FEW],
+    ids=lambda s: type(s).__name__,
+)
+def test_a_gpu_comes_to_where_a_cpu_comes_to(solver, model, weighted, dtype):
+    X, y = table(dtype=dtype)
+    weight = np.random.default_rng(1).integers(1, 4, len(y)) if weighted else None
+    here, there = (
+        classifier(solver=solver, model=model, device=device).fit(X, y, sample_weight=weight)
+        for device in ("cpu", "cuda")
+    )
+    check_serves(there, X)
+    assert there.operating_point_.feasible
+    objectives = [clf.operating_point_.objective for clf in (here, there)]
+    assert objectives[0] == pytest.approx(objectives[1], abs=0.04)
+    # The very scores that decide have set the threshold.
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    _, judging = split("auto", y, np.ones(len(y), dtype=bool), None, seed)
+    scores = there.positive_scores(X[judging])
+    w = None if weight is None else weight[judging]
+    best = choose_threshold(y[judging], scores, GOAL, sample_weight=w)
+    assert best.counts == there.operating_point_.counts
+    alarm = there.predict(X[judging])
+    assert (
+        there.operating_point_.tp
+        == (np.ones(len(judging)) if w is None else w)[alarm & y[judging]].sum()
+    )
+
+
+def test_where_it_was_trained(monkeypatch):
+    """As asked, and by itself where that is worth it."""
+    seen = []
+
+    class Watched(torch.nn.Linear):
+        def forward(self, X):
+            seen.append(X.device.type)
+            return super().forward(X)
+
+    X, y = table(1000)
+    solver = Projected(outer_iterations=2, inner_iterations=3)
+    for device, expected in (("cuda:0", "cuda"), ("auto", "cuda"), ("cpu", "cpu")):
+        seen.clear()
+        model = Watched(8, 1)
+        clf = classifier(model=model, solver=solver, device=device).fit(X, y)
+        assert seen[0] == expected
+        assert seen[-1] == "cpu"
+        assert model.weight.device.type == "cpu"
+        check = clf.predict(X)
+        assert check.any()
+    used = []
+    monkeypatch.setattr(
+        "setpoint._fitting.working_on",
+        lambda device: used.append(device.type) or torch.random.fork_rng(devices=[0]),
+    )
+    classifier(solver=solver, device="auto").fit(X, y)
+    wide = np.tile(X, (1, 600))
+    classifier(solver=solver, device="auto").fit(wide, y)
+    assert used == ["cpu", "cuda"]
+
+
+def test_a_refit_and_a_certificate():
+    X, y = table(12_000)
+    clf = classifier(refit=True, validation=0.3).fit(X, y)
+    assert clf.operating_point_.on == "the training data"
+    assert clf.evaluate(X, y).counts == clf.operating_point_.counts
+    clf = classifier(confidence=0.9).fit(X, y)
+    assert clf.certificate_.certified
+    check_serves(clf, X)
+    assert clf.evaluate(*table(20_000, seed=3)).precision > 0.58
+
+
+def test_generators_are_left_as_they_were():
+    X, y = table(1000)
+    states = [torch.get_rng_state(), torch.cuda.get_rng_state()]
+    for model in ("linear", "mlp"):
+        classifier(model=model, solver=Lifted(outer_iterations=3)).fit(X, y)
+        classifier(model=model, solver=FEW).fit_stream(ArrayRows(X, y))
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert torch.equal(torch.cuda.get_rng_state(), states[1])
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_a_stream(model):
+    X, y = table(20_000)
+    here, there = (
+        classifier(model=model, solver=FEW, device=device).fit_stream(ArrayRows(X, y))
+        for device in ("cpu", "auto")
+    )
+    check_serves(there, X)
+    objectives = [clf.operating_point_.objective for clf in (here, there)]
+    assert objectives[0] == pytest.approx(objectives[1], abs=0.03)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    parting = ByChance(0.25, seed=seed)
+    part = torch.cat([parting(block) for block in ArrayRows(X, y).blocks()]).numpy()
+    judged = part == JUDGING
+    best = choose_threshold(y[judged], there.positive_scores(X[judged]), GOAL)
+    assert there.operating_point_.counts == best.counts
+    assert there.operating_point_.on == "the validation data"
+    assert there.evaluate(X[judged], y[judged]).counts == best.counts
+
+
+def test_a_stream_with_a_certificate():
+    clf = classifier(solver=FEW, confidence=0.9, certification=0.4)
+    clf.fit_stream(ArrayRows(*table(20_000)))
+    assert clf.certificate_.certified
+    assert clf.evaluate(*table(20_000, seed=3)).precision > 0.58
+
+
+def test_a_saved_model_is_the_same(tmp_path):
+    X, y = table(2000)
+    clf = classifier(model="mlp", solver=Lifted(outer_iterations=3)).fit(X, y)
+    clf.save(tmp_path / "m.zip")
+    loaded = load(tmp_path / "m.zip")
+    assert (loaded.positive_scores(X) == clf.positive_scores(X)).all()
+    assert loaded.device == "cuda"
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [Projected(), Lifted(outer_iterations=6), LossTraining(outer_iterations=6), FEW],
+    ids=lambda s: type(s).__name__,
+)
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_an_interrupted_fit_goes_on(solver, model, tmp_path):
+    X, y = table()
+    seen = []
+
+    def stop_once(record, total):
+        seen.append(record.iteration)
+        return "stop" if len(seen) == 3 else None
+
+    clf = classifier(solver=solver, model=model, checkpoint=tmp_path / "run", callback=stop_once)
+    for interrupted in (True, False):
+        clf.fit(X, y)
+        assert clf.history_.interrupted == interrupted
+    assert seen == sorted(set(seen))
+    through = classifier(solver=solver, model=model).fit(X, y)
+    objectives = [c.operating_point_.objective for c in (clf, through)]
+    assert objectives[0] == pytest.approx(objectives[1], abs=0.03)
+
+
+def test_a_module_that_is_at_home_on_the_cpu_is_told():
+    class AtHome(torch.nn.Linear):
+        def __init__(self):
+            super().__init__(8, 1)
+            self.shift = [torch.ones(8)]  # which no .to() moves
+
+        def forward(self, X):
+            return super().forward(X + self.shift[0])
+
+    X, y = table(1000)
+    with pytest.raises(SetpointError, match=r"This was on cuda:0; with device='cpu'"):
+        classifier(model=AtHome()).fit(X, y)
+
+
+def test_too_little_memory_is_told():
+    class Greedy(torch.nn.Linear):
+        def forward(self, X):
+            if len(X) > 2 and X.is_cuda:
+                torch.empty(2**50, device=X.device)
+            return super().forward(X)
+
+    X, y = table(1000)
+    with pytest.raises(SetpointError, match=r"cuda:0 has too little memory .* device='cpu'"):
+        classifier(model=Greedy(8, 1)).fit(X, y)
