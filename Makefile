@@ -11,8 +11,8 @@ export SETPOINT_DATA
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
         bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict \
-        bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes reproduce \
-        reproduce-smoke docs clean
+        bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes \
+        bench-step bench-objective reproduce reproduce-smoke docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 24
@@ -79,6 +79,12 @@ bench-threshold: $(VENV)/.dev ## the exact threshold of 10 million scores agains
 
 bench-stream-threshold: $(VENV)/.dev ## the exact threshold from passes over blocks, against one sort
 	$(BIN)/python benchmarks/bench_stream_threshold.py
+
+bench-step: $(VENV)/.dev ## time of a training step: cross-entropy, lifted, projected, 16 models at once; on a GPU if there is one
+	$(BIN)/python benchmarks/bench_step.py
+
+bench-objective: $(VENV)/.dev ## time to Algorithm 1's training objective (needs SETPOINT_DATA; a GPU, or hours)
+	$(BIN)/python benchmarks/bench_objective.py
 
 bench-stochastic: $(VENV)/.dev ## mini-batches against full batches (needs SETPOINT_DATA; an hour)
 	$(BIN)/python benchmarks/bench_stochastic.py

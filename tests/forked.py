@@ -7,6 +7,8 @@ import socket
 import sys
 from pathlib import Path
 
+from torch.distributed import TCPStore
+
 PRELOADED = ["setpoint.tabular.stream_fitting", "torch._dynamo", "skrub"]
 PATIENCE = 120  # seconds; what hangs is a failure
 
@@ -17,13 +19,18 @@ def free_port():
         return free.getsockname()[1]
 
 
+_boards = []  # of each group of processes; torchrun keeps one for them, which outlives them all
+
+
 def as_torchrun_tells(processes):
     """Return the environment of each of so many processes."""
-    port = str(free_port())
+    board = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    _boards.append(board)
     return [
         {
-            "TORCHELASTIC_RUN_ID": "test", "RANK": str(rank), "WORLD_SIZE": str(processes),
-            "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+            "TORCHELASTIC_RUN_ID": "test", "TORCHELASTIC_USE_AGENT_STORE": "True",
+            "RANK": str(rank), "WORLD_SIZE": str(processes), "LOCAL_RANK": str(rank),
+            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(board.port),
         }
         for rank in range(processes)
     ]  # fmt: skip
