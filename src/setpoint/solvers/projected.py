@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from setpoint.errors import DivergedError
@@ -19,14 +18,12 @@ from setpoint.solvers.candidates import Contender, standing
 from setpoint.solvers.columns import columns_from, start_of
 from setpoint.solvers.descent import Batch, Counts, Descent, usual_rate
 from setpoint.solvers.device_steps import DeviceSteps, on_device
-from setpoint.solvers.line_search import explore, polish
 from setpoint.solvers.ordinary import best_of, ordinary_models
 from setpoint.solvers.penalised import penalised_point
 from setpoint.solvers.problem import Problem
+from setpoint.solvers.settling import search_lines
 from setpoint.solvers.working_set import WorkingSet, near
 
-_RANDOM_DIRECTIONS = 16
-_FEWEST_ROUNDS, _MOST_ROUNDS = 10, 30
 _BLOCK = 2**16  # rows
 
 
@@ -209,7 +206,7 @@ class ProjectedRun:
             self._take_steps(batch)
         self._find_origins()
         if iteration == self.solver.outer_iterations:
-            self._search_lines()
+            self._settle()
         return self._progress()
 
     def _take_steps(self, batch: Batch) -> None:
@@ -235,47 +232,14 @@ class ProjectedRun:
         right = (margins.sign().relu_() @ self._counted).double().cpu().numpy()
         return Counts(self._least_tp + right[:, 0], self._most_fp - right[:, 1])
 
-    def _search_lines(self) -> None:
-        """Settle the best models by exact line searches, as far as the effort allows."""
-        if not isinstance(self._bundle, LinearBundle):
-            return
-        problem, ranks = self.problem, [standing(p) for p in self._points]
-        n, d = problem.X.shape
-        pairs = n * (d + _RANDOM_DIRECTIONS + 1)  # considered in one round
-        rounds = self.solver.line_search // pairs
-        models = min(len(ranks), rounds // _FEWEST_ROUNDS)
-        if models == 0:
-            return
-        X = problem.X.double().cpu().numpy()
-        labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()
-        each = min(rounds // models, _MOST_ROUNDS)
-        rng = np.random.default_rng(int(torch.randint(2**31, (1,))))
-        alive = [k for k in range(len(ranks)) if self._alive[k]]
-        for k in sorted(alive, key=ranks.__getitem__, reverse=True)[:models]:
-            w, threshold = self._weights_in_double(k), self._points[k].threshold
-            ranks[k] = self._take_over(
-                k, polish(w, threshold, X, *labels, problem.goal, rng, each, _RANDOM_DIRECTIONS)
-            )
-        best = max(alive, key=ranks.__getitem__)
-        w, left = self._weights_in_double(best), rounds - models * each
-        self._take_over(best, explore(w, X, *labels, problem.goal, rng, left, _RANDOM_DIRECTIONS))
-        self._find_origins()
-
-    def _weights_in_double(self, k: int) -> NDArray[np.float64]:
-        assert isinstance(self._bundle, LinearBundle)
-        return np.asarray(self._bundle.matrix[k].double().cpu().numpy())
-
-    def _take_over(self, k: int, found: NDArray[np.float64]) -> tuple[float, ...]:
-        """Give model k these weights if they are as good when rounded; return how good it is."""
-        assert isinstance(self._bundle, LinearBundle)
-        problem, matrix = self.problem, self._bundle.matrix
-        rounded = torch.from_numpy(found).to(matrix)
-        old, new = (
-            standing(problem.point_of(problem.X @ w.to(problem.X))) for w in (matrix[k], rounded)
-        )
-        if new >= old:
-            matrix[k] = rounded
-        return max(old, new)
+    def _settle(self) -> None:
+        """Let exact line searches settle the best models, if they are linear and rows few."""
+        alive = self._alive.nonzero().flatten().tolist()
+        effort = self.solver.line_search
+        if isinstance(self._bundle, LinearBundle) and search_lines(
+            self.problem, self._bundle, self._points, alive, effort
+        ):
+            self._find_origins()
 
     # --- looks ------------------------------------------------------------------------------
 
