@@ -19,6 +19,7 @@ from setpoint.solvers.candidates import Contender, standing
 from setpoint.solvers.columns import columns_from, start_of
 from setpoint.solvers.descent import Counts, Descent
 from setpoint.solvers.ordinary import best_of, ordinary_models
+from setpoint.solvers.patience import Patience
 from setpoint.solvers.penalised import Penalised
 from setpoint.solvers.problem import make_problem
 from setpoint.solvers.sharded import ShardedWork
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 _MEMORY_OF_COUNTS = 4.0  # the running counts forget a sample in a quarter of the steps to see it
 _SAMPLED_NUMBERS, _MOST_SAMPLED = 2**25, 2**18  # 128 MiB in float32, but not for few features
 _LEAST_SAMPLED = 20_000
-_WORTH_TELLING = 0.1  # standard errors of the objective
 _MOST_JUDGED = {True: 16, False: 4}  # ordinary models, linear or not, that all rows judge
 
 
@@ -58,8 +58,7 @@ class StochasticRun:
         self._descent: Descent
         self._seed, self._features = 0, 0
         self._drawn: dict[str, Any] | None = None  # of what the sample was drawn; None: by class
-        self._held: tuple[float, ...] = ()  # the best rank so far, and looks since then
-        self._since = 0
+        self._patience = Patience(solver.patience)
 
     # --- the start --------------------------------------------------------------------------
 
@@ -144,7 +143,8 @@ class StochasticRun:
         self._set_origins(seen.training)
         self._use_shifted(seen, self._descent.bundle.origins)
         self._points = self._judged(seen)
-        return self._progress()._replace(done=self._is_done())
+        best = max(self.contenders(), key=lambda c: standing(c.point)).point
+        return self._progress()._replace(done=self._patience.ends_at(best))
 
     def _take_steps(self, iteration: int) -> None:
         solver, sample, descent = self.solver, self._sample, self._descent
@@ -253,17 +253,6 @@ class StochasticRun:
         total = work.total({shard: found[:, None] for shard, found in losses.items()}, 1)
         return Progress(descent.lam, float(total.min()))
 
-    def _is_done(self) -> bool:
-        """Whether no model has gained for a while more than the rows that judge can tell."""
-        best = max(self.contenders(), key=lambda c: standing(c.point)).point
-        least = _WORTH_TELLING * best.standard_error
-        if not self._held or _gains(best.rank, self._held, least):
-            self._held, self._since = best.rank, 0
-        else:
-            self._since += 1
-        patience = self.solver.patience
-        return patience is not None and self._since >= patience
-
     def contenders(self) -> list[Contender]:
         """Return the ordinary models at the start, and the goal-trained ones after it."""
         if self._ordinary:
@@ -300,8 +289,7 @@ class StochasticRun:
             "totals": asdict(self._totals),
             "counts": torch.from_numpy(np.array(self._counts)),
             "drawn": self._drawn and {**self._drawn, "nearness": asdict(self._drawn["nearness"])},
-            "best": self._held,
-            "since": self._since,
+            "patience": self._patience.state_dict(),
             **self._descent.state_dict(),
         }
 
@@ -310,7 +298,7 @@ class StochasticRun:
         self._names, self._starts, self._seed = state["names"], state["starts"], state["seed"]
         self._relaxed = state["relaxed"]
         self._features, self._totals = state["features"], Totals(**state["totals"])
-        self._held, self._since = state["best"], state["since"]
+        self._patience.load_state_dict(state["patience"])
         k = len(self._names)
         self._make_descent([self.module.state_dict()] * k, [0.0] * k)
         self._descent.load_state_dict(state)
@@ -332,13 +320,6 @@ def _best(models: list[Contender], most: int) -> list[Contender]:
     """Return the best of them, in their order."""
     ranks = sorted((standing(c.point) for c in models), reverse=True)
     return [c for c in models if standing(c.point) >= ranks[min(most, len(ranks)) - 1]]
-
-
-def _gains(rank: tuple[float, ...], held: tuple[float, ...], least: float) -> bool:
-    """Whether the violation has become less, or the objective better by more than ``least``."""
-    if rank[0] != held[0]:
-        return rank[0] > held[0]
-    return rank[1] > held[1] + least
 
 
 def usual_rate(module: nn.Module, n_features: int) -> float:
