@@ -108,8 +108,11 @@ def main() -> None:
                     seconds, objective = best(path(problem, theirs, trial, given.limit))
                 looks = path(problem, Projected(), trial, given.limit, enough=objective)
                 ours, reached = looks[-1][0], best(looks)[1]
+                less = f"{seconds / ours:12.1f}" if reached >= objective else " not reached"
+                if not np.isfinite(objective):
+                    less = " never feasible, the former"
                 print(f"{goal:36s}{name:>16s}{seconds:9.2f} s {objective:.4f}{ours:10.2f} s "
-                      f"{reached:.4f}{seconds / ours:12.1f}", flush=True)  # fmt: skip
+                      f"{reached:.4f}{less}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

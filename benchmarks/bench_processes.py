@@ -111,14 +111,13 @@ def of_step(k: int, shards: int) -> int:
     return shards * (k * (FEATURES + 1) * 4 + k * 2 * 8)
 
 
-def of_look(k: int) -> int:
+def of_look(k: int, shards: int) -> int:
     """Return the bytes of a look, whatever the rows.
 
     They are the histograms of five counts, in float64: rows that train and rows that judge, and
-    three times the sample; besides, which models are alive, their losses, and the sums by which
-    batches are drawn, of which two are of rows by class and two of wishes.
+    three times the sample; besides, which models are alive, and their losses by shard.
     """
-    return 5 * k * (2 * BUCKETS + 1) * 8 + k * 8 + k * 4
+    return 5 * k * (2 * BUCKETS + 1) * 8 + k * 8 + shards * k * 8
 
 
 def main() -> None:
@@ -168,7 +167,7 @@ def main() -> None:
             reduced["steps"] / LOOKS / STEPS,
             of_step(k, shards) if count > 1 else 0,
             reduced["look"] / LOOKS,
-            of_look(k) if count > 1 else 0,
+            of_look(k, shards) if count > 1 else 0,
             gathered["look"] / LOOKS,
             reduced["start"],
             gathered["start"],

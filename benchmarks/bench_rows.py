@@ -5,8 +5,9 @@
 Every number of rows is a process of its own. The stochastic solver trains a linear model for three
 looks, without a validation part. Timed are the survey (one pass: scores of all models, histograms,
 a sample), the exact threshold (which takes several passes; the time is that of all) and a whole
-look (steps on batches, and the survey); of the looks the fastest counts. The exponent is that of a
-line through the logarithms, from 10^5 rows on: below, what every look costs anyway rules.
+look (steps and the survey; of the projected solver as well); of the looks the fastest counts. The
+exponent is that of a line through the logarithms, from 10^5 rows on: below, what every look costs
+anyway rules.
 
 Memory is what the process has resident at its peak beyond what it had with the rows, X and y, in
 memory, and after a small fit that loads the libraries. The sample of the stochastic solver has a
@@ -60,7 +61,14 @@ def one(solver: str, n: int) -> None:
     import torch
 
     from setpoint.models import build
-    from setpoint.solvers import Projected, Stochastic, make_problem, solve, stochastic_run
+    from setpoint.solvers import (
+        Projected,
+        Stochastic,
+        make_problem,
+        projected,
+        solve,
+        stochastic_run,
+    )
 
     made = {
         "stochastic": Stochastic(outer_iterations=LOOKS),
@@ -89,6 +97,7 @@ def one(solver: str, n: int) -> None:
     timed(stochastic_run.StochasticRun, "_survey", "survey")
     timed(stochastic_run.StochasticRun, "exact_point", "exact threshold")
     timed(stochastic_run.StochasticRun, "advance", "look")
+    timed(projected.ProjectedRun, "advance", "look")
     X, y = rows_of(n)
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     before = _fresh.resident_bytes()

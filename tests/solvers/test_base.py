@@ -1,5 +1,7 @@
+import os
 import warnings
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -389,6 +391,61 @@ def test_a_failed_write_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch):
         train(SOLVERS["lifted"], checkpoint=file)
     assert file.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
+
+
+def test_what_a_killed_write_left_is_removed_by_the_next(tmp_path):
+    file = tmp_path / "run.ckpt"
+    mine = [f"run.ckpt.{n}.part" for n in ("0123abcd", "ffffffff")]
+    others = [
+        "run.ckpt.part", "run.ckpt.part2.part", "my-run.ckpt.0123abcd.part",
+        "run_ckpt.0123abcd.part", "run.ckpt.0123abcd", "run.ckpt.0123ABCD.part",
+    ]  # fmt: skip
+    for name in mine + others:
+        (tmp_path / name).write_text("half")
+    (tmp_path / "run.ckpt.01234567.part").mkdir()
+    train(SOLVERS["lifted"], checkpoint=file)
+    left = {p.name for p in tmp_path.iterdir()}
+    assert left == {"run.ckpt", "run.ckpt.01234567.part", *others}
+
+
+def test_a_checkpoint_s_temporary_file_is_one_that_is_removed(tmp_path, monkeypatch):
+    file = tmp_path / "run[1].ckpt"  # no pattern
+
+    def killed(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        patch.setattr(Path, "unlink", lambda *_, **__: None)  # kill -9 leaves all as it is
+        with pytest.raises(SystemExit):
+            train(SOLVERS["lifted"], checkpoint=file)
+    (left,) = tmp_path.iterdir()
+    assert left.name.endswith(".part")
+    train(SOLVERS["lifted"], checkpoint=file)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_checkpoint_is_on_the_disk_before_it_takes_the_place_of_the_last(tmp_path, monkeypatch):
+    did = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: [did.append(os.fstat(fd).st_size), fsync(fd)])
+    monkeypatch.setattr(
+        os, "replace", lambda a, b: [did.append((os.stat(a).st_size, b)), replace(a, b)]
+    )
+    file = tmp_path / "run.ckpt"
+    train(Lifted(start="given", outer_iterations=0), checkpoint=file)
+    size = file.stat().st_size
+    assert did == [size, (size, file)]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_who_may_read_a_checkpoint_is_up_to_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        train(Lifted(start="given", outer_iterations=0), checkpoint=tmp_path / "run.ckpt")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "run.ckpt").stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_solvers_by_name():

@@ -7,7 +7,7 @@ from problems import overlapping
 from torch import nn
 
 from setpoint.models import build, scores_of
-from setpoint.solvers import get_solver, solve
+from setpoint.solvers import get_solver, make_problem, solve
 from setpoint.solvers.bundle import LinearBundle, ModuleBundle, make_bundle
 
 K, N, D = 3, 7, 4
@@ -198,3 +198,21 @@ def test_half_precision_trains_and_has_an_exact_threshold(solver, weights):
     assert scores.dtype == torch.float32
     assert solution.operating_point.feasible
     assert solution.operating_point == problem.point_of(scores)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+@pytest.mark.parametrize("solver", ["projected", "lifted", "stochastic"])
+def test_rows_may_be_in_half_precision(solver, kind, dtype, tmp_path):
+    """Sums of weights are not: beyond 65,504 there is nothing but infinity in float16."""
+    here = overlapping("max recall s.t. precision >= 0.6", n=1000, dtype=torch.float32)
+    weight = torch.full((1000,), 700.0)
+    problem = make_problem(here.X.to(dtype), here.positive, here.goal, weight)
+    assert problem.sample_weight.dtype == torch.float32
+    few = replace(get_solver(solver), outer_iterations=2, inner_iterations=20)
+    torch.manual_seed(0)
+    module = build(kind, 3).to(dtype)
+    point = solve(problem, module, few, seed=0, checkpoint=tmp_path / "run.pt").operating_point
+    assert point.feasible
+    assert point.tp + point.fn == 700.0 * int(here.positive.sum())
+    assert point == problem.point_of(scores_of(module, problem.X))

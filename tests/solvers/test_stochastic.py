@@ -230,6 +230,79 @@ def test_another_seed_is_another_run():
     assert [c.point.counts for c in first.candidates] != [c.point.counts for c in other.candidates]
 
 
+def started(goal, seed=0, **given):
+    """Return a run at its first look, and its problem."""
+    problem = overlapping(goal, n=4000, seed=seed, dtype=torch.float32)
+    solver = replace(SMALL, inner_iterations=20, batch_size=500, rows=4000, **given)
+    torch.manual_seed(seed)
+    run = solver.prepare(problem, build("linear", 3))
+    run.start()
+    return run, problem
+
+
+def scanned(run, problem):
+    """Return TP and FP of the run's models as they are now, on all rows."""
+    bundle = run._descent.bundle
+    alarms = bundle.scores(problem.X) > bundle.origins[:, None]
+    return np.stack([(alarms & c).sum(dim=1) for c in (problem.positive, ~problem.positive)])
+
+
+STILL = {"lr": 1e-9, "relaxed": False}  # what moves is moved by the test
+
+
+@pytest.mark.parametrize("shift", [-0.6, 0.6])
+def test_the_counts_follow_models_that_were_moved(shift):
+    run, problem = started("max recall s.t. precision >= 0.6", seed=2, **STILL)
+    looked = np.array(run._counts)
+    assert np.allclose(looked, scanned(run, problem))
+    run._descent.bundle.origins += shift
+    now = scanned(run, problem)
+    assert np.all(np.abs(now - looked) > 50)
+    run._take_steps(1)
+    assert np.array_equal(scanned(run, problem), now)
+    assert np.all(np.abs(run._counts - now) < 0.3 * np.abs(now - looked))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_counts_follow_the_steps(seed):
+    run, problem = started("max recall s.t. precision >= 0.6", seed=seed, lr=0.02)
+    looked = np.array(run._counts)
+    run._take_steps(1)
+    now = scanned(run, problem)
+    assert np.abs(now - looked).sum() > 400
+    assert np.abs(run._counts - now).sum() < 0.5 * np.abs(now - looked).sum()
+
+
+@pytest.mark.parametrize(("shift", "broken"), [(-0.6, True), (0.6, False)], ids=["broken", "kept"])
+def test_multipliers_follow_between_two_looks(shift, broken):
+    """At the look precision is just kept; fpr always is."""
+    run, problem = started("max recall s.t. precision >= 0.6, fpr <= 0.95", seed=2, **STILL)
+    run._descent.bundle.origins += shift
+    tp, fp = scanned(run, problem)
+    assert np.all((tp / (tp + fp) < 0.6) == broken)
+    assert np.all(run._descent.multipliers == 1)
+    run._take_steps(1)
+    precision, fpr = run._descent.multipliers
+    assert np.all(precision > 1.5 if broken else precision < 0.7)
+    assert np.all(fpr < 0.7)
+
+
+def test_each_step_is_at_the_prices_of_the_counts_of_its_time(monkeypatch):
+    run, _ = started(FLOOR, lr=0.02)
+    looked, descent = run._counts, run._descent
+    followed, pushed = [], []
+    monkeypatch.setattr(descent, "follow", followed.append)
+    push = descent.push
+    monkeypatch.setattr(
+        descent, "push", lambda batch, margins, now: [pushed.append(now), push(batch, margins, now)]
+    )
+    run._take_steps(1)
+    assert len(followed) == 20
+    assert {id(counts) for counts in pushed} == {id(counts) for counts in followed}
+    assert pushed[-1] is followed[-1] is run._counts
+    assert not any(np.allclose(looked, counts) for counts in pushed[len(pushed) // 2 :])
+
+
 @pytest.mark.parametrize("patience", [1, 3])
 def test_patience_ends_what_gains_nothing(patience):
     solver = replace(SMALL, outer_iterations=9, lr=1e-12, patience=patience)

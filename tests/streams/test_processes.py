@@ -12,13 +12,17 @@ import torch
 
 from forked import as_torchrun_tells, run_script, run_together
 
-SCRIPT = Path(__file__).with_name("several_processes.py")
+SCRIPT, INTERRUPTED, BATCH_NORM = (
+    Path(__file__).with_name(f"{name}_processes.py")
+    for name in ("several", "interrupted", "batch_norm")
+)
 
 
-def run_two(folder):
+def run_two(folder, script=SCRIPT, *more):
     """Return the exit codes."""
     told = as_torchrun_tells(2)
-    return run_together(run_script, [(SCRIPT, [folder], t, folder, t["RANK"]) for t in told])
+    every = [(script, [folder, *more], t, folder, t["RANK"]) for t in told]
+    return run_together(run_script, every)
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +87,30 @@ def test_two_processes_come_to_what_one_does(results, alone):
 def test_a_module_of_which_each_process_had_its_own(results, alone):
     for result in results:
         assert dict(flat(result["module"])) == dict(flat(alone["module"]))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [("0", [130, 3]), ("1", [3, 130]), ("0,1", [130, 130])],
+    ids=["the first", "another", "all"],
+)
+def test_an_interrupted_process_ends_and_so_do_the_others(ranks, expected, tmp_path):
+    assert run_two(tmp_path, INTERRUPTED, ranks) == expected
+    assert (tmp_path / "checkpoint").exists()
+    for rank in range(2):
+        said = (tmp_path / f"{rank}.err").read_text()
+        told = "another process ended" in said
+        assert told == (expected[rank] == 3)
+        assert ".cc" not in said
+        assert said.isascii()
+
+
+def test_what_batch_norm_has_seen_is_the_mean_over_processes(tmp_path):
+    assert run_two(tmp_path, BATCH_NORM) == [0, 0]
+    saved = [torch.load(tmp_path / f"buffers.{rank}", weights_only=True) for rank in range(2)]
+    (first, *ends), (second, *other_ends) = saved
+    assert len(first) == len(ends[0]) >= 2
+    for a, b, end, other_end in zip(first, second, *ends, *other_ends, strict=True):
+        assert not torch.allclose(a, b, rtol=1e-3)  # each has rows of its own
+        assert torch.equal(end, other_end)
+        assert torch.allclose(end, (a + b) / 2)

@@ -120,6 +120,39 @@ def test_a_lost_process_is_told_in_words(monkeypatch, call):
     assert isinstance(told.value.__cause__, RuntimeError)
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (
+            "[/__w/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by "
+            "peer [127.0.0.1]:42668. This is typically caused by a remote worker crashing. GLHF! "
+            "\N{BEACH WITH UMBRELLA}\N{VARIATION SELECTOR-16}",
+            "Connection closed by peer [127.0.0.1]:42668",
+        ),
+        ("[unbound_buffer.cc:78] Timed out waiting 5ms for recv", "Timed out waiting 5ms for recv"),
+        (
+            "[enforce fail at ../gloo/transport/tcp/pair.cc:12] error == 0. 1 vs 0",
+            "error == 0",
+        ),
+        (
+            "NCCL error in: /pytorch/torch/csrc/NCCLUtils.cpp:94, remote process exited.\nLast",
+            "NCCL error in: remote process exited",
+        ),
+        ("[1]: Broken pipe", "[1]: Broken pipe"),
+        ("[/pytorch/pair.cc:12] ", "RuntimeError"),
+    ],
+)
+def test_of_a_backend_s_message_only_the_words_are_told(monkeypatch, message, reason):
+    def fail(*_):
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(together, "several", lambda: True)
+    monkeypatch.setattr(together.dist, "all_reduce", fail)
+    with pytest.raises(PeerLostError) as told:
+        add_up(torch.ones(1))
+    assert f"cannot be reached ({reason}). Start all" in str(told.value)
+
+
 def test_a_message_without_words_still_gives_the_error(monkeypatch):
     def fail(*_):
         raise RuntimeError

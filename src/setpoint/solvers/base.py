@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -24,7 +25,7 @@ from setpoint.solvers.candidates import Candidate, Candidates, Contender, standi
 from setpoint.solvers.checkpoint import Checkpoint
 from setpoint.solvers.history import History, Record
 from setpoint.solvers.problem import Problem
-from setpoint.streams.together import from_first
+from setpoint.streams.together import from_first, several
 
 Callback = Callable[[Record, int], Any]
 MARGIN = 1.0  # standard errors by which goal-training must win on validation rows
@@ -127,6 +128,20 @@ def settled(solver: Solver, problem: Problem) -> Solver:
     return solver if settle is None else settle(problem)
 
 
+@contextmanager
+def _at_work_on(module: nn.Module) -> Iterator[None]:
+    """Leave torch's generators as they were; make the module's GPU, if it has one, the current one.
+
+    Graphs are recorded on the current GPU, and kernels launched there.
+    """
+    gpu = next((p.device for p in module.parameters() if p.is_cuda), None)
+    with ExitStack() as stack:
+        if gpu is not None:
+            stack.enter_context(torch.cuda.device(gpu))
+        stack.enter_context(torch.random.fork_rng(devices=[] if gpu is None else [gpu]))
+        yield
+
+
 def solve(
     problem: Task,
     module: nn.Module,
@@ -143,7 +158,8 @@ def solve(
     operating point on the rows that judge: ``problem.validation``, or else the training data. The
     starting point counts as one, and of equals the simpler is kept, as ``candidates.winner`` has
     it. Ctrl-C ends the loop and returns the best iterate so far, with a warning; so does a model
-    that diverges.
+    that diverges. One of several processes that train together is not stopped alone: there Ctrl-C
+    is raised, and the others' work ends with a PeerLostError.
 
     Parameters
     ----------
@@ -202,8 +218,7 @@ def solve(
         stop = callback is not None and callback(history[-1], total) == "stop"
         return bool(from_first(stop)) if together else stop
 
-    gpus = {p.device.index for p in module.parameters() if p.is_cuda}
-    with torch.random.fork_rng(devices=gpus):
+    with _at_work_on(module):
         if seed is not None:
             torch.manual_seed(seed)
         stop = False
@@ -219,6 +234,9 @@ def solve(
                 stop = keep(len(history), run.advance(len(history)))
         except (KeyboardInterrupt, DivergedError) as error:
             if not len(history):  # there is nothing to keep
+                raise
+            if together and several() and isinstance(error, KeyboardInterrupt):
+                # The others may know nothing of it, and to find the exact point takes them all.
                 raise
             what = "was interrupted"
             if isinstance(error, DivergedError):

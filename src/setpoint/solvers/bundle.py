@@ -105,8 +105,9 @@ class LinearBundle:
         self.matrix.grad.addcmul_(self._strengths[1], self.matrix - self._start)
 
     def scores(self, X: Tensor) -> Tensor:
-        """Return the product in the rows' own precision."""
-        return self.matrix.to(X.dtype) @ X.T
+        """Return the product in the rows' own precision, as numbers of float32 at least."""
+        scores = self.matrix.to(X.dtype) @ X.T
+        return scores.to(_whole_precision(scores.dtype))
 
     def weights(self, k: int) -> dict[str, Any]:
         """Return a row, with a bias of zero where there is one."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import tempfile
+import re
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,8 @@ def _digest(module: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, value in module.state_dict().items():
         digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        # As bytes: numpy does not know bfloat16.
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
 
 
@@ -63,6 +65,7 @@ class Checkpoint:
         if path.is_dir():
             raise CheckpointError(f"the checkpoint {path} is a folder; name a file in it.")
         self.path = path
+        self._swept = False  # of what a killed process has left half-written
         self._goal = problem.goal
         # Where processes train one model together, the first of them writes and reads.
         self._together, self._mine = together, is_first() or not together
@@ -105,14 +108,27 @@ class Checkpoint:
             "finished": finished,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
+        self._sweep()
+        part = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.part")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with part.open("xb") as file:
                 torch.save(content, file)
-            os.replace(temporary, self.path)
+                file.flush()
+                os.fsync(file.fileno())  # else a power cut may leave the new name without content
+            os.replace(part, self.path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
             raise
+
+    def _sweep(self) -> None:
+        """Remove what earlier processes left that were killed in the middle of a write."""
+        if self._swept:
+            return  # what appears later is being written by another process
+        self._swept = True
+        ours = re.compile(re.escape(self.path.name) + r"\.[0-9a-f]{8}\.part")
+        for file in list(self.path.parent.iterdir()):
+            if ours.fullmatch(file.name) and file.is_file():
+                file.unlink(missing_ok=True)
 
     def read(self, module: nn.Module) -> State | None:
         """Restore the module and torch's generator, and return the rest; None: start anew.

@@ -126,7 +126,9 @@ def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[
 def _fits_by_scikit_learn(
     problem: Problem, module: nn.Module, balanced: bool
 ) -> Iterator[tuple[float, dict[str, Any]]]:
-    X, positive = problem.X.cpu().numpy(), problem.positive.cpu().numpy()
+    half = problem.X.dtype in (torch.float16, torch.bfloat16)
+    X = (problem.X.float() if half else problem.X).cpu().numpy()
+    positive = problem.positive.cpu().numpy()
     weight = problem.sample_weight.cpu().numpy()
     if balanced:
         P, N = weight[positive].sum(), weight[~positive].sum()

@@ -62,6 +62,8 @@ class Problem:
 
     def point_of(self, logits: Tensor, threshold: float | None = None) -> OperatingPoint:
         """Return what logits of these rows do at a threshold; None: at the exact one."""
+        if logits.dtype in (torch.bfloat16, torch.float16):
+            logits = logits.float()  # numpy does not know the first of them
         if threshold is None and self.swept_on_device(logits):
             return self.swept(logits, self.goal)
         scores = logits.cpu().numpy()
@@ -98,9 +100,12 @@ class Problem:
         for metric in self.goal.metrics:  # a user may have given an old name a new meaning
             digest.update(np.asarray(metric.value(tp, fp, 3.0, 5.0), dtype=float).tobytes())
         for part in (self.X, self.positive, self.sample_weight):
-            array = part.detach().cpu().contiguous().numpy()
-            digest.update(f"{array.shape}{array.dtype}".encode())
-            digest.update(array.data)
+            kind = str(part.dtype).removeprefix("torch.")
+            digest.update(f"{tuple(part.shape)}{kind}".encode())
+            # As bytes: numpy does not know bfloat16.
+            digest.update(
+                part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+            )
         if self.validation is not None:
             digest.update(self.validation.fingerprint().encode())
         return digest.hexdigest()
@@ -118,6 +123,6 @@ def make_problem(
     """Return a problem, with unit weights where none are given."""
     if sample_weight is None:
         sample_weight = torch.ones(len(X), device=X.device)
-    # Rows may be whole numbers, as words of a text are; weights are not.
-    dtype = X.dtype if X.is_floating_point() else torch.float32
+    # Rows may be whole numbers, as words of a text are, or in half precision; sums are neither.
+    dtype = torch.float64 if X.dtype == torch.float64 else torch.float32
     return Problem(X, positive, sample_weight.to(dtype), Goal.parse(goal), validation, on)

@@ -63,9 +63,10 @@ class Stochastic:
         Size of the sample, which is held in memory. None: 2^18, or as many as make 128 MiB of
         features where that is less.
     shards : int or None
-        In how many parts a step is computed, at least one for each process. The result hangs on
-        this number, and not on that of the processes, but for modules with BatchNorm or dropout.
-        None: 4, and 1 on a GPU.
+        In how many parts a step is computed, rounded up to a multiple of the number of processes.
+        The result hangs on this number, and not on that of the processes, but for modules with
+        BatchNorm or dropout. None: 4 on CPUs, so that 1, 2 and 4 processes have 4, and 3 have 6; on
+        GPUs one for each process, so that 1 and 2 differ. Give the number to compare runs.
     patience : int or None
         Training ends when so many looks in a row brought no gain that the rows which judge can
         tell from chance: a tenth of the objective's standard error. None: never before the last.

@@ -56,6 +56,7 @@ class StochasticRun:
         self._starts: list[str] = []
         self._relaxed: list[bool] = []
         self._descent: Descent
+        self._counts: Counts  # of the last look; during steps they follow these
         self._seed, self._features = 0, 0
         self._drawn: dict[str, Any] | None = None  # of what the sample was drawn; None: by class
         self._patience = Patience(solver.patience)
@@ -157,7 +158,7 @@ class StochasticRun:
         key = (self._seed, iteration, 1)
         batches = paced_batches(sample, importance, size, solver.positives, key)
         was_right = (sample.logits.T * self._sign > 0).to(descent.bundle.origins)
-        begun, counts = self._counts, self._counts
+        begun = self._counts
         keep = max(0.0, 1 - _MEMORY_OF_COUNTS * size / min(self._rows, sum(self._totals.training)))
         for rows, weight in islice(batches, self._steps):
             shards = work.split(sample.shard[rows])
@@ -172,14 +173,15 @@ class StochasticRun:
                 change[shard] = ((turned * w.to(turned)) @ batch.classes.T).double()
                 batch_of[shard] = batch, margins, descent.bundle.last
             right = work.total(change).cpu().numpy()
-            counts = Counts(
-                np.clip(keep * counts.tp + (1 - keep) * (begun.tp + right[:, 0]), 0, descent.P),
-                np.clip(keep * counts.fp + (1 - keep) * (begun.fp - right[:, 1]), 0, descent.N),
+            tp, fp = self._counts
+            self._counts = Counts(
+                np.clip(keep * tp + (1 - keep) * (begun.tp + right[:, 0]), 0, descent.P),
+                np.clip(keep * fp + (1 - keep) * (begun.fp - right[:, 1]), 0, descent.N),
             )
-            descent.follow(counts)
+            descent.follow(self._counts)
             for shard, (batch, margins, last) in batch_of.items():
                 descent.bundle.last = last
-                descent.push(batch, margins, counts)
+                descent.push(batch, margins, self._counts)
                 work.keep_gradients(shard)
             work.set_gradients()
             descent.step()

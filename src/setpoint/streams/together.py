@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from setpoint.errors import PeerLostError
+
+# Where in a backend's source an error arose, e.g. [/some/where/pair.cc:553]; no use to a user.
+_SOURCE = re.compile(r"\[[^]]*\w\.(?:cc|cpp|cu|h|hpp):\d+\]|\S*\w\.(?:cc|cpp|cu|h|hpp):\d+,?")
 
 
 def join() -> None:
@@ -104,8 +108,15 @@ def _others_needed() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # what backends raise when a connection ends
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise PeerLostError(
-            f"another process ended, or cannot be reached ({reason}). Start all of them again with "
-            "the same command: where a checkpoint was named, training goes on from there."
+            f"another process ended, or cannot be reached ({_reason(error)}). Start all of them "
+            "again with the same command: where a checkpoint was named, training goes on from "
+            "there."
         ) from error
+
+
+def _reason(error: RuntimeError) -> str:
+    """Return the first sentence of a backend's message."""
+    words = _SOURCE.sub("", str(error).strip().partition("\n")[0]).split()
+    sentence = " ".join(words).partition(". ")[0].rstrip(".")
+    return sentence or type(error).__name__
