@@ -91,6 +91,104 @@ def test_a_model_from_a_folder_serves_like_any_other(alone, files, tmp_path, cap
     assert main(["export", str(alone), str(tmp_path / "model.onnx"), "-q"]) == 0
 
 
+@pytest.fixture(scope="session")
+def new_folder(tmp_path_factory):
+    """Rows to score, in three files: the second is empty, the third has another order of columns.
+
+    Whole numbers and dates are stored in another size there, and texts in a dictionary.
+    """
+    where = tmp_path_factory.mktemp("new") / "rows"
+    (where / "b").mkdir(parents=True)
+    frame = payments(600, seed=1)
+    frame[:250].to_parquet(where / "a.parquet", index=False)
+    frame[:0].to_parquet(where / "b" / "empty.parquet", index=False)
+    last = pa.Table.from_pandas(frame[250:], preserve_index=False)
+    last = last.select(last.column_names[::-1])
+    for name, kind in (
+        ("customer", pa.int16()),
+        ("when", pa.timestamp("s")),
+        ("country", pa.dictionary(pa.int32(), pa.string())),
+    ):
+        place = last.schema.get_field_index(name)
+        last = last.set_column(place, name, last[name].cast(kind))
+    with pa.ipc.new_file(where / "c.arrow", last.schema) as writer:
+        writer.write_table(last, max_chunksize=90)
+    (where / "_SUCCESS").touch()
+    return where
+
+
+def test_a_folder_is_scored_in_the_order_of_its_files(alone, files, new_folder, tmp_path, capsys):
+    one, many = tmp_path / "one.parquet", tmp_path / "many.parquet"
+    more = ["--batch-rows", "70", "--json", "--keep", "id", "--keep", "customer", "--keep", "when",
+            "--ignore-extra"]  # fmt: skip
+    assert main(["predict", str(alone), str(files / "new.parquet"), "--out", str(one), *more]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert main(["predict", str(alone), str(new_folder), "--out", str(many), *more]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rows"], found["alarms"]) == (600, expected["alarms"])
+    assert found["alarms"] > 0
+    pd.testing.assert_frame_equal(pd.read_parquet(many), pd.read_parquet(one))
+
+
+def test_a_folder_is_scored_in_bounded_memory(alone, new_folder, tmp_path, monkeypatch):
+    from setpoint.tabular import model, scoring
+
+    def never(*given):
+        raise AssertionError("the whole table was read")
+
+    seen = []
+    monkeypatch.setattr(scoring.TableFile, "read", never)
+    monkeypatch.setattr(
+        model, "encode", lambda e, rows, real=model.encode: seen.append(len(rows)) or real(e, rows)
+    )
+    out = str(tmp_path / "s.csv")
+    given = ["predict", str(alone), str(new_folder), "--out", out, "--batch-rows", "70", "-q"]
+    assert main([*given, "--ignore-extra"]) == 0
+    assert max(seen) == 70
+    assert seen.count(70) == 600 // 70
+
+
+def test_a_folder_is_evaluated_like_the_file(alone, files, new_folder, capsys):
+    answers = []
+    for data in (files / "new.parquet", new_folder):
+        assert main(["evaluate", str(alone), str(data), "--ignore-extra", "--json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out)["evaluated"])
+    for answer in answers:
+        del answer["on"], answer["message"]
+    assert answers[0] == answers[1]
+
+
+def test_folders_that_cannot_be_scored(alone, new_folder, tmp_path, capsys):
+    def refused(data, out=tmp_path / "s.parquet"):
+        return failed(capsys, ["predict", str(alone), str(data), "--out", str(out)])
+
+    inside = new_folder / "b" / "scored.parquet"
+    assert f"{inside} lies in the table" in refused(new_folder, inside)
+    assert not inside.exists()
+    (tmp_path / "none").mkdir()
+    assert "holds no file that ends in .parquet" in refused(tmp_path / "none")
+    data = tmp_path / "data"
+    data.mkdir()
+    frame = payments(60, seed=2).drop(columns=["id", "customer"])
+    frame.to_parquet(data / "a.parquet", index=False)
+    frame[:0].to_parquet(data / "b.parquet", index=False)
+    frame.drop(columns="amount").to_parquet(data / "c.parquet", index=False)
+    said = refused(data)
+    assert "c.parquet has no column 'amount'" in said
+    frame.to_csv(data / "c.csv", index=False)
+    (data / "c.parquet").unlink()
+    assert "c.csv is neither Parquet nor Arrow" in refused(data)
+    (data / "c.csv").unlink()
+    (data / "a.parquet").rename(data / "0.parquet")  # without a value that is a text
+    frame["amount"] = frame["amount"].map(str).where(np.arange(60) != 7, "a lot")
+    frame.to_parquet(data / "c.parquet", index=False)
+    assert "'amount' is of type string in" in refused(data)
+    (data / "0.parquet").unlink()
+    said = refused(data)
+    assert "'a lot' in row 8" in said
+    assert f"row 1 is row 1 of {data / 'c.parquet'}" in said
+
+
 def test_the_answer_and_the_report_are_of_the_test_rows(folder, tmp_path, capsys):
     page = tmp_path / "report.html"
     more = ("--json", "--report", page, "--test", "0.3", "--seed", "3", "--group", "customer")
@@ -261,4 +359,21 @@ def test_more_processes_than_row_groups_are_too_many(files, tmp_path):
     payments(300).to_parquet(data)
     ended = run_together(arguments(data, tmp_path / "m"), tmp_path / "said")
     assert [e.code for e in ended] == [1, 1]
-    assert "1 row group, too few for 2 processes" in "".join(e.err for e in ended)
+    assert "1 row group with rows, too few for 2 processes" in "".join(e.err for e in ended)
+
+
+def test_row_groups_without_rows_are_no_work_for_a_process(folder, tmp_path):
+    """They stood between the others, so that the second process got nothing else."""
+    whole = pd.concat([pd.read_parquet(f) for f in sorted(folder.iterdir())])
+    data = tmp_path / "data"
+    data.mkdir()
+    for i in range(2):
+        part = whole[750 * i : 750 * (i + 1)]
+        part.to_parquet(data / f"{i}a.parquet", index=False)
+        part[:0].to_parquet(data / f"{i}b.parquet", index=False)
+    ended = run_together(arguments(data, tmp_path / "m", "-q"), tmp_path / "said")
+    assert [(e.code, e.err) for e in ended] == [(0, ""), (0, "")]
+    (data / "1a.parquet").unlink()
+    ended = run_together(arguments(data, tmp_path / "m"), tmp_path / "said")
+    assert [e.code for e in ended] == [1, 1]
+    assert "1 row group with rows, too few for 2 processes" in "".join(e.err for e in ended)

@@ -9,6 +9,7 @@ import pyarrow.parquet
 import pytest
 import torch
 from sklearn.model_selection import StratifiedKFold
+from torch.utils.data import DataLoader, TensorDataset
 
 from setpoint import InfeasibleGoalWarning, SetpointClassifier, SetpointError, choose_threshold
 from setpoint.errors import UncertifiedWarning
@@ -120,6 +121,31 @@ def test_a_loader_with_judges_of_its_own():
     expected = choose_threshold(y2, clf.positive_scores(X2), GOAL)
     assert clf.operating_point_.counts == expected.counts
     assert clf.standardizer_ is None
+
+
+@pytest.mark.parametrize("given", [{}, {"validation": 0.5}, {"confidence": 0.9}], ids=str)
+def test_a_loader_that_shuffles_cannot_set_rows_apart(given):
+    def never(record, total):
+        raise AssertionError("a training began")
+
+    (X, y), judges = table(), ArrayRows(*table(800, 1))
+    rows = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
+    shuffled = LoaderRows(DataLoader(rows, 500, shuffle=True))
+    with pytest.raises(SetpointError, match="without shuffle"):
+        classifier(**given, callback=never).fit_stream(shuffled)
+    if "confidence" in given:  # the rows that certify are the loader's in any case
+        with pytest.raises(SetpointError, match="without shuffle"):
+            classifier(**given, callback=never).fit_stream(shuffled, judges)
+    else:
+        assert classifier(**given).fit_stream(shuffled, judges).operating_point_.tp > 0
+
+
+def test_a_loader_that_shuffles_may_judge_itself():
+    X, y = table()
+    rows = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
+    shuffled = LoaderRows(DataLoader(rows, 500, shuffle=True))
+    clf = classifier(validation=None, standardize=False).fit_stream(shuffled)
+    assert clf.operating_point_.counts == choose_threshold(y, clf.positive_scores(X), GOAL).counts
 
 
 def test_without_validation_all_rows_judge():

@@ -1,6 +1,7 @@
 """Rows in Parquet and Arrow files: all of them once, in bounded memory, and clear words."""
 
 import datetime
+import os
 import shutil
 
 import numpy as np
@@ -98,8 +99,17 @@ def test_a_rank_takes_whole_row_groups(folder):
     for rank, blocks in enumerate(blocks_of_ranks(ParquetRows(folder, "y", **COLUMNS), 4)):
         (block,) = blocks  # small row groups come together
         owners |= dict.fromkeys(block.number.tolist(), rank)
-    sizes = [7, 7, 7, 7, 2, 7, 7, 6, 0, 4, 4, 2]
-    assert [owners[i] for i in range(60)] == np.repeat(np.arange(12) % 4, sizes).tolist()
+    sizes = [7, 7, 7, 7, 2, 7, 7, 6, 4, 4, 2]  # and one without rows, which nobody gets
+    assert [owners[i] for i in range(60)] == np.repeat(np.arange(11) % 4, sizes).tolist()
+
+
+def test_row_groups_without_rows_leave_no_rank_without_work(tmp_path):
+    whole = table(40)
+    for i in range(4):  # every second row group of all is empty
+        write(tmp_path / f"{i}a.parquet", whole.slice(10 * i, 10), group=10)
+        write(tmp_path / f"{i}b.parquet", whole.slice(0, 0))
+    ranks = blocks_of_ranks(ParquetRows(tmp_path, "y", **COLUMNS), 2)
+    assert [sum(map(len, blocks)) for blocks in ranks] == [20, 20]
 
 
 def test_more_ranks_than_row_groups(tmp_path):
@@ -391,8 +401,56 @@ def test_a_file_that_changes_or_goes_during_training(tmp_path):
     with pytest.raises(TableFileError, match="was changed while it is in use"):
         list(source.blocks())
     path.unlink()
-    with pytest.raises(TableFileError, match="cannot be read"):
+    with pytest.raises(TableFileError, match="a.parquet is gone") as caught:
         list(source.blocks())
+    assert "damaged" not in str(caught.value)
+    with pytest.raises(TableFileError, match="a.parquet is gone"):
+        source.fingerprint()
+
+
+def test_a_file_without_rows_says_nothing_of_types(tmp_path):
+    """Pandas writes columns of texts without a type where there are no rows."""
+    rows = table(30)
+    untyped = pa.table({name: pa.nulls(0) for name in rows.column_names})
+    write(tmp_path / "0.parquet", untyped)
+    write(tmp_path / "1.parquet", rows)
+    source = ParquetRows(tmp_path, "y", **COLUMNS, positive="true")
+    assert source.classes == (False, True)
+    assert sum(map(len, source.blocks())) == 30
+    write(tmp_path / "0.parquet", untyped.append_column("more", pa.nulls(0)))
+    with pytest.raises(SchemaError, match="1.parquet has no column 'more'"):
+        ParquetRows(tmp_path, "y", features=["more"])
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather", ".arrow"])
+def test_a_file_that_is_rewritten_with_the_same_size(tmp_path, ending):
+    path, rows = tmp_path / f"a{ending}", table(60)
+    write(path, rows)
+    os.utime(path, ns=(0, 0))  # a clock may tick slower than a file is written
+    source = ParquetRows(path, "y", features=["a"])
+    passing = source.blocks()
+    flipped = pa.array(~rows["y"].to_numpy())
+    size, known = path.stat().st_size, source.fingerprint()
+    write(path, rows.set_column(rows.schema.get_field_index("y"), "y", flipped))
+    assert path.stat().st_size == size
+    for _ in range(2):
+        with pytest.raises(TableFileError, match="was changed while it is in use"):
+            list(passing)
+        passing = source.blocks()
+    # A source that is made later takes the file as it then is; dates alone are no other rows.
+    write(path, rows)
+    again = ParquetRows(path, "y", features=["a"])
+    assert sum(map(len, again.blocks())) == 60
+    assert again.fingerprint() == known
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path):
+    path = write(tmp_path / "a.parquet", table(60))
+    passing = ParquetRows(path, "y", features=["a"], block_rows=7).blocks()
+    next(passing)
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(TableFileError, match="was changed while it is in use"):
+        list(passing)
 
 
 def test_the_fingerprint_knows_content_and_not_names(tmp_path):

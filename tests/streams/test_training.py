@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 from setpoint import SetpointError, choose_threshold
 from setpoint.models import scores_of
@@ -154,3 +162,114 @@ def test_other_mistakes():
         train(torch.nn.Linear(25, 1), one_class, GOAL, solver=SMALL)
     with pytest.raises(SetpointError, match="no positive rows to judge by"):
         train(torch.nn.Linear(25, 1), source, GOAL, solver=SMALL, validation=one_class)
+
+
+# --- loaders that shuffle -------------------------------------------------------------------------
+
+
+class ByHand:
+    """A sampler of one's own that shuffles."""
+
+    def __iter__(self):
+        return iter(torch.randperm(300).tolist())
+
+    def __len__(self):
+        return 300
+
+
+def flat(**given):
+    X, y = images(300)
+    return LoaderRows(DataLoader(TensorDataset(X.flatten(1), y), **given))
+
+
+def batches_by_chance():
+    return BatchSampler(RandomSampler(range(300)), 50, drop_last=False)
+
+
+SHUFFLED = [
+    lambda: flat(batch_size=50, shuffle=True),
+    lambda: flat(batch_size=50, sampler=SubsetRandomSampler(range(200))),
+    lambda: flat(batch_size=50, sampler=WeightedRandomSampler([1.0] * 300, 300)),
+    lambda: flat(batch_sampler=batches_by_chance()),
+    lambda: flat(batch_size=50, sampler=ByHand()),
+    lambda: flat(batch_size=300, sampler=ByHand()),
+]
+
+
+def never(record, total):
+    raise AssertionError("a training began")
+
+
+@pytest.mark.parametrize("rows", SHUFFLED)
+@pytest.mark.parametrize("share", ["judging", "certifying", "testing"])
+def test_a_loader_that_shuffles_cannot_set_rows_apart(rows, share):
+    module, source, parting = torch.nn.Linear(25, 1), rows(), ByChance(**{share: 0.25})
+    before = torch.get_rng_state()
+    with pytest.raises(SetpointError, match="without shuffle") as caught:
+        train(module, source, GOAL, parting=parting, solver=SMALL, callback=never)
+    assert ("validation=" in str(caught.value)) == (share == "judging")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda: flat(batch_size=50, sampler=WeightedRandomSampler([1.0] * 300, 300)),
+        lambda: flat(batch_size=50, sampler=RandomSampler(range(300), replacement=True)),
+        lambda: flat(batch_size=50, sampler=RandomSampler(range(300), num_samples=200)),
+        lambda: flat(batch_size=70, shuffle=True, drop_last=True),
+    ],
+)
+def test_rows_that_judge_must_be_the_same_in_every_pass(rows):
+    for given in ({}, {"validation": rows()}, {"parting": ByChance()}):
+        with pytest.raises(SetpointError, match="other rows in every pass") as caught:
+            train(torch.nn.Linear(25, 1), rows(), GOAL, solver=SMALL, callback=never, **given)
+        assert "validation=" in str(caught.value)
+
+
+@pytest.mark.usefixtures("short_ordinary")
+@pytest.mark.parametrize(
+    "rows",
+    [*SHUFFLED[:1], *SHUFFLED[2:3], lambda: flat(batch_size=70, shuffle=True, drop_last=True)],
+)
+def test_a_loader_that_shuffles_trains_for_judges_of_their_own(rows):
+    X, y = images(300, seed=1)
+    judges = LoaderRows(DataLoader(TensorDataset(X.flatten(1), y), 60, shuffle=True))
+    for parting in (None, ByChance()):
+        module = torch.nn.Linear(25, 1)
+        solution = train(
+            module, rows(), GOAL, validation=judges, parting=parting, solver=SMALL, seed=1
+        )
+        expected = exact(solution, X.flatten(1), y)
+        assert solution.operating_point.counts == expected.counts
+
+
+@pytest.mark.usefixtures("short_ordinary")
+def test_a_loader_that_shuffles_may_judge_itself():
+    X, y = images(300)
+    solution = train(torch.nn.Linear(25, 1), flat(batch_size=60, shuffle=True), GOAL, solver=SMALL)
+    assert solution.operating_point.counts == exact(solution, X.flatten(1), y).counts
+
+
+@pytest.mark.usefixtures("short_ordinary")
+def test_a_loader_that_keeps_its_order_may_set_rows_apart():
+    X, y = images(300)
+    parting = ByChance(judging=0.4, seed=2)
+    for rows in (flat(batch_size=60), LoaderRows(DataLoader(Rows(), 64))):
+        module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(25, 1))
+        solution = train(module, rows, GOAL, parting=parting, solver=SMALL)
+        judged = torch.cat([parting(block) == 1 for block in rows.blocks()])
+        assert solution.operating_point.counts == exact(solution, X[judged], y[judged]).counts
+
+
+def test_rows_that_are_changed_by_chance_cannot_be_set_apart():
+    X, y = images(300)
+
+    class Disturbed(IterableDataset):
+        def __iter__(self):
+            noise = torch.rand(1)
+            return ((x + noise, label) for x, label in zip(X.flatten(1), y, strict=True))
+
+    rows = LoaderRows(DataLoader(Disturbed(), 50))
+    with pytest.raises(SetpointError, match="two passes over the loader begin with different rows"):
+        train(torch.nn.Linear(25, 1), rows, GOAL, parting=ByChance(0.25), solver=SMALL)

@@ -175,9 +175,9 @@ def test_no_such_file(tmp_path):
         read_table(tmp_path / "nowhere" / "data.csv")
 
 
-def test_folder_and_unknown_ending(tmp_path):
+def test_empty_folder_and_unknown_ending(tmp_path):
     (tmp_path / "data.csv").mkdir()
-    with pytest.raises(TableFileError, match="is a folder"):
+    with pytest.raises(TableFileError, match="data.csv holds no file that ends in .parquet"):
         read_table(tmp_path / "data.csv")
     with pytest.raises(TableFileError, match="ending, which is one of .csv"):
         read_table(tmp_path / "data.xlsx")

@@ -98,6 +98,37 @@ def test_pieces_are_all_rows_once_however_they_are_shared(messy):
         assert [found[i] for i in range(len(frame))] == frame["customer"].tolist()
 
 
+def test_row_groups_without_rows_count_for_nothing(tmp_path):
+    frame = plain(300)
+    for i in range(3):
+        part = frame[100 * i : 100 * i + 100]
+        part.to_parquet(tmp_path / f"{i}a.parquet", index=False)
+        part[:0].to_parquet(tmp_path / f"{i}b.parquet", index=False)
+    files = TableFiles(tmp_path)
+    assert (files.rows, files.row_groups) == (300, 3)
+    assert [files.place(row)[1] for row in (0, 99, 100, 299)] == [0, 99, 0, 99]
+    assert [files.place(row)[0].stem for row in (99, 100, 299)] == ["0a", "1a", "2a"]
+    for shards in (2, 3):
+        found = [list(files.pieces(["bad"], 1000, shard, shards)) for shard in range(shards)]
+        assert all(found)
+        assert sorted(piece.number for own in found for piece in own) == [0, 100, 200]
+
+
+def test_a_file_without_rows_says_nothing_of_types(tmp_path):
+    """Pandas writes columns of texts without a type where there are no rows."""
+    frame = plain(100)
+    frame[:0].astype({"code": object}).to_parquet(tmp_path / "0.parquet", index=False)
+    assert pq.read_schema(tmp_path / "0.parquet").field("code").type == pa.null()
+    frame.to_parquet(tmp_path / "1.parquet", index=False)
+    files = TableFiles(tmp_path)
+    assert files.types["code"] == pa.string()
+    (piece,) = files.pieces(files.names, 1000)
+    assert piece.frame()["code"].tolist() == frame["code"].tolist()
+    frame[:0].drop(columns="code").to_parquet(tmp_path / "2.parquet", index=False)
+    with pytest.raises(SchemaError, match="2.parquet has no column 'code'"):
+        TableFiles(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

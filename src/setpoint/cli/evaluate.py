@@ -27,7 +27,7 @@ _GO_ON = (
 def evaluate(
     context: typer.Context,
     model: o.Model,
-    data: o.Data,
+    data: o.DataOrFolder,
     after: o.After = None,
     ignore_extra: o.IgnoreExtra = False,
     report: o.Report = None,
@@ -64,15 +64,16 @@ def evaluate(
     before = None
     if after is not None and certificate is not None:
         before = looks.read(after, certificate)
-    with output.progress(f"reading {data.name}"):
+    name = data.name or str(data)
+    with output.progress(f"reading {name}"):
         frame = loaded.read(data, ignore_extra=ignore_extra)
     if wish.wanted:
-        check_both_classes(loaded, frame, data.name)
+        check_both_classes(loaded, frame, name)
     y, scores = loaded.labelled_scores(frame)
     strangers = loaded.strangers(frame)
     for note in strangers:
         output.note(note)
-    point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=data.name)
+    point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=name)
     verdict = None
     if certificate is not None and promised:
         verdict = certificate.check(y, scores, after=before, groups=groups_of(loaded, frame))

@@ -13,7 +13,7 @@ from setpoint.cli.output import Output
 
 def predict(
     model: o.Model,
-    data: o.Data,
+    data: o.DataOrFolder,
     out: Annotated[
         Path,
         typer.Option(
@@ -33,7 +33,7 @@ def predict(
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:
-    """Score a table with a saved model; files may be larger than memory."""
+    """Score a table with a saved model; it may be larger than memory."""
     from setpoint.cli.models import load_table_model
     from setpoint.cli.targets import check_file
     from setpoint.tabular.files import count_rows
@@ -44,7 +44,7 @@ def predict(
     with output.warnings_as_notes():
         loaded = load_table_model(model)
     total = count_rows(data)
-    with output.progress(f"scoring {data.name}") as show:
+    with output.progress(f"scoring {data.name or data}") as show:
         done = score_file(
             loaded,
             data,

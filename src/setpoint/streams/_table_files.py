@@ -41,6 +41,21 @@ def open_part(path: Path) -> Part:
     return ParquetPart(path) if ending(path) in _PARQUET else ArrowPart(path)
 
 
+def dealt(parts: Sequence[Part], shard: int, shards: int) -> Iterator[tuple[Part, int, list[int]]]:
+    """Yield files, the number of each one's first row, and its row groups that are a shard's.
+
+    Of the row groups that have rows, counted over all files, j belongs to the shard j modulo their
+    number. Files of which a shard has nothing are passed over.
+    """
+    row = turn = 0
+    for part in parts:
+        filled = [group for group, rows in enumerate(part.group_rows) if rows]
+        if own := filled[(shard - turn) % shards :: shards]:
+            yield part, row, own
+        row += part.rows
+        turn += len(filled)
+
+
 class Part:
     """A file of row groups.
 
@@ -62,7 +77,7 @@ class Part:
         if not path.exists():
             raise TableFileError(f"there is no file {path}.")
         try:
-            self._size = path.stat().st_size
+            self._stamp = _stamp(path)
             schema, self.group_rows = self._look()
         except (pa.ArrowException, OSError) as error:
             raise TableFileError(f"{path} cannot be read: {error} {_DAMAGED}") from error
@@ -81,25 +96,43 @@ class Part:
 
         Columns come in the order asked.
         """
-        pa = need("pyarrow", "cli", "reading Parquet and Arrow files")
         first = [0, *accumulate(self.group_rows)]
         groups = [group for group in groups if self.group_rows[group]]
-        try:
-            if self.path.stat().st_size != self._size:
-                raise TableFileError(f"{self.path} was changed while it is in use; start anew.")
+        with self._in_use():
             for group, row, batch in self._read(groups, list(columns), most):
                 yield first[group] + row, batch.select(list(columns))
-        except (pa.ArrowException, OSError) as error:
-            raise TableFileError(f"{self.path} cannot be read: {error} {_DAMAGED}") from error
 
     def digest(self) -> str:
         """Return a digest of the file's size, row groups and both of its ends."""
-        digest = hashlib.sha256(repr((self._size, self.group_rows)).encode())
-        with self.path.open("rb") as file:
+        size, _ = self._stamp
+        digest = hashlib.sha256(repr((size, self.group_rows)).encode())
+        with self._in_use(), self.path.open("rb") as file:
             digest.update(file.read(_LOOKED_AT))
-            file.seek(max(0, self._size - max(_LOOKED_AT, self._footer())))
+            file.seek(max(0, size - max(_LOOKED_AT, self._footer())))
             digest.update(file.read())
         return digest.hexdigest()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Say so if the file is not what it was when it was opened first, or cannot be read."""
+        pa = need("pyarrow", "cli", "reading Parquet and Arrow files")
+        try:
+            self._check_unchanged()
+            yield
+            self._check_unchanged()
+        except (pa.ArrowException, OSError) as error:
+            self._check_unchanged()
+            raise TableFileError(f"{self.path} cannot be read: {error} {_DAMAGED}") from error
+
+    def _check_unchanged(self) -> None:
+        try:
+            now = _stamp(self.path)
+        except FileNotFoundError as error:
+            raise TableFileError(
+                f"{self.path} is gone since it was opened; put it back, or start anew without it."
+            ) from error
+        if now != self._stamp:
+            raise TableFileError(f"{self.path} was changed while it is in use; start anew.")
 
     def _look(self) -> tuple[Any, list[int]]:
         """Return the schema and the rows of each row group."""
@@ -212,6 +245,12 @@ def _files_at(path: Path) -> list[Path]:
     if not found:
         raise TableFileError(f"{path} holds no file that ends in {', '.join(_PARQUET + _ARROW)}.")
     return found
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Return what changes when a file is written anew."""
+    about = path.stat()
+    return about.st_size, about.st_mtime_ns
 
 
 def _not_columnar(path: Path) -> TableFileError:

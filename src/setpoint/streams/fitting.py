@@ -30,6 +30,7 @@ from setpoint.solvers import get_solver, solve
 from setpoint.solvers.base import Solver
 from setpoint.solvers.projected import Projected
 from setpoint.solvers.stochastic import Stochastic
+from setpoint.streams._passes import check_passes
 from setpoint.streams.block import RowSource
 from setpoint.streams.moments import standardizer_of
 from setpoint.streams.parts import CERTIFYING, JUDGING, TRAINING, ByChance, Parting
@@ -67,6 +68,7 @@ def fit_stream(
         _certifying_share(classifier),
         seed=split_seed,
     )
+    check_passes(source, validation, parting)
     problem = StreamProblem(source, goal, parting, validation, shards=solver.shards or 4)
     n_features = _width(problem)
     standardizer = standardizer_of(problem) if classifier.standardize else None

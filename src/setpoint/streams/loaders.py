@@ -24,9 +24,9 @@ class LoaderRows:
     """Labelled rows of a ``torch.utils.data.DataLoader``, or of any iterable of batches.
 
     A row's number is its place in the pass. A loader that shuffles gives a row another number in
-    every pass, which is allowed but means that a split by numbers would train on rows that it
-    judges by: give the rows that judge as a loader of their own. For the same reason there are no
-    groups.
+    every pass, and a split by numbers would train on rows that it judges by. It is refused where
+    some of its rows are to judge or certify: give the rows that judge as a loader of their own, or
+    let all rows judge. For the same reason there are no groups.
 
     Where several processes share the work, each gives its own rows, as with a
     ``DistributedSampler``. The row at place i of process r then has the number i R + r, R being
@@ -64,14 +64,14 @@ class LoaderRows:
                 f"a {type(loader).__name__} is no iterable of batches; a dataset of rows goes "
                 "into a torch.utils.data.DataLoader first."
             )
-        self._loader = loader
+        self.loader = loader
         self._rows: int | None = None if n is None else check_whole(n, "n")
         self._digest = ""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
         """Yield the batches of this process, whose rows are a shard."""
         done = 0
-        for place, batch in enumerate(self._loader):
+        for place, batch in enumerate(self.loader):
             X, positive, weight = _read(batch, f"batch {place}")
             number = torch.arange(done, done + len(positive)) * shards + shard
             done += len(positive)
@@ -87,24 +87,21 @@ class LoaderRows:
         not see other rows, and differs between processes whose first batches do.
         """
         if not self._digest:
-            dataset = getattr(self._loader, "dataset", self._loader)
+            dataset = getattr(self.loader, "dataset", self.loader)
             about = [type(dataset).__qualname__, self._rows_in(dataset)]
-            if dataset is not self._loader:
+            if dataset is not self.loader:
                 about.append(_ADDRESS.sub("", repr(dataset)))
             digest = hashlib.sha256(repr(about).encode())
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
                 X, positive, weight = _read(self._first(dataset), "the first batch")
-            digest.update(f"{X.dtype} {tuple(X.shape)}".encode())
-            for part in (X, positive, weight):
-                flat = part.detach().cpu().contiguous().reshape(-1)
-                digest.update(flat.view(torch.uint8).numpy().data)
+            digest.update(digest_of((X, positive, weight)).encode())
             self._digest = digest.hexdigest()
         return self._digest
 
     def _first(self, dataset: Any) -> Any:
         """Return a first batch that does not depend on the order in which the loader goes."""
-        loader = self._loader
+        loader = self.loader
         if isinstance(loader, DataLoader) and not isinstance(dataset, IterableDataset):
             item = dataset[0]
             return loader.collate_fn(item if loader.batch_sampler is None else [item])
@@ -129,6 +126,16 @@ class LoaderRows:
                 f"the loader gave {rows:,} rows in this pass, and {self._rows:,} were expected; "
                 "every pass must give the same."
             )
+
+
+def digest_of(parts: Iterable[Tensor]) -> str:
+    """Return a digest of the types, shapes and bits of tensors."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{part.dtype} {tuple(part.shape)}".encode())
+        flat = part.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:

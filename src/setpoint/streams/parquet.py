@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 
 from setpoint.streams import _columns
 from setpoint.streams._joined import joined
-from setpoint.streams._table_files import Part, open_part, table_paths
+from setpoint.streams._table_files import Part, dealt, open_part, table_paths
 from setpoint.streams._table_labels import TableLabels
 from setpoint.streams._values import as_weights, check_finite, check_whole
 from setpoint.streams.block import Block
@@ -27,8 +26,9 @@ class ParquetRows:
 
     Only the columns that are needed are read, a row group at a time, and a large row group in
     batches; of an Arrow file that is a record batch, which is read as a whole. The row group j,
-    counted over all files, belongs to the shard j modulo their number; with fewer row groups than
-    processes some have nothing to read.
+    counted over all files and without those that are empty, belongs to the shard j modulo their
+    number; with fewer row groups than processes some have nothing to read. A file that is changed
+    or goes while it is in use ends the training.
 
     Parameters
     ----------
@@ -87,10 +87,10 @@ class ParquetRows:
     ) -> None:
         self.block_rows = check_whole(block_rows, "block_rows")
         self._parts = [open_part(path) for path in table_paths(path_or_paths)]
-        self._first = [0, *accumulate(part.rows for part in self._parts)]
-        self.rows = self._first[-1]
+        self.rows = sum(part.rows for part in self._parts)
         if self.rows == 0:
             raise TableFileError(f"{self._parts[0].path} and all other files have no rows.")
+        self._filled = next(part for part in self._parts if part.rows)
         self.target, self.weight, self.group, self.time = target, weight, group, time
         special = [name for name in (target, weight, group, time) if name is not None]
         self.features = self._features(features, special)
@@ -121,14 +121,9 @@ class ParquetRows:
         return digest.hexdigest()
 
     def _pieces(self, shard: int, shards: int) -> Iterator[Block]:
-        before = 0  # row groups of earlier files
-        for part, first in zip(self._parts, self._first, strict=False):
-            every = range(len(part.group_rows))
-            own = [group for group in every if (before + group) % shards == shard]
-            before += len(every)
-            if own:
-                for row, batch in part.batches(own, self._columns, self.block_rows):
-                    yield self._block(part.path, first, row, batch)
+        for part, first, own in dealt(self._parts, shard, shards):
+            for row, batch in part.batches(own, self._columns, self.block_rows):
+                yield self._block(part.path, first, row, batch)
 
     def _block(self, path: Path, first: int, row: int, batch: Any) -> Block:
         """Convert a record batch whose first row has this number in its file."""
@@ -158,12 +153,12 @@ class ParquetRows:
 
     def _features(self, given: Sequence[str] | None, special: list[str]) -> list[str]:
         if given is None:
-            every = self._parts[0].names
+            every = self._filled.names
             found = [n for n in every if n not in special and not is_pandas_index(n)]
         else:
             found = [given] if isinstance(given, str) else list(given)
         if not found:
-            raise SchemaError(f"{self._parts[0].path} has no columns besides {listed(special)}.")
+            raise SchemaError(f"{self._filled.path} has no columns besides {listed(special)}.")
         if self.target in found:
             raise SchemaError(f"the target {self.target!r} is among the features.")
         if twice := [name for name, count in Counter(found).items() if count > 1]:
@@ -172,10 +167,12 @@ class ParquetRows:
 
     def _check_files(self, every_column: bool) -> None:
         """Refuse files that lack a column, or have another one or another type than the first."""
-        first = self._parts[0]
+        first = self._filled
         for part in self._parts:
             for name in self._columns:
                 _check_column(part, name)
+                if part.rows == 0:  # without values some programs know no types
+                    continue
                 now, then = part.types[name], first.types[name]
                 if _columns.kind_of(now) != _columns.kind_of(then):
                     raise SchemaError(
@@ -191,7 +188,7 @@ class ParquetRows:
 
     def _check_kinds(self) -> None:
         """Refuse columns that are of no use as what they are named for."""
-        types = self._parts[0].types
+        types = self._filled.types
         kinds = {name: _columns.kind_of(types[name]) for name in self._columns}
         wrong = [n for n in self.features if kinds[n] not in ("number", "boolean")]
         if wrong:

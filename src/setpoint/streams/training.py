@@ -12,6 +12,7 @@ from setpoint.goals import Goal
 from setpoint.models import check as check_model
 from setpoint.solvers.base import Callback, Solution, solve
 from setpoint.solvers.stochastic import Stochastic
+from setpoint.streams._passes import check_passes
 from setpoint.streams.block import RowSource
 from setpoint.streams.parts import Parting
 from setpoint.streams.problem import StreamProblem
@@ -46,7 +47,8 @@ def train(
         Rows that judge among the candidates and set the threshold; without them, and without a
         ``parting`` that sets some apart, the training rows do.
     parting : callable, optional
-        Which of the source's rows train and which judge, e.g. ``ByChance(judging=0.25)``.
+        Which of the source's rows train and which judge, e.g. ``ByChance(judging=0.25)``. A loader
+        must not shuffle then.
     solver : Stochastic, optional
         ``Stochastic(start="given")`` starts from the module's own weights.
     seed, callback, checkpoint
@@ -74,6 +76,7 @@ def train(
     first = next(module.parameters(), None)
     if first is None:
         raise SetpointError("the model has no parameters to train.")
+    check_passes(source, validation, parting)
     problem = StreamProblem(source, Goal.parse(goal), parting, validation, device=first.device)
     check_model(module, problem.first_rows())
     with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):

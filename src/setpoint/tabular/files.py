@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from setpoint._extras import need
 from setpoint.tabular._arrow import of_rows, to_frame
@@ -14,13 +14,16 @@ from setpoint.tabular._csv import CsvFile
 from setpoint.tabular.errors import TableFileError, listed, nearest
 from setpoint.tabular.writer import TableWriter, ending
 
+if TYPE_CHECKING:
+    from setpoint.tabular._folder import Folder
+
 __all__ = ["TableFile", "TableWriter", "count_rows", "open_table", "read_table", "table_batches"]
 
 BATCH_ROWS = 131_072  # rows in memory at a time
 
 
 class TableFile:
-    """A table in a file, which can be read in batches of bounded memory.
+    """A table in a file or a folder, which can be read in batches of bounded memory.
 
     Read whole or in batches, the values and their types are the same: those of a CSV file are
     found in a first pass over all of its rows. Whole numbers and booleans come in pandas' types
@@ -30,7 +33,8 @@ class TableFile:
     ----------
     path : path
         Its ending says what it is: ``.csv``, ``.tsv``, either with ``.gz``, ``.parquet``,
-        ``.arrow`` or ``.feather``.
+        ``.arrow`` or ``.feather``. Of a folder all Parquet and Arrow files are one table, sorted by
+        their names, also those in its folders; all have the same columns.
 
     Attributes
     ----------
@@ -42,35 +46,45 @@ class TableFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        kind = ending(self.path)
-        if self.path.is_dir():
-            raise TableFileError(f"{path} is a folder; name a file in it.")
-        if not self.path.exists():
-            raise TableFileError(f"there is no file {path}.{_beside(self.path)}")
-        try:
-            size = self.path.stat().st_size
-            with self.path.open("rb"):
-                pass
-        except OSError as error:
-            raise TableFileError(f"{path} cannot be opened: {error.strerror}.") from error
-        if size == 0:
-            raise TableFileError(f"{path} is empty; was it written completely?")
-        self._file: CsvFile | ParquetFile | ArrowFile
-        if kind in (".parquet", ".pq"):
-            self._file = ParquetFile(self.path)
-        elif kind in (".arrow", ".feather"):
-            self._file = ArrowFile(self.path)
-        else:
-            self._file = CsvFile(self.path, "\t" if kind.startswith(".tsv") else None)
+        self._file = self._open()
         self.names: list[str] = self._file.names
         self._check_names()
         if self.rows == 0:
             raise TableFileError(f"{path} has columns and no rows; nothing can be read.")
 
+    def _open(self) -> CsvFile | ParquetFile | ArrowFile | Folder:
+        path = self.path
+        if path.is_dir():
+            from setpoint.tabular._folder import Folder  # which takes its time
+
+            return Folder(path)
+        kind = ending(path)
+        if not path.exists():
+            raise TableFileError(f"there is no file {path}.{_beside(path)}")
+        try:
+            size = path.stat().st_size
+            with path.open("rb"):
+                pass
+        except OSError as error:
+            raise TableFileError(f"{path} cannot be opened: {error.strerror}.") from error
+        if size == 0:
+            raise TableFileError(f"{path} is empty; was it written completely?")
+        if kind in (".parquet", ".pq"):
+            return ParquetFile(path)
+        if kind in (".arrow", ".feather"):
+            return ArrowFile(path)
+        return CsvFile(path, "\t" if kind.startswith(".tsv") else None)
+
     @property
     def rows(self) -> int | None:
         """How many rows there are, where that is known; of a CSV file after its first pass."""
         return self._file.rows
+
+    def where(self, row: int) -> str:
+        """Return a sentence that says where a row of a folder is; nothing of a file."""
+        from setpoint.tabular._folder import Folder
+
+        return self._file.where(row) if isinstance(self._file, Folder) else ""
 
     def _check_names(self) -> None:
         twice = [name for name, count in Counter(self.names).items() if count > 1]
@@ -133,7 +147,7 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> Any:
     ----------
     path : path
         A file that ends in ``.csv``, ``.tsv``, either with ``.gz``, ``.parquet``, ``.arrow`` or
-        ``.feather``.
+        ``.feather``, or a folder; see :class:`TableFile`.
     columns : sequence of str, optional
         Which columns; by default all.
     """

@@ -171,10 +171,10 @@ class TableModel:
         return evaluate_threshold(y, scores, 0.0, self.goal, on=on)
 
     def read(self, path: str | Path, *, ignore_extra: bool = False) -> Any:
-        """Return the rows of a file: the model's columns, and those of labels and groups if there.
+        """Return the rows of a table: the model's columns, and those of labels and groups if there.
 
-        Unlike :func:`read_table` it knows which columns are texts, even if those of a CSV file look
-        like numbers.
+        It is a file or a folder, as of :class:`TableFile`. Unlike :func:`read_table` this knows
+        which columns are texts, even if those of a CSV file look like numbers.
         """
         file = TableFile(path)
         self.schema.check_names(file.names, ignore_extra=ignore_extra)

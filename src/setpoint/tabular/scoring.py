@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from setpoint.tabular.errors import TableFileError
+from setpoint.tabular.errors import SchemaError, TableFileError
 from setpoint.tabular.files import BATCH_ROWS, TableFile, TableWriter
 from setpoint.tabular.model import TableModel
 from setpoint.tabular.strangers import Strangers
@@ -32,14 +32,15 @@ def score_file(
     ignore_extra: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Scored:
-    """Score the rows of a file, in batches, and write them to another one.
+    """Score the rows of a file or a folder, in batches, and write them to another file.
 
     Parameters
     ----------
     model : TableModel
         The model.
     source, out : path
-        Tables, by their endings; see :class:`TableFile`. The result has the columns that are kept,
+        Tables, by their endings; see :class:`TableFile`. Rows of a folder come in the order of its
+        files. The result has the columns that are kept,
         and score (> 0 is an alarm), alarm and predicted, the label. It appears when it is complete.
     batch_rows : int
         How many rows are in memory at a time.
@@ -52,8 +53,11 @@ def score_file(
         ``progress(rows)`` after each batch, with the rows done so far.
     """
     file = TableFile(source)
-    if Path(out).resolve() == Path(source).resolve():
+    there = Path(out).resolve()
+    if there == Path(source).resolve():
         raise TableFileError(f"{out} is the table to score; name another file for the result.")
+    if Path(source).resolve() in there.parents:
+        raise TableFileError(f"{out} lies in {source}, the table to score; name another place.")
     if taken := [name for name in keep if name in _OWN]:
         raise TableFileError(
             f"the column {taken[0]!r} cannot be kept, for the result has one of that name; rename "
@@ -65,7 +69,10 @@ def score_file(
     rows = alarms = 0
     with TableWriter(out) as writer:
         for frame in file.frames(batch_rows, wanted, model.schema.texts):
-            checked = model.schema.check(frame, ignore_extra=True, first_row=rows)
+            try:
+                checked = model.schema.check(frame, ignore_extra=True, first_row=rows)
+            except SchemaError as error:
+                raise SchemaError(f"{error}{file.where(rows)}") from error
             strangers.add(checked, frame)
             found = model.predict_checked(checked, rows)
             for position, name in enumerate(dict.fromkeys(keep)):

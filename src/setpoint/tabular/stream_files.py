@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from setpoint._extras import need
 from setpoint.streams._columns import kind_of
-from setpoint.streams._table_files import Part, open_part, table_paths
+from setpoint.streams._table_files import Part, dealt, open_part, table_paths
 from setpoint.tabular._arrow import is_pandas_index, plain_batch, to_frame
 from setpoint.tabular.errors import SchemaError, TableFileError, listed, nearest
 
@@ -51,7 +50,7 @@ class Piece(NamedTuple):
 class TableFiles:
     """One table: a file, or all files of a folder and its folders, sorted by their names.
 
-    All files have the same columns, of the same kinds.
+    All files have the same columns, in any order, and those with rows the same kinds of them.
 
     Parameters
     ----------
@@ -63,20 +62,19 @@ class TableFiles:
     names : list of str
         The columns.
     types : dict of str to pyarrow.DataType
-        Their types in the first file.
+        Their types in the first file that has rows.
     rows, row_groups : int
-        How many there are of each.
+        How many there are of each; row groups without rows do not count.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._parts = [open_part(file) for file in table_paths(path)]
-        self._first = [0, *accumulate(part.rows for part in self._parts)]
-        self.rows = self._first[-1]
-        self.row_groups = sum(len(part.group_rows) for part in self._parts)
+        self.rows = sum(part.rows for part in self._parts)
+        self.row_groups = sum(rows > 0 for part in self._parts for rows in part.group_rows)
         if self.rows == 0:
             raise TableFileError(f"{path} has columns and no rows; nothing can be read.")
-        first = self._parts[0]
+        first = next(part for part in self._parts if part.rows)
         self.names, self.types = _names(first), first.types
         for part in self._parts:
             _check_same(part, first)
@@ -87,18 +85,32 @@ class TableFiles:
         texts = sum(kind_of(self.types[name]) in ("text", "other") for name in self.names)
         return self.rows * (8 * (len(self.names) - texts) + _TEXT_BYTES * texts)
 
+    def place(self, row: int) -> tuple[Path, int]:
+        """Return the file of the table's row of this number, and its number there."""
+        for part in self._parts:
+            if row < part.rows:
+                return part.path, row
+            row -= part.rows
+        raise IndexError(row)
+
+    def widest_types(self) -> dict[str, Any]:
+        """Return for each column a type that holds the values of all files."""
+        pa = need("pyarrow", "cli", "reading tables")
+        every = [
+            pa.schema([(name, part.types[name]) for name in self.names])
+            for part in self._parts
+            if part.rows
+        ]
+        found = pa.unify_schemas(every, promote_options="permissive")
+        return dict(zip(found.names, found.types, strict=True))
+
     def pieces(
         self, columns: Sequence[str], rows: int, shard: int = 0, shards: int = 1
     ) -> Iterator[Piece]:
-        """Yield the rows of every so-manieth row group, at most so many at a time."""
-        before = 0  # row groups of earlier files
-        for part, first in zip(self._parts, self._first, strict=False):
-            every = range(len(part.group_rows))
-            own = [group for group in every if (before + group) % shards == shard]
-            before += len(every)
-            if own:
-                for row, batch in part.batches(own, columns, rows):
-                    yield Piece(part.path, row, first + row, plain_batch(batch))
+        """Yield the rows of every so-manieth row group that has some, at most so many at a time."""
+        for part, first, own in dealt(self._parts, shard, shards):
+            for row, batch in part.batches(own, columns, rows):
+                yield Piece(part.path, row, first + row, plain_batch(batch))
 
     def fingerprint(self) -> str:
         """Return a digest of the files without reading them whole; see ``ParquetRows``."""
@@ -127,6 +139,8 @@ def _check_same(part: Part, first: Part) -> None:
         )
     if more:
         raise SchemaError(f"{part.path} has {listed(more)}, and {first.path} has not. {what}")
+    if part.rows == 0:  # without values some programs know no types
+        return
     for name in names:
         now, then = part.types[name], first.types[name]
         if _kind(now) != _kind(then):

@@ -184,8 +184,8 @@ def _check_processes(files: TableFiles) -> None:
     if files.row_groups < processes:
         raise SetpointError(
             f"{files.path} has {files.row_groups} row group"
-            f"{'' if files.row_groups == 1 else 's'}, too few for {processes} processes; start "
-            "fewer, or write smaller row groups."
+            f"{'' if files.row_groups == 1 else 's'} with rows, too few for {processes} processes; "
+            "start fewer, or write smaller row groups."
         )
 
 
