@@ -18,8 +18,6 @@ from setpoint.models import build
 from setpoint.solvers import Stochastic
 from setpoint.streams import ArrayRows, train
 
-RANK = int(os.environ["RANK"])
-LAST = int(os.environ["WORLD_SIZE"]) - 1
 SMALL = Stochastic(
     outer_iterations=50, inner_iterations=5, batch_size=100, rows=400, restarts=0, nearness=(0.0,),
     start="given",
@@ -30,13 +28,14 @@ def main(folder, ranks):
     """Train until interrupted; end with 130 then, and with 3 where another process was lost."""
     # A parent that ignores it, such as a script's background job, would hand that down.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    (folder / f"pid.{RANK}").write_text(str(os.getpid()))
+    own, last = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]) - 1
+    (folder / f"pid.{own}").write_text(str(os.getpid()))
     rng = np.random.default_rng(0)
     y = rng.random(1000) < 0.2
     X = (rng.normal(size=(1000, 3)) + y[:, None]).astype(np.float32)
 
     def interrupt(record, total):
-        if RANK == LAST and record.iteration == 1:
+        if own == last and record.iteration == 1:
             time.sleep(0.5)  # by now the others wait
             pids = [int((folder / f"pid.{rank}").read_text()) for rank in ranks]
             for pid in pids:
