@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from setpoint.solvers.lifted import Lifted
 
 
-class ClosedSteps:
-    """The steps of subproblems.
+class Training(NamedTuple):
+    """What is trained, on what, and how fast.
 
-    Parameters
+    Attributes
     ----------
     penalty : ExactPenalty
-        Its s is moved, and its lambda, gamma and objective_scale are read by :meth:`run`.
+        Its s is moved; its lambda, gamma and objective_scale are read when steps are run.
     module : nn.Module
         The model.
     X : Tensor
@@ -34,30 +34,33 @@ class ClosedSteps:
         First learning rate, and step size for s.
     """
 
-    def __init__(
-        self,
-        penalty: ExactPenalty,
-        module: nn.Module,
-        X: Tensor,
-        optimizer: torch.optim.Adam,
-        lr: float,
-        lr_s: float,
-    ) -> None:
-        self._penalty, self._module, self._X = penalty, module, X
-        self._optimizer, self._lr = optimizer, lr
+    penalty: ExactPenalty
+    module: nn.Module
+    X: Tensor
+    optimizer: torch.optim.Adam
+    lr: float
+    lr_s: float
+
+
+class ClosedSteps:
+    """The steps of subproblems."""
+
+    def __init__(self, training: Training) -> None:
+        self._training = training
+        penalty = training.penalty
         # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
-        self._step_of_s = -lr_s * penalty.P / penalty.sample_weight
+        self._step_of_s = -training.lr_s * penalty.P / penalty.sample_weight
 
     def run(self, origin: float, steps: int, first: int, total: int) -> None:
         """Take steps; ``first`` of the ``total`` steps of the learning rate's cosine are done."""
-        penalty, group = self._penalty, self._optimizer.param_groups[0]
+        penalty, module, X, optimizer, lr, _ = self._training
         for step in range(first, first + steps):
-            set_rate(group, self._lr * (1 + math.cos(math.pi * step / total)) / 2)
-            self._optimizer.zero_grad()
-            logits = logits_of(self._module, self._X)
+            set_rate(optimizer.param_groups[0], lr * (1 + math.cos(math.pi * step / total)) / 2)
+            optimizer.zero_grad()
+            logits = logits_of(module, X)
             in_z, in_s = penalty.slopes(logits.detach() - origin)
             logits.backward(in_z)  # type: ignore[no-untyped-call]
-            self._optimizer.step()
+            optimizer.step()
             with torch.no_grad():
                 penalty.s.addcmul_(self._step_of_s, in_s)
             penalty.project_()
@@ -66,20 +69,12 @@ class ClosedSteps:
 class ClosedDeviceSteps:
     """The same on a GPU, in the scaling per positive: recorded once, and the host is not asked."""
 
-    def __init__(
-        self,
-        penalty: ExactPenalty,
-        module: nn.Module,
-        X: Tensor,
-        optimizer: torch.optim.Adam,
-        lr: float,
-        lr_s: float,
-    ) -> None:
+    def __init__(self, training: Training) -> None:
         from setpoint.solvers import lifted_kernels
 
         self._kernels = lifted_kernels
-        self._penalty, self._module, self._X = penalty, module, X
-        self._optimizer, self._lr, self._lr_s = optimizer, lr, lr_s
+        self._training = training
+        penalty = training.penalty
         weight = penalty.sample_weight
         self._share = (weight / penalty.P).contiguous()
         self._sign = penalty.positive.to(weight) * 2 - 1
@@ -93,9 +88,9 @@ class ClosedDeviceSteps:
 
     def run(self, origin: float, steps: int, first: int, total: int) -> None:
         """Take steps; ``first`` of the ``total`` steps of the learning rate's cosine are done."""
-        penalty = self._penalty
+        penalty = self._training.penalty
         scale = penalty.P * penalty.objective_scale
-        numbers = [penalty.lam, penalty.gamma, origin, scale, first, total, self._lr]
+        numbers = [penalty.lam, penalty.gamma, origin, scale, first, total, self._training.lr]
         self._table.copy_(torch.tensor([*numbers, *self._metrics], dtype=torch.float64))
         for i, member in enumerate((self._sign > 0, self._sign < 0)):
             share = (self._share * penalty.s.detach()).double()[member].sum()
@@ -104,13 +99,13 @@ class ClosedDeviceSteps:
             self._recorded(self._step)
 
     def _step(self) -> Tensor:
-        kernels, penalty, group = self._kernels, self._penalty, self._optimizer.param_groups[0]
-        constraints = len(penalty.goal.constraints)
+        kernels, (penalty, module, X, optimizer, _, lr_s) = self._kernels, self._training
+        rate, constraints = optimizer.param_groups[0]["lr"], len(penalty.goal.constraints)
         kernels.slopes_in_counts(
-            self._counts, self._table, self._price, group["lr"], penalty.P, constraints
+            self._counts, self._table, self._price, rate, penalty.P, constraints
         )
-        self._optimizer.zero_grad()
-        logits = logits_of(self._module, self._X)
+        optimizer.zero_grad()
+        logits = logits_of(module, X)
         kernels.slopes_and_s(
             logits.detach(),
             penalty.s.detach(),
@@ -121,11 +116,11 @@ class ClosedDeviceSteps:
             self._table,
             self._price,
             self._t,
-            self._lr_s,
+            lr_s,
             penalty.form == "equality",
         )
         logits.backward(self._slope)  # type: ignore[no-untyped-call]
-        self._optimizer.step()
+        optimizer.step()
         return self._slope
 
 
@@ -149,8 +144,9 @@ def closed_steps(
         or solver.patience is not None
     ):
         return None
+    training = Training(penalty, module, X, optimizer, lr, solver.lr_s)
     if computable(penalty.goal, penalty.s) and penalty.scaling == "per_positive":
-        return ClosedDeviceSteps(penalty, module, X, optimizer, lr, solver.lr_s)
+        return ClosedDeviceSteps(training)
     if X.is_cuda:  # fifty operations in a recorded graph are faster than twenty that wait
         return None
-    return ClosedSteps(penalty, module, X, optimizer, lr, solver.lr_s)
+    return ClosedSteps(training)
