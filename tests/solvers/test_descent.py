@@ -41,7 +41,8 @@ def starts(module, k=2):
 def descent(module=None, goal=GOAL, nearness=(0.0, 0.0), lr=0.05, steps=10, constants=CONSTANTS):
     module = torch.nn.Linear(3, 1) if module is None else module
     begun = starts(module, len(nearness))
-    return Descent(constants, goal, (20.0, 40.0), module, begun, list(nearness), lr, steps)
+    goals = [goal] * len(nearness)
+    return Descent(constants, goals, (20.0, 40.0), module, begun, list(nearness), lr, steps)
 
 
 def counts(k=2, tp=10.0, fp=5.0):

@@ -12,6 +12,7 @@ from setpoint.solvers.ordinary import Ordinary
 from setpoint.solvers.problem import Problem, make_problem
 from setpoint.solvers.projected import Projected
 from setpoint.solvers.resampled import Resampled
+from setpoint.solvers.several_goals import solve_goals
 from setpoint.solvers.stochastic import Stochastic
 
 SOLVERS: dict[str, Solver] = {
@@ -59,4 +60,5 @@ __all__ = [
     "make_problem",
     "settled",
     "solve",
+    "solve_goals",
 ]

@@ -7,7 +7,6 @@ does the rest: the best iterate, the history, progress, interruption, checkpoint
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,14 +20,14 @@ from torch import nn
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals import Goal
 from setpoint.operating_point import OperatingPoint
-from setpoint.solvers.candidates import Candidate, Candidates, Contender, standing
+from setpoint.solvers.candidates import Candidate, Candidates, Contender
 from setpoint.solvers.checkpoint import Checkpoint
 from setpoint.solvers.history import History, Record
+from setpoint.solvers.keeping import Keeper
 from setpoint.solvers.problem import Problem
 from setpoint.streams.together import from_first, several
 
 Callback = Callable[[Record, int], Any]
-MARGIN = 1.0  # standard errors by which goal-training must win on validation rows
 
 
 class Task(Protocol):
@@ -129,7 +128,7 @@ def settled(solver: Solver, problem: Problem) -> Solver:
 
 
 @contextmanager
-def _at_work_on(module: nn.Module) -> Iterator[None]:
+def at_work_on(module: nn.Module) -> Iterator[None]:
     """Leave torch's generators as they were; make the module's GPU, if it has one, the current one.
 
     Graphs are recorded on the current GPU, and kernels launched there.
@@ -185,77 +184,62 @@ def solve(
     if checkpoint is not None:
         saved = Checkpoint(Path(checkpoint), problem, module, solver, seed, take, together)
     total = solver.outer_iterations if take is None else take.iteration
-    # Rows that judge apart are few: a goal-trained model must win clearly. On training rows the
-    # best objective is the best objective.
-    margin = MARGIN if problem.judged_apart else 0.0
-    history, candidates = History(), Candidates(margin=margin)
-    best: tuple[OperatingPoint, dict[str, Any]]
-    won: Candidate | None = None
+    kept = Keeper(problem.judged_apart, take)
     finished = False
 
-    def keep(iteration: int, progress: Progress) -> bool:
-        nonlocal best, won, finished
-        contenders = run.contenders()
-        for contender in contenders:
-            candidates.see(contender, iteration)
-        leader = max(contenders, key=lambda c: standing(c.point))
-        if take is not None:
-            # Its best moment up to then; a single one may be a bad one on other rows.
-            wanted = [c for c in contenders if c.name in (take.name, take.start)]
-            leader = max(wanted, key=lambda c: standing(c.point), default=leader)
-            if iteration == 0 or standing(leader.point) > standing(best[0]):
-                best = leader.point, copy.deepcopy(leader.weights)
-                history.best_iteration = iteration
-        elif candidates.winner is not won:  # then it was seen just now
-            won = candidates.winner
-            holder = next(c for c in contenders if c.name == won.name)
-            best = won.point, copy.deepcopy(holder.weights)
-            history.best_iteration = iteration
-        history.records.append(Record.of(iteration, leader.point, progress.lam, progress.loss))
-        finished = iteration == total or progress.done
+    def keep(progress: Progress) -> bool:
+        nonlocal finished
+        kept.see(run.contenders(), progress)
+        finished = len(kept.history) > total or progress.done
         if saved is not None:
-            saved.write(module, run.state_dict(), best, history, candidates, finished)
-        stop = callback is not None and callback(history[-1], total) == "stop"
+            saved.write(
+                module, run.state_dict(), kept.best, kept.history, kept.candidates, finished
+            )
+        stop = callback is not None and callback(kept.history[-1], total) == "stop"
         return bool(from_first(stop)) if together else stop
 
-    with _at_work_on(module):
+    with at_work_on(module):
         if seed is not None:
             torch.manual_seed(seed)
         stop = False
         try:
             if saved is not None and (state := saved.read(module)) is not None:
                 run.load_state_dict(state.run)
-                history, best = state.history, (state.best_point, state.best_module)
-                candidates, won = state.candidates, state.candidates.winner
+                best = state.best_point, state.best_module
+                kept.take_up(best, state.history, state.candidates)
                 finished = state.finished
             else:
-                stop = keep(0, run.start(None if take is None else take.name))
+                stop = keep(run.start(None if take is None else take.name))
             while not finished and not stop:
-                stop = keep(len(history), run.advance(len(history)))
+                stop = keep(run.advance(len(kept.history)))
         except (KeyboardInterrupt, DivergedError) as error:
-            if not len(history):  # there is nothing to keep
-                raise
             if together and several() and isinstance(error, KeyboardInterrupt):
                 # The others may know nothing of it, and to find the exact point takes them all.
                 raise
-            what = "was interrupted"
-            if isinstance(error, DivergedError):
-                what = "diverged"
-                history.diverged = True
-                if saved is not None:
-                    # To go on from there would only diverge again; others may have been faster.
-                    saved.path.unlink(missing_ok=True)
-            warnings.warn(
-                f"training {what} after {len(history) - 1} of {total} iterations; the best model "
-                "so far is kept.",
-                stacklevel=2,
-            )
-    history.interrupted = not finished
-    if take is not None and finished and take.name not in {c.name for c in candidates}:
+            tell_end(error, [kept.history], total)
+            if kept.history.diverged and saved is not None:
+                # To go on from there would only diverge again; others may have been faster.
+                saved.path.unlink(missing_ok=True)
+    kept.history.interrupted = not finished
+    if take is not None and finished and take.name not in {c.name for c in kept.candidates}:
         raise SetpointError(f"the solver has no candidate {take.name!r} on these rows.")
-    point, weights = best
+    point, weights = kept.best
     module.load_state_dict(weights)
     module.eval()
     if isinstance(run, FindsPoints):
         point = run.exact_point()
-    return Solution(module, point, history, candidates)
+    return Solution(module, point, kept.history, kept.candidates)
+
+
+def tell_end(error: BaseException, histories: Sequence[History], total: int) -> None:
+    """Warn that a training came to an early end; raise the error if there is nothing to keep."""
+    if not all(map(len, histories)):
+        raise error
+    diverged = isinstance(error, DivergedError)
+    for history in histories:
+        history.diverged = diverged
+    warnings.warn(
+        f"training {'diverged' if diverged else 'was interrupted'} after {len(histories[0]) - 1} "
+        f"of {total} iterations; the best model so far is kept.",
+        stacklevel=3,
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -80,8 +82,8 @@ class Descent:
     ----------
     constants : Constants
         Of the solver.
-    goal : Goal
-        What to train for.
+    goals : sequence of Goal
+        What each model trains for.
     totals : tuple of float
         P and N.
     module : nn.Module
@@ -99,7 +101,7 @@ class Descent:
     def __init__(
         self,
         constants: Constants,
-        goal: Goal,
+        goals: Sequence[Goal],
         totals: tuple[float, float],
         module: nn.Module,
         starts: list[dict[str, Any]],
@@ -107,12 +109,15 @@ class Descent:
         lr: float,
         steps: int,
     ) -> None:
-        self.constants, self._goal, self.lr, self.steps = constants, goal, lr, max(steps, 1)
+        self.constants, self.goals, self.lr, self.steps = constants, goals, lr, max(steps, 1)
+        self._models_by_goal = list(_runs_of_equals(goals))
         self.P, self.N = totals
         self.bundle = make_bundle(module, starts)
         self.step_count = 0
         self._nearness = list(nearness)
-        self.multipliers = np.ones((len(goal.constraints), len(starts)))
+        # A goal with fewer constraints than another leaves the last rows as they are.
+        most = max(len(goal.constraints) for goal in goals)
+        self.multipliers = np.ones((most, len(starts)))
         groups = [{"params": self.bundle.parameters, "lr": lr}]
         self._optimizer = adam(groups, self.bundle.origins.device)
 
@@ -170,16 +175,23 @@ class Descent:
 
     def follow(self, counts: Counts) -> None:
         """Let the multipliers follow the violations."""
-        for j, constraint in enumerate(self._goal.constraints):
-            with np.errstate(all="ignore"):
-                missed = np.nan_to_num(constraint.shortfall(*counts, self.P, self.N))
-            self.multipliers[j] *= np.exp(self.constants.dual_rate * np.clip(5 * missed, -1, 1))
+        for goal, own in self._models_by_goal:
+            tp, fp = counts.tp[own], counts.fp[own]
+            for j, constraint in enumerate(goal.constraints):
+                with np.errstate(all="ignore"):
+                    missed = np.nan_to_num(constraint.shortfall(tp, fp, self.P, self.N))
+                push = self.constants.dual_rate * np.clip(5 * missed, -1, 1)
+                self.multipliers[j, own] *= np.exp(push)
         np.clip(self.multipliers, 1e-3, 1e3, out=self.multipliers)
 
     def prices(self, counts: Counts) -> Tensor:
         """Return the price of a positive and of a negative, shape (k, 2)."""
-        worth, cost = prices(self._goal, *counts, self.P, self.N, self.multipliers)
-        return torch.from_numpy(np.stack([worth, cost], axis=1)).to(self.bundle.origins)
+        of_each = np.empty((len(self.goals), 2))
+        for goal, own in self._models_by_goal:
+            held = self.multipliers[: len(goal.constraints), own]
+            worth_and_cost = prices(goal, counts.tp[own], counts.fp[own], self.P, self.N, held)
+            of_each[own] = np.stack(worth_and_cost, axis=1)
+        return torch.from_numpy(of_each).to(self.bundle.origins)
 
     def losses(self, margins: Tensor, classes: Tensor, share: Tensor, counts: Counts) -> Tensor:
         """Return each model's loss on rows with these margins."""
@@ -203,6 +215,15 @@ class Descent:
         self._optimizer.load_state_dict(state["optimizer"])
         self.multipliers = state["multipliers"].numpy()
         self.step_count = state["step_count"]
+
+
+def _runs_of_equals(goals: Sequence[Goal]) -> Iterator[tuple[Goal, slice]]:
+    """Yield each goal with the models that have it; equals follow one another."""
+    begin = 0
+    for goal, own in groupby(goals):
+        end = begin + len(list(own))
+        yield goal, slice(begin, end)
+        begin = end
 
 
 def usual_rate(module: nn.Module, n_features: int) -> float:

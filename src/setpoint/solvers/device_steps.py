@@ -8,15 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint.goals import Goal
 from setpoint.solvers.descent import Batch, Columns, Descent
 from setpoint.solvers.metrics_table import computable, metrics_table
 from setpoint.solvers.recorded import Recorded
 
 
-def on_device(descent: Descent, goal: Goal) -> bool:
+def on_device(descent: Descent) -> bool:
     """Whether a look's steps can stay on the device."""
-    return computable(goal, descent.bundle.origins)
+    return all(computable(goal, descent.bundle.origins) for goal in set(descent.goals))
 
 
 class DeviceSteps:
@@ -25,9 +24,8 @@ class DeviceSteps:
     Parameters
     ----------
     descent : Descent
-        What descends; its multipliers and clock are taken along and brought back by :meth:`run`.
-    goal : Goal
-        Of quotients only.
+        What descends, for goals of quotients only; its multipliers and clock are taken along and
+        brought back by :meth:`run`.
     batch : Batch
         The rows.
     counted : Tensor of shape (m,)
@@ -39,7 +37,6 @@ class DeviceSteps:
     def __init__(
         self,
         descent: Descent,
-        goal: Goal,
         batch: Batch,
         counted: Tensor,
         least_tp: Columns,
@@ -52,11 +49,11 @@ class DeviceSteps:
         origins = descent.bundle.origins
         device, k = origins.device, len(origins)
         self._counted = counted.to(origins).contiguous()
-        self._constraints = len(goal.constraints)
+        self._constraints = len(descent.multipliers)
         like = origins.double()
         self._right = like.new_zeros(k, 2)
         self._base = like.new_tensor(np.stack([least_tp, most_fp], axis=1))
-        self._table = like.new_tensor(_table(descent, goal))
+        self._table = like.new_tensor(_table(descent))
         self._multipliers = like.new_tensor(descent.multipliers)
         self._clock = like.new_full((k,), float(descent.step_count))
         self._price = torch.zeros(k, 2, device=device)
@@ -91,8 +88,8 @@ class DeviceSteps:
         return self._lam
 
 
-def _table(descent: Descent, goal: Goal) -> list[float]:
-    """Return the numbers that the kernel of the prices reads."""
+def _table(descent: Descent) -> list[list[float]]:
+    """Return the numbers that the kernel of the prices reads, a row for each model."""
     constants, P, N = descent.constants, descent.P, descent.N
     numbers = [
         constants.lam0,
@@ -101,4 +98,5 @@ def _table(descent: Descent, goal: Goal) -> list[float]:
         descent.lr,
         constants.dual_rate,
     ]
-    return numbers + metrics_table(goal, P, N)
+    most = len(descent.multipliers)
+    return [numbers + metrics_table(goal, P, N, most) for goal in descent.goals]

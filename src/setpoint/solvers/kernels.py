@@ -49,7 +49,8 @@ def _prices_kernel(  # type: ignore[no-untyped-def]
     fp = tl.load(base_ptr + 2 * k + 1) - tl.load(right_ptr + 2 * k + 1)
     tl.store(right_ptr + 2 * k, 0.0)
     tl.store(right_ptr + 2 * k + 1, 0.0)
-    # The table: lam0, growth, steps, lr, dual_rate, and then 9 numbers for each metric.
+    # A row of the table: lam0, growth, steps, lr, dual_rate, and then 9 numbers for each metric.
+    table_ptr += k * (5 + 9 * (1 + CONSTRAINTS))
     elapsed = tl.load(clock_ptr + k) / tl.load(table_ptr + 2)
     tl.store(clock_ptr + k, tl.load(clock_ptr + k) + 1.0)
     lam = tl.load(table_ptr) * tl.exp(elapsed * tl.load(table_ptr + 1))

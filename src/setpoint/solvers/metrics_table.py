@@ -24,11 +24,15 @@ def computable(goal: Goal, like: Tensor) -> bool:
     )
 
 
-def metrics_table(goal: Goal, P: float, N: float) -> list[float]:
+_NUMBERS = 9  # of a metric
+
+
+def metrics_table(goal: Goal, P: float, N: float, constraints: int | None = None) -> list[float]:
     """Return nine numbers for the objective and for each constraint.
 
     The metric's sign, the three of its numerator, the three of its denominator, its value where
-    that is 0/0, and the constraint's level.
+    that is 0/0, and the constraint's level. A constraint of zeros, which is always kept and has no
+    price, makes up for each that the goal has less than ``constraints``.
     """
     numbers: list[float] = []
     for metric, level in ((goal.objective, 0.0), *((c.metric, c.level) for c in goal.constraints)):
@@ -36,4 +40,5 @@ def metrics_table(goal: Goal, P: float, N: float) -> list[float]:
         assert fraction is not None
         numbers += [float(metric.sign), *map(float, fraction.numerator(P, N))]
         numbers += [*map(float, fraction.denominator(P, N)), fraction.empty, level]
-    return numbers
+    missing = 0 if constraints is None else constraints - len(goal.constraints)
+    return numbers + [0.0] * (_NUMBERS * missing)

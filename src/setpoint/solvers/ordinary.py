@@ -99,6 +99,15 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[list[Contender]
     return [models]
 
 
+def judged(models: Iterable[Contender], problem: Problem, module: nn.Module) -> list[Contender]:
+    """Return models as another goal sees them."""
+    seen = []
+    for model in models:
+        module.load_state_dict(model.weights)
+        seen.append(model._replace(point=problem.judge.operating_point(module)))
+    return seen
+
+
 def best_of(models: Iterable[Contender]) -> Contender:
     """Return the one with the best operating point, the first of equals."""
     return max(models, key=lambda c: standing(c.point))

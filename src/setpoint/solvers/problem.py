@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -55,6 +55,11 @@ class Problem:
     def judge(self) -> Problem:
         """The problem whose rows decide which iterate is best."""
         return self if self.validation is None else self.validation
+
+    def for_goal(self, goal: Goal) -> Problem:
+        """Return the same rows with another goal."""
+        judge = None if self.validation is None else self.validation.for_goal(goal)
+        return replace(self, goal=goal, validation=judge)
 
     def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
         """Return what the module does at a threshold of its logits; None: at the exact one."""

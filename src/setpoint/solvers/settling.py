@@ -24,6 +24,7 @@ def search_lines(
     points: Sequence[OperatingPoint],
     alive: Sequence[int],
     effort: int,
+    seed: int,
 ) -> bool:
     """Improve the best models in place, and return whether the effort allowed it.
 
@@ -36,20 +37,22 @@ def search_lines(
     points : sequence of OperatingPoint
         What each of them does.
     alive : sequence of int
-        Those that have not diverged.
+        Those that train for this problem's goal and have not diverged.
     effort : int
         How many changed decisions may be considered.
+    seed : int
+        Of the directions.
     """
     n, d = problem.X.shape
     rounds = effort // (n * (d + _RANDOM_DIRECTIONS + 1))  # one considers so many
     ranks = [standing(p) for p in points]
-    models = min(len(ranks), rounds // _FEWEST_ROUNDS)
+    models = min(len(alive), rounds // _FEWEST_ROUNDS)
     if models == 0:
         return False
     X = problem.X.double().cpu().numpy()
     labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()
     each = min(rounds // models, _MOST_ROUNDS)
-    rng = np.random.default_rng(int(torch.randint(2**31, (1,))))
+    rng = np.random.default_rng(seed)
     for k in sorted(alive, key=ranks.__getitem__, reverse=True)[:models]:
         w, threshold = _in_double(bundle, k), points[k].threshold
         found = polish(w, threshold, X, *labels, problem.goal, rng, each, _RANDOM_DIRECTIONS)

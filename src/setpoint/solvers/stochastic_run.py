@@ -119,7 +119,7 @@ class StochasticRun:
         solver = self.solver
         self._descent = Descent(
             solver,
-            self.problem.goal,
+            [self.problem.goal] * len(starts),
             self._totals.training_weight,
             self.module,
             starts,

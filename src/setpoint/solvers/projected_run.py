@@ -1,0 +1,268 @@
+"""The projected solver at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from setpoint.errors import DivergedError
+from setpoint.solvers.base import Progress
+from setpoint.solvers.bundle import Bundle, LinearBundle
+from setpoint.solvers.candidates import Contender, standing
+from setpoint.solvers.columns import Column, columns_from, start_of
+from setpoint.solvers.descent import Batch, Counts, Descent, usual_rate
+from setpoint.solvers.device_steps import DeviceSteps, on_device
+from setpoint.solvers.ordinary import best_of, judged, ordinary_models
+from setpoint.solvers.penalised import penalised_point
+from setpoint.solvers.problem import Problem
+from setpoint.solvers.settling import search_lines
+from setpoint.solvers.working_set import WorkingSet, near
+
+if TYPE_CHECKING:
+    from setpoint.solvers.projected import Projected
+
+_BLOCK = 2**16  # rows
+
+
+class ProjectedRun:
+    """The eliminated form at work on a bundle of models.
+
+    Parameters
+    ----------
+    solver : Projected
+        Settled.
+    problems : sequence of Problem
+        One for each goal; they have their rows in common. Each gets models of its own, all in one
+        bundle.
+    module : nn.Module
+        Whose copies are trained.
+    """
+
+    def __init__(self, solver: Projected, problems: Sequence[Problem], module: nn.Module) -> None:
+        self.solver, self.problems, self.module = solver, problems, module
+        self.problem = problem = problems[0]  # for all that does not depend on the goal
+        weight, positive = problem.sample_weight, problem.positive
+        self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
+        assert solver.inner_iterations is not None
+        self._inner_iterations = solver.inner_iterations
+        self._ordinary: list[list[Contender]] = []  # by goal
+        self._goal_of: list[int] = []  # by model, as the next three
+        self._names: list[str] = []
+        self._starts: list[str] = []
+        self._relaxed: list[bool] = []
+        self._descent: Descent
+        self._judged: Tensor | None = None  # scores of the rows that judge, at this look
+
+    # --- the start --------------------------------------------------------------------------
+
+    def start(self, take: str | None = None) -> Progress:
+        """Train ordinarily and start the bundle from there."""
+        columns: list[Column] = []
+        for kinds in self._ordinary_models():
+            own = list(chain.from_iterable(kinds))
+            self._goal_of += [len(self._ordinary)] * len(new := self._columns(kinds, own, take))
+            self._ordinary.append(own)
+            columns += new
+        self._names = [c.name for c in columns]
+        self._starts = [c.start.name for c in columns]
+        seed = int(torch.randint(2**31, (1,)))
+        starts = [start_of(c, self.solver, seed) for c in columns]
+        self._relaxed = [c.relaxed for c in columns]
+        self._begin(starts, [c.nearness for c in columns])
+        self._find_origins()
+        return self.progress_of(0)
+
+    def _ordinary_models(self) -> Iterator[list[list[Contender]]]:
+        """Yield the ordinary models by kind, as each goal sees them; they are trained once."""
+        if self.solver.start == "logistic":
+            kinds = ordinary_models(self.problem, self.module)
+        else:
+            point = self.problem.judge.operating_point(self.module)
+            weights = {k: v.clone() for k, v in self.module.state_dict().items()}
+            kinds = [[Contender("the start", point, weights)]]
+        yield kinds
+        for problem in self.problems[1:]:
+            yield [judged(kind, problem, self.module) for kind in kinds]
+
+    def _columns(
+        self, kinds: list[list[Contender]], ordinary: list[Contender], take: str | None
+    ) -> list[Column]:
+        goal, best = self.problem.goal, [best_of(ordinary)]
+        columns = columns_from(self.solver, self.module, goal, [best_of(k) for k in kinds], best)
+        if take is not None:  # from whichever start it took
+            every = columns_from(self.solver, self.module, goal, ordinary, ordinary)
+            columns = [c for c in every if c.name == take] or columns
+        return columns
+
+    def _begin(self, starts: list[dict[str, Any]], nearness: list[float]) -> None:
+        solver, problem = self.solver, self.problem
+        self._descent = Descent(
+            solver,
+            [self.problems[g].goal for g in self._goal_of],
+            (self._P, self._N),
+            self.module,
+            starts,
+            nearness,
+            solver.lr or usual_rate(self.module, problem.X.shape[1]),
+            solver.outer_iterations * self._inner_iterations,
+        )
+
+    @property
+    def _bundle(self) -> Bundle:
+        return self._descent.bundle
+
+    # --- an outer iteration -----------------------------------------------------------------
+
+    def advance(self, iteration: int) -> Progress:
+        """Take ``inner_iterations`` steps with a growing lambda, then find the thresholds."""
+        problem = self.problem
+        # In place: the next look finds scores of its own, and these are the largest array.
+        logits = self._scores.sub_(self._bundle.origins.to(self._scores)[:, None])
+        chosen = near(problem.positive, problem.sample_weight, logits, self.solver.rows)
+        descent, batch = self._descent, self._work_on(chosen)
+        self._ordinary = []
+        if on_device(descent):
+            counted = chosen.counted
+            DeviceSteps(descent, batch, counted, self._least_tp, self._most_fp).run(
+                self._inner_iterations
+            )
+        else:
+            self._take_steps(batch)
+        self._find_origins()
+        if iteration == self.solver.outer_iterations:
+            self._settle()
+        return self.progress_of(0)
+
+    def _take_steps(self, batch: Batch) -> None:
+        descent = self._descent
+        for _ in range(self._inner_iterations):
+            margins = descent.margins(batch)
+            counts = self._count(margins)
+            descent.follow(counts)
+            descent.push(batch, margins, counts)
+            descent.step()
+
+    def _work_on(self, chosen: WorkingSet) -> Batch:
+        batch = self._descent.batch(self.problem.X[chosen.rows], chosen.sign, chosen.weight)
+        self._counted = (batch.classes * chosen.counted.to(batch.classes)).T.contiguous()
+        # TP = rest + right positives;  FP = rest + all negatives that count - right negatives
+        self._least_tp = chosen.rest_tp.double().cpu().numpy()
+        counted_N = float(chosen.counted[chosen.sign < 0].sum())
+        self._most_fp = chosen.rest_fp.double().cpu().numpy() + counted_N
+        return batch
+
+    def _count(self, margins: Tensor) -> Counts:
+        """Count what the models do now."""
+        right = (margins.sign().relu_() @ self._counted).double().cpu().numpy()
+        return Counts(self._least_tp + right[:, 0], self._most_fp - right[:, 1])
+
+    def _settle(self) -> None:
+        """Let exact line searches settle the best models, if they are linear and rows few."""
+        bundle, effort = self._bundle, self.solver.line_search
+        if not isinstance(bundle, LinearBundle):
+            return
+        seed = int(torch.randint(2**31, (1,)))
+        found = [
+            search_lines(problem, bundle, self._points, self._alive_for(g), effort, seed)
+            for g, problem in enumerate(self.problems)
+        ]
+        if any(found):
+            self._find_origins()
+
+    # --- looks ------------------------------------------------------------------------------
+
+    def _find_origins(self) -> None:
+        """Make each model's threshold on the training rows the origin of its logits.
+
+        It is the exact one, or, where a model may break the goal on its way, the one where lambda
+        weighs what is broken.
+        """
+        self._scores = self._bundle.scores(self.problem.X)
+        self._alive = ~self._scores.isnan().any(dim=1)
+        if not all(self._alive_for(g) for g in range(len(self.problems))):
+            raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
+        self._scores[~self._alive] = 0.0  # a diverged model ends nobody's training but its own
+        own = [self.problems[g] for g in self._goal_of]
+        self._points = [p.point_of(scores) for p, scores in zip(own, self._scores, strict=True)]
+        held = [
+            penalised_point(own[k], self._scores[k], self._descent.lam) if relaxed else point
+            for k, (point, relaxed) in enumerate(zip(self._points, self._relaxed, strict=True))
+        ]
+        origins = torch.tensor([p.threshold for p in held], dtype=torch.float64)
+        self._bundle.origins.copy_(origins)
+        self._at = Counts(np.array([p.tp for p in held]), np.array([p.fp for p in held]))
+        self._losses = self._losses_at_origins()
+        self._judged = None
+
+    def _alive_for(self, goal: int) -> list[int]:
+        """Return the models of a goal that have not diverged."""
+        alive = self._alive.tolist()
+        return [k for k, of in enumerate(self._goal_of) if of == goal and alive[k]]
+
+    def _losses_at_origins(self) -> Tensor:
+        """Return each model's loss on all rows."""
+        problem, descent = self.problem, self._descent
+        like = self._bundle.origins
+        losses = like.new_zeros(len(like), dtype=torch.float64)
+        for start in range(0, len(problem.X), _BLOCK):  # the loss has many parts, each of this size
+            rows = slice(start, start + _BLOCK)
+            positive = problem.positive[rows]
+            classes = torch.stack([positive, ~positive]).to(like)
+            margins = (self._scores[:, rows] - like.to(self._scores)[:, None]).to(like)
+            margins.mul_(classes[0] - classes[1])
+            share = problem.sample_weight[rows] / self._P
+            losses += descent.losses(margins, classes, share, self._at)
+        return losses.cpu()
+
+    def progress_of(self, goal: int) -> Progress:
+        """Return lambda and the least loss of a goal's models."""
+        losses = [float(self._losses[k]) for k, of in enumerate(self._goal_of) if of == goal]
+        return Progress(self._descent.lam, min(losses))
+
+    def contenders(self) -> list[Contender]:
+        """Return those of the first goal, which is the only one but for ``solve_goals``."""
+        return self.contenders_of(0)
+
+    def contenders_of(self, goal: int) -> list[Contender]:
+        """Return the ordinary models at the start, and the goal-trained ones after it."""
+        if self._ordinary:
+            return self._ordinary[goal]
+        judge, alive = self.problems[goal].judge, self._alive_for(goal)
+        if self.problem.judged_apart:
+            if self._judged is None:
+                self._judged = self._bundle.scores(judge.X)
+            scores = self._judged
+            points = {k: judge.point_of(scores[k]) for k in alive}
+        else:
+            points = {k: self._points[k] for k in alive}
+        # The module may round otherwise than the bundle: the point of the leader must be its own.
+        own: set[int] = set()
+        while (leader := max(alive, key=lambda k: standing(points[k]))) not in own:
+            self.module.load_state_dict(self._bundle.weights(leader))
+            points[leader] = judge.operating_point(self.module)
+            own.add(leader)
+        return [
+            Contender(self._names[k], points[k], self._bundle.weights(k), self._starts[k])
+            for k in alive
+        ]
+
+    # --- interruption -----------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the models and how far they are."""
+        known = {"names": self._names, "starts": self._starts, "relaxed": self._relaxed}
+        return {**known, **self._descent.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state again."""
+        self._names, self._starts = state["names"], state["starts"]
+        self._relaxed, self._goal_of = state["relaxed"], [0] * len(state["names"])
+        k = len(self._names)
+        self._begin([self.module.state_dict()] * k, [0.0] * k)
+        self._descent.load_state_dict(state)
+        self._find_origins()
