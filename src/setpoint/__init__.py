@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
     from setpoint.own_metrics import define_metric
     from setpoint.penalty import ExactPenalty
+    from setpoint.several_goals import fit_goals
     from setpoint.threshold import SetpointThreshold
 
 __version__ = "0.1.0"
@@ -44,6 +45,7 @@ _HOMES = {
     "setpoint.operating_point": ("OperatingPoint", "choose_threshold", "evaluate_threshold"),
     "setpoint.own_metrics": ("define_metric",),
     "setpoint.penalty": ("ExactPenalty",),
+    "setpoint.several_goals": ("fit_goals",),
     "setpoint.threshold": ("SetpointThreshold",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -73,6 +75,7 @@ __all__ = [
     "choose_threshold",
     "define_metric",
     "evaluate_threshold",
+    "fit_goals",
     "load",
     "metric_names",
 ]

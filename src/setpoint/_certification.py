@@ -71,7 +71,7 @@ def certifying_split(
     return found[0], unseen if groups is None else unseen[one_of_each(groups[unseen], seed)]
 
 
-def tell(certificate: Certificate) -> None:
-    """Warn where nothing is promised; to be called by ``fit`` itself."""
+def tell(certificate: Certificate, stacklevel: int = 3) -> None:
+    """Warn where nothing is promised; as the defaults are, to be called by ``fit`` itself."""
     if not certificate.certified:
-        warnings.warn(certificate.message, UncertifiedWarning, stacklevel=3)
+        warnings.warn(certificate.message, UncertifiedWarning, stacklevel=stacklevel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor, nn
 
 from setpoint._certification import certifying_split
-from setpoint._device import device_for, working_on
+from setpoint._checks import check_share
+from setpoint._device import asked_device, device_for, working_on
 from setpoint._labels import Labels
 from setpoint._standardize import Standardizer
 from setpoint._validation import Rows, check_groups, split
@@ -24,7 +27,17 @@ from setpoint.goals import Goal
 from setpoint.models import build
 from setpoint.models import check as check_model
 from setpoint.operating_point import evaluate_threshold
-from setpoint.solvers import Candidates, Problem, Solution, Solver, make_problem, settled, solve
+from setpoint.solvers import (
+    Candidates,
+    Problem,
+    Solution,
+    Solver,
+    get_solver,
+    make_problem,
+    settled,
+    solve,
+    solve_goals,
+)
 from setpoint.solvers.stochastic import Stochastic
 from setpoint.streams.together import several
 
@@ -32,20 +45,41 @@ if TYPE_CHECKING:
     from setpoint.estimators import SetpointClassifier
 
 
-def fit_rows(
-    classifier: SetpointClassifier,
+def fit_classifiers(
+    classifiers: Sequence[SetpointClassifier], X: Any, y: Any, sample_weight: Any, groups: Any
+) -> None:
+    """Check what is given and train classifiers that differ in their goals alone, all at once.
+
+    See :meth:`setpoint.SetpointClassifier.fit`.
+    """
+    for classifier in classifiers:
+        Goal.parse(classifier.goal)
+    first = classifiers[0]
+    if first.confidence is not None:
+        check_share(first.confidence, "confidence")
+    solver = get_solver(first.solver)
+    if first.callback is not None and not callable(first.callback):
+        raise SetpointError(f"callback {first.callback!r} cannot be called.")
+    device = asked_device(first.device)
+    given = X
+    X, y = validate_data(first, given, y, dtype=[np.float64, np.float32])
+    for other in classifiers[1:]:
+        validate_data(other, given, skip_check_array=True)
+    weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    _fit_rows(classifiers, X, y, weight, groups, solver, device)
+
+
+def _fit_rows(
+    classifiers: Sequence[SetpointClassifier],
     X: NDArray[np.floating],
     y: NDArray[Any],
     weight: NDArray[np.floating],
     groups: Any,
-    goal: Goal,
     solver: Solver,
     asked: torch.device | None,
 ) -> None:
-    """Train a classifier on checked rows; see :meth:`setpoint.SetpointClassifier.fit`.
-
-    Goal, solver and device are the classifier's, as objects.
-    """
+    """Train on checked rows. Solver and device are the classifiers', as objects."""
+    classifier, goals = classifiers[0], [Goal.parse(c.goal) for c in classifiers]
     labels = Labels.of(y, classifier.pos_label)
     positive = labels.is_positive(y)
     labels.check_counts(positive[weight > 0])
@@ -61,9 +95,26 @@ def fit_rows(
         size=X.nbytes,
         together=isinstance(solver, Stochastic) and several(),
     )
-    data = _Data(X, positive, weight, goal, classifier.standardize)
-    found = _train(classifier, data, parts, solver, seed, device)
+    data = _Data(X, positive, weight, classifier.standardize)
+    if len(goals) == 1:
+        found = [_train(classifier, data, goals[0], parts, solver, seed, device)]
+    else:
+        found = _train_goals(classifier, data, goals, parts, solver, seed, device)
+    for one, goal, trained in zip(classifiers, goals, found, strict=True):
+        _finish(one, goal, trained, data, parts, labels, grouped=groups is not None)
 
+
+def _finish(
+    classifier: SetpointClassifier,
+    goal: Goal,
+    found: _Trained,
+    data: _Data,
+    parts: _Parts,
+    labels: Labels,
+    grouped: bool,
+) -> None:
+    """Give a classifier what training found, and certify it where that is asked for."""
+    X, positive = data.X, data.positive
     classifier._take(labels, goal, found.solution, found.standardizer, X.dtype)
     classifier.candidates_ = found.candidates
     judges = found.judges
@@ -73,7 +124,7 @@ def fit_rows(
             sequence.Rows.of(positive[rows], classifier._logits(X[rows]))
             for rows in (judges, judged)
         )
-        classifier._certify(plans, tests, goal, grouped=groups is not None)
+        classifier._certify(plans, tests, goal, grouped)
         classifier._judged = positive[judged], classifier._scores(X[judged])
         return
     classifier._judged = positive[judges], classifier._scores(X[judges])
@@ -81,7 +132,7 @@ def fit_rows(
         *classifier._judged,
         0.0,
         goal,
-        sample_weight=weight[judges],
+        sample_weight=data.weight[judges],
         on=found.on,
     )
 
@@ -138,6 +189,7 @@ class _Trained:
 def _train(
     classifier: SetpointClassifier,
     data: _Data,
+    goal: Goal,
     parts: _Parts,
     solver: Solver,
     seed: int,
@@ -147,10 +199,8 @@ def _train(
     training, judging = parts.training, parts.judging
     standardizer = data.standardizer(training)
     with working_on(device):
-        torch.manual_seed(seed)
-        problem = data.problem(training, standardizer, judging)
-        module = build(classifier.model, data.X.shape[1]).to(device, problem.X.dtype)
-        check_on(device, module, problem.X)
+        problem = data.problem(goal, training, standardizer, judging)
+        module = _new_module(classifier, problem, seed, device)
         initial = copy.deepcopy(module.state_dict())
         arguments: dict[str, Any] = {
             "seed": None if classifier.random_state is None else seed,
@@ -164,18 +214,63 @@ def _train(
             training, judging = parts.seen, None
             standardizer = data.standardizer(training)
             module.load_state_dict(initial)
-            problem = data.problem(training, standardizer, None)
+            problem = data.problem(goal, training, standardizer, None)
             if classifier.checkpoint is not None:  # the finished selection stays where it is
                 arguments["checkpoint"] = Path(f"{classifier.checkpoint}.refit")
             solution = solve(
                 _moved(problem, device), module, solver, **arguments, take=candidates.winner
             )
-    if device.type != "cpu":
-        # A GPU rounds otherwise, and a threshold is exact only for the scores it was found on.
-        module.cpu()
-        solution = replace(solution, operating_point=problem.judge.operating_point(module))
     judges = training if judging is None else judging
+    solution = _on_cpu(solution, problem, device)
     return _Trained(solution, candidates, standardizer, judges, problem.judge.on)
+
+
+def _train_goals(
+    classifier: SetpointClassifier,
+    data: _Data,
+    goals: list[Goal],
+    parts: _Parts,
+    solver: Solver,
+    seed: int,
+    device: torch.device,
+) -> list[_Trained]:
+    """Train for several goals at once."""
+    standardizer = data.standardizer(parts.training)
+    with working_on(device):
+        problem = data.problem(goals[0], parts.training, standardizer, parts.judging)
+        solutions = solve_goals(
+            _moved(problem, device),
+            goals,
+            _new_module(classifier, problem, seed, device),
+            settled(solver, problem),
+            seed=None if classifier.random_state is None else seed,
+            callback=classifier.callback,
+        )
+    judges = parts.training if parts.judging is None else parts.judging
+    trained = []
+    for solution, goal in zip(solutions, goals, strict=True):
+        solution = _on_cpu(solution, problem.for_goal(goal), device)
+        candidates, on = solution.candidates, problem.judge.on
+        trained.append(_Trained(solution, candidates, standardizer, judges, on))
+    return trained
+
+
+def _new_module(
+    classifier: SetpointClassifier, problem: Problem, seed: int, device: torch.device
+) -> nn.Module:
+    torch.manual_seed(seed)
+    module = build(classifier.model, problem.X.shape[1]).to(device, problem.X.dtype)
+    check_on(device, module, problem.X)
+    return module
+
+
+def _on_cpu(solution: Solution, problem: Problem, device: torch.device) -> Solution:
+    """Return a solution whose module, and whose threshold's scores, are on the CPU."""
+    if device.type == "cpu":
+        return solution
+    # A GPU rounds otherwise, and a threshold is exact only for the scores it was found on.
+    point = problem.judge.operating_point(solution.module.cpu())
+    return replace(solution, operating_point=point)
 
 
 def check_on(device: torch.device, module: nn.Module, X: Tensor) -> None:
@@ -210,7 +305,6 @@ class _Data:
     X: NDArray[np.floating]
     positive: NDArray[np.bool_]
     weight: NDArray[np.floating]
-    goal: Goal
     standardize: bool
 
     def standardizer(self, rows: Rows) -> Standardizer | None:
@@ -219,6 +313,7 @@ class _Data:
 
     def problem(
         self,
+        goal: Goal,
         rows: Rows,
         standardizer: Standardizer | None,
         judging: Rows | None,
@@ -227,11 +322,11 @@ class _Data:
         """Return the problem of these rows, with others to judge it."""
         judge = None
         if judging is not None:
-            judge = self.problem(judging, standardizer, None, on="the validation data")
+            judge = self.problem(goal, judging, standardizer, None, on="the validation data")
         return make_problem(
             features_of(self.X[rows], standardizer, self.X.dtype),
             torch.from_numpy(self.positive[rows]),
-            self.goal,
+            goal,
             torch.from_numpy(self.weight[rows]),
             validation=judge,
             on=on,

@@ -12,22 +12,20 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setpoint._certification import tell
-from setpoint._checks import check_share
-from setpoint._device import asked_device
-from setpoint._fitting import features_of, fit_rows
+from setpoint._fitting import features_of, fit_classifiers
 from setpoint._labels import Labels
 from setpoint._outputs import Outputs
 from setpoint._standardize import Standardizer
 from setpoint.certificates import Certificate, certify_best
 from setpoint.certificates.sequence import Rows
-from setpoint.errors import InfeasibleGoalWarning, SetpointError
+from setpoint.errors import InfeasibleGoalWarning
 from setpoint.goals import Goal
 from setpoint.models import Model, scores_of
 from setpoint.operating_point import OperatingPoint, evaluate_threshold
-from setpoint.solvers import Callback, Solution, Solver, get_solver
+from setpoint.solvers import Callback, Solution, Solver
 from setpoint.streams.block import RowSource
 
 
@@ -172,20 +170,8 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         groups : array-like of shape (n,), optional
             Rows of one group, e.g. of one patient, are not parted by a split.
         """
-        goal = Goal.parse(self.goal)
-        if self.confidence is not None:
-            check_share(self.confidence, "confidence")
-        solver = get_solver(self.solver)
-        if self.callback is not None and not callable(self.callback):
-            raise SetpointError(f"callback {self.callback!r} cannot be called.")
-        device = asked_device(self.device)
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        fit_rows(self, X, y, weight, groups, goal, solver, device)
-        if self.certificate_ is not None:
-            tell(self.certificate_)
-        elif not self.operating_point_.feasible or self.operating_point_.empty:
-            warnings.warn(self.operating_point_.message, InfeasibleGoalWarning, stacklevel=2)
+        fit_classifiers([self], X, y, sample_weight, groups)
+        self._tell()
         return self
 
     def fit_stream(
@@ -247,6 +233,13 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
             pos_label=self.pos_label_,
         )
         return self.certificate_
+
+    def _tell(self) -> None:
+        """Warn where the goal is not met or nothing is promised; called from a public function."""
+        if self.certificate_ is not None:
+            tell(self.certificate_, stacklevel=4)
+        elif not self.operating_point_.feasible or self.operating_point_.empty:
+            warnings.warn(self.operating_point_.message, InfeasibleGoalWarning, stacklevel=3)
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return the logit of the positive class above the operating threshold.

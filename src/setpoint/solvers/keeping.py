@@ -55,6 +55,13 @@ class Keeper:
         record = Record.of(iteration, leader.point, progress.lam, progress.loss)
         self.history.records.append(record)
 
+    def offer(self, contender: Contender, iteration: int) -> None:
+        """Keep a model from elsewhere, as it stood after an iteration, if it wins."""
+        self.candidates.see(contender, iteration)
+        if self.candidates.winner.name == contender.name:
+            self._won = self.candidates.winner
+            self._hold(contender.point, contender, iteration)
+
     def _hold(self, point: OperatingPoint, holder: Contender, iteration: int) -> None:
         self.best = point, copy.deepcopy(holder.weights)
         self.history.best_iteration = iteration

@@ -12,7 +12,7 @@ from torch import nn
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals import Goal
 from setpoint.solvers.base import Callback, Progress, Run, Solution, Solver, at_work_on, tell_end
-from setpoint.solvers.candidates import Contender
+from setpoint.solvers.candidates import Contender, standing
 from setpoint.solvers.keeping import Keeper
 from setpoint.solvers.problem import Problem
 
@@ -50,7 +50,9 @@ def solve_goals(
     """Train a model for each goal, all at once, and return the solutions in the goals' order.
 
     Each comes to what :func:`solve` would come to for its goal, but for rounding and, where rows
-    are more than a working set holds, for the rows that are drawn. Ordinary training, from which
+    are more than a working set holds, for the rows that are drawn. At the end each goal may take
+    over the model of another one, if that serves it better: where the training rows judge, a
+    stricter level never does better than a laxer one. Ordinary training, from which
     all start, is done once; after it linear models are rows of one matrix, so that a step for many
     goals costs little more than a step for one. Interruption and divergence are as in
     :func:`solve`, for all goals together.
@@ -119,6 +121,7 @@ def solve_goals(
                 finished = True
         except (KeyboardInterrupt, DivergedError) as error:
             tell_end(error, [keeper.history for keeper in kept], total)
+    _exchange(kept, problems, module)
     solutions = []
     for keeper in kept:
         keeper.history.interrupted = not finished
@@ -128,3 +131,20 @@ def solve_goals(
         own.eval()
         solutions.append(Solution(own, point, keeper.history, keeper.candidates))
     return solutions
+
+
+def _exchange(kept: Sequence[Keeper], problems: Sequence[Problem], module: nn.Module) -> None:
+    """Offer each goal the model of another one that serves it best."""
+    won = [(k.candidates.winner, k.best[1], k.history.best_iteration) for k in kept]
+    for keeper, problem in zip(kept, problems, strict=True):
+        best, offer = keeper.best[0], None
+        for (winner, weights, iteration), other in zip(won, problems, strict=True):
+            if other is problem:
+                continue
+            module.load_state_dict(weights)
+            point = problem.judge.operating_point(module)
+            if standing(point) > standing(best):
+                name = f"trained for '{other.goal}'"
+                best, offer = point, (Contender(name, point, weights, winner.start), iteration)
+        if offer is not None:
+            keeper.offer(*offer)
