@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from setpoint import Goal
 from setpoint.models import build
-from setpoint.solvers import Projected, make_problem, projected_run, solve
+from setpoint.solvers import Projected, make_problem, projected_run, solve, solve_goals
 from setpoint.solvers.device_steps import on_device
 
 GOALS = [
@@ -66,3 +67,45 @@ def test_a_whole_training_on_the_device():
     solution = solve(problem(goal), build("linear", 5).cuda(), Projected())
     assert solution.operating_point.feasible
     assert solution.operating_point.objective >= solution.history[0].objective
+
+
+def advanced_for_all(kind):
+    """Return a run for all goals at once, after two looks."""
+    torch.manual_seed(0)
+    solver = Projected(start="given", outer_iterations=4, inner_iterations=10, line_search=0)
+    run = solver.prepare_goals([problem(goal) for goal in GOALS], build(kind, 5).cuda())
+    run.start()
+    for look in (1, 2):
+        run.advance(look)
+    return run
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_each_model_has_a_goal_of_its_own(kind, monkeypatch):
+    there = advanced_for_all(kind)
+    assert on_device(there._descent)
+    assert there._descent.multipliers.shape[0] == 2  # two constraints at most
+    monkeypatch.setattr(projected_run, "on_device", lambda *_: False)
+    here = advanced_for_all(kind)
+    np.testing.assert_allclose(
+        there._descent.multipliers, here._descent.multipliers, rtol=1e-4, atol=1e-6
+    )
+    for a, b in zip(there._bundle.parameters, here._bundle.parameters, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_a_goal_that_the_device_does_not_know_leaves_all_to_the_host():
+    goals = [problem("max f1"), problem("max gmean")]
+    run = Projected(start="given").prepare_goals(goals, build("linear", 5).cuda())
+    run.start()
+    assert not on_device(run._descent)
+
+
+def test_several_goals_come_to_what_they_come_to_alone():
+    goals = [Goal.parse(goal) for goal in GOALS]
+    solver = Projected(outer_iterations=5, line_search=0)
+    found = solve_goals(problem("max f1"), goals, build("linear", 5).cuda(), solver)
+    for goal, one in zip(goals, found, strict=True):
+        own = solve(problem(goal), build("linear", 5).cuda(), solver).operating_point
+        assert one.operating_point.violation == own.violation == 0
+        assert one.operating_point.objective == pytest.approx(own.objective, abs=0.01)

@@ -18,6 +18,8 @@ def test_as_on_the_host(goal, digits):
     there = make_problem(here.X.cuda(), here.positive.cuda(), goal)
     assert there.swept_on_device(logits.cuda())
     assert there.point_of(logits.cuda()) == here.point_of(logits)
+    several = torch.stack([logits, -logits, logits.abs()])
+    assert there.points_of(several.cuda()) == here.points_of(several)
     assert penalised_point(there, logits.cuda(), 3.0) == penalised_point(here, logits, 3.0)
 
 

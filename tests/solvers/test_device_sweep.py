@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from setpoint import Goal, choose_threshold
 from setpoint._sweep import ClassScores, best_cut
 from setpoint.operating_point import threshold_below
+from setpoint.solvers import device_sweep
 from setpoint.solvers.device_sweep import sweep
 from setpoint.solvers.penalised import Penalised
 
@@ -43,12 +44,27 @@ def test_as_the_sweep_on_the_host_with_few_rows_and_many_ties(goal, rows):
     _same(goal, y, scores)
 
 
+def test_several_models_at_once_and_in_parts(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.random(500) < 0.2
+    scores = (rng.normal(size=(7, 500)) + rng.random((7, 1)) * y).round(2).astype(np.float32)
+    scores[3] = -scores[3]  # nothing good can be done with it
+    labels, given_scores = torch.from_numpy(y), torch.from_numpy(scores)
+    for goal in map(Goal.parse, GOALS):
+        one_by_one = [sweep(labels, own[None], goal)[0] for own in given_scores]
+        assert sweep(labels, given_scores, goal) == one_by_one
+        monkeypatch.setattr(device_sweep, "_NUMBERS", 1500)
+        assert sweep(labels, given_scores, goal) == one_by_one
+        monkeypatch.undo()
+
+
 def _same(goal, y, scores):
     point = choose_threshold(y, scores, goal)
-    labels, given_scores = torch.from_numpy(y), torch.from_numpy(scores)
-    assert sweep(labels, given_scores, Goal.parse(goal)) == (point.threshold, point.tp, point.fp)
+    labels, given_scores = torch.from_numpy(y), torch.from_numpy(scores)[None]
+    (found,) = sweep(labels, given_scores, Goal.parse(goal))
+    assert found == (point.threshold, point.tp, point.fp)
     relaxed = Penalised(Goal.parse(goal), 2.5)
     above, below = (ClassScores(scores, None, own) for own in (y, ~y))
     cut = best_cut(above, below, relaxed)
     threshold = threshold_below(cut.lowest_positive, above.sorted, below.sorted)
-    assert sweep(labels, given_scores, relaxed) == (threshold, cut.tp, cut.fp)
+    assert sweep(labels, given_scores, relaxed) == [(threshold, cut.tp, cut.fp)]

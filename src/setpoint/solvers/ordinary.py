@@ -99,13 +99,14 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[list[Contender]
     return [models]
 
 
-def judged(models: Iterable[Contender], problem: Problem, module: nn.Module) -> list[Contender]:
+def judged(models: Sequence[Contender], problem: Problem, module: nn.Module) -> list[Contender]:
     """Return models as another goal sees them."""
-    seen = []
+    scores = []
     for model in models:
         module.load_state_dict(model.weights)
-        seen.append(model._replace(point=problem.judge.operating_point(module)))
-    return seen
+        scores.append(scores_of(module, problem.judge.X))
+    points = problem.judge.points_of(torch.stack(scores))
+    return [model._replace(point=point) for model, point in zip(models, points, strict=True)]
 
 
 def best_of(models: Iterable[Contender]) -> Contender:

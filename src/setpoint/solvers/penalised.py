@@ -40,7 +40,7 @@ def penalised_point(problem: Problem, logits: Tensor, strength: float) -> Operat
     """Return what logits do at the threshold that is best by this rule."""
     ranking = Penalised(problem.goal, strength)
     if problem.swept_on_device(logits):
-        return problem.swept(logits, ranking)
+        return problem.swept(logits[None], ranking)[0]
     scores, y = logits.cpu().numpy(), problem.positive.cpu().numpy()
     weight = problem.sample_weight.double().cpu().numpy()
     given = None if (weight == 1).all() else weight

@@ -67,10 +67,9 @@ class Problem:
 
     def point_of(self, logits: Tensor, threshold: float | None = None) -> OperatingPoint:
         """Return what logits of these rows do at a threshold; None: at the exact one."""
-        if logits.dtype in (torch.bfloat16, torch.float16):
-            logits = logits.float()  # numpy does not know the first of them
+        logits = _whole(logits)
         if threshold is None and self.swept_on_device(logits):
-            return self.swept(logits, self.goal)
+            return self.swept(logits[None], self.goal)[0]
         scores = logits.cpu().numpy()
         if np.isnan(scores).any():
             raise DivergedError("the model's scores are not numbers; try a lower learning rate.")
@@ -81,16 +80,27 @@ class Problem:
             return choose_threshold(y, scores, self.goal, sample_weight=given, on=self.on)
         return evaluate_threshold(y, scores, threshold, self.goal, sample_weight=given, on=self.on)
 
+    def points_of(self, logits: Tensor) -> list[OperatingPoint]:
+        """Return what each of several models does at its exact threshold; logits are (k, n)."""
+        logits = _whole(logits)
+        if self.swept_on_device(logits):
+            return self.swept(logits, self.goal)
+        return [self.point_of(own) for own in logits]
+
     def swept_on_device(self, logits: Tensor) -> bool:
         """Whether the exact threshold of such logits is found where they are."""
         return logits.is_cuda and self._plain and bool(logits.isfinite().all())
 
-    def swept(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
-        """Return what logits do at the threshold that a ranking finds best, found on the device."""
-        found = sweep(self.positive, logits, ranking)
-        P = float(self.positive.sum())
-        fn, tn = P - found.tp, len(logits) - P - found.fp
-        return OperatingPoint(found.threshold, found.tp, found.fp, fn, tn, self.goal, self.on)
+    def swept(self, logits: Tensor, ranking: Ranking) -> list[OperatingPoint]:
+        """Return what models do at the thresholds that a ranking finds best, found on the device.
+
+        Logits are of the shape (k, n).
+        """
+        P, n = float(self.positive.sum()), len(self.positive)
+        return [
+            OperatingPoint(at, tp, fp, P - tp, n - P - fp, self.goal, self.on)
+            for at, tp, fp in sweep(self.positive, logits, ranking)
+        ]
 
     @cached_property
     def _plain(self) -> bool:
@@ -114,6 +124,11 @@ class Problem:
         if self.validation is not None:
             digest.update(self.validation.fingerprint().encode())
         return digest.hexdigest()
+
+
+def _whole(logits: Tensor) -> Tensor:
+    """Return logits in a precision that numpy knows."""
+    return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
 
 
 def make_problem(

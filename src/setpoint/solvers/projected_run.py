@@ -183,26 +183,36 @@ class ProjectedRun:
         weighs what is broken.
         """
         self._scores = self._bundle.scores(self.problem.X)
-        self._alive = ~self._scores.isnan().any(dim=1)
+        self._alive = ~self._scores.isnan().any(dim=1).cpu()
         if not all(self._alive_for(g) for g in range(len(self.problems))):
             raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
         self._scores[~self._alive] = 0.0  # a diverged model ends nobody's training but its own
-        own = [self.problems[g] for g in self._goal_of]
-        self._points = [p.point_of(scores) for p, scores in zip(own, self._scores, strict=True)]
-        held = [
-            penalised_point(own[k], self._scores[k], self._descent.lam) if relaxed else point
-            for k, (point, relaxed) in enumerate(zip(self._points, self._relaxed, strict=True))
-        ]
+        self._points, held = [], []
+        for g, problem in enumerate(self.problems):
+            models = self._models_of(g)
+            self._points += problem.points_of(self._scores[models])
+            held += [
+                penalised_point(problem, self._scores[k], self._descent.lam)
+                if self._relaxed[k]
+                else self._points[k]
+                for k in range(models.start, models.stop)
+            ]
         origins = torch.tensor([p.threshold for p in held], dtype=torch.float64)
         self._bundle.origins.copy_(origins)
         self._at = Counts(np.array([p.tp for p in held]), np.array([p.fp for p in held]))
         self._losses = self._losses_at_origins()
         self._judged = None
 
+    def _models_of(self, goal: int) -> slice:
+        """Return the models of a goal, which follow one another."""
+        begin = self._goal_of.index(goal)
+        return slice(begin, begin + self._goal_of.count(goal))
+
     def _alive_for(self, goal: int) -> list[int]:
         """Return the models of a goal that have not diverged."""
-        alive = self._alive.tolist()
-        return [k for k, of in enumerate(self._goal_of) if of == goal and alive[k]]
+        models = self._models_of(goal)
+        alive = self._alive[models].nonzero().flatten() + models.start
+        return [int(k) for k in alive]
 
     def _losses_at_origins(self) -> Tensor:
         """Return each model's loss on all rows."""
@@ -221,8 +231,7 @@ class ProjectedRun:
 
     def progress_of(self, goal: int) -> Progress:
         """Return lambda and the least loss of a goal's models."""
-        losses = [float(self._losses[k]) for k, of in enumerate(self._goal_of) if of == goal]
-        return Progress(self._descent.lam, min(losses))
+        return Progress(self._descent.lam, float(self._losses[self._models_of(goal)].min()))
 
     def contenders(self) -> list[Contender]:
         """Return those of the first goal, which is the only one but for ``solve_goals``."""
@@ -236,8 +245,7 @@ class ProjectedRun:
         if self.problem.judged_apart:
             if self._judged is None:
                 self._judged = self._bundle.scores(judge.X)
-            scores = self._judged
-            points = {k: judge.point_of(scores[k]) for k in alive}
+            points = dict(zip(alive, judge.points_of(self._judged[alive]), strict=True))
         else:
             points = {k: self._points[k] for k in alive}
         # The module may round otherwise than the bundle: the point of the leader must be its own.
