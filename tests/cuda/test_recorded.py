@@ -1,5 +1,8 @@
 import copy
 import gc
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -104,3 +107,23 @@ def test_a_goal_of_other_metrics_trains_too():
     for solver in (Lifted(outer_iterations=3), Lagrangian(outer_iterations=3)):
         point = solve(problem_of(goal), build("linear", 8).to(CUDA), solver).operating_point
         assert point.objective > 0.5
+
+
+def test_without_torch_s_cache_of_memory_nothing_is_recorded_and_all_goes_on():
+    # So a tool that looks for faults in memory wants it; a recording then cannot allocate.
+    code = (
+        "import torch; from setpoint.solvers.recorded import Recorded\n"
+        "total = torch.zeros(1, device='cuda')\n"
+        "step = Recorded(total.device)\n"
+        "for _ in range(5):\n"
+        "    step(lambda: total.add_(torch.ones(1, device='cuda')))\n"
+        "print(total.item(), step._eager)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["5.0", "True"], done.stderr

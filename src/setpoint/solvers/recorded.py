@@ -71,16 +71,16 @@ class Recorded:
         generator = torch.cuda.default_generators[device]
         before = generator.clone_state()
         graph = torch.cuda.CUDAGraph()
-        graph.capture_begin(pool=_pool(device), capture_error_mode="thread_local")
         try:
+            graph.capture_begin(pool=_pool(device), capture_error_mode="thread_local")
             self._result = step()
             graph.capture_end()
-        except Exception:  # whatever a model may do that cannot be recorded
+        except Exception:  # whatever a model may do, or a user have set, that cannot be recorded
             with contextlib.suppress(Exception):
                 graph.capture_end()
             # The generator and the memory believe for ever that they are being recorded.
             generator.graphsafe_set_state(before)
-            _keepers.pop(device)
+            _keepers.pop(device, None)
             self._eager = True
             return step()
         self._graph = graph
@@ -105,8 +105,10 @@ def _pool(device: int) -> Any:
     if device not in _keepers:
         keeper = torch.cuda.CUDAGraph()
         keeper.capture_begin(capture_error_mode="thread_local")
-        torch.zeros(1, device=f"cuda:{device}")
-        keeper.capture_end()
+        try:
+            torch.zeros(1, device=f"cuda:{device}")
+        finally:
+            keeper.capture_end()
         _keepers[device] = keeper
     return _keepers[device].pool()
 
