@@ -12,7 +12,7 @@ export SETPOINT_DATA
 .PHONY: help demo test test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
         bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict \
         bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes \
-        bench-step bench-objective reproduce reproduce-smoke docs clean
+        bench-step bench-objective bench-goals reproduce reproduce-smoke docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 24
@@ -85,6 +85,9 @@ bench-step: $(VENV)/.dev ## time of a training step: cross-entropy, lifted, proj
 
 bench-objective: $(VENV)/.dev ## time to Algorithm 1's training objective (needs SETPOINT_DATA; a GPU, or hours)
 	$(BIN)/python benchmarks/bench_objective.py
+
+bench-goals: $(VENV)/.dev ## several goals at once against one after another (needs SETPOINT_DATA)
+	$(BIN)/python benchmarks/bench_goals.py
 
 bench-stochastic: $(VENV)/.dev ## mini-batches against full batches (needs SETPOINT_DATA; an hour)
 	$(BIN)/python benchmarks/bench_stochastic.py
