@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from setpoint import estimators
+from setpoint import _fitting
 from setpoint.cli import main
 from setpoint.solvers import Lifted, get_solver
 from tutorial_tables import STAND_INS
@@ -43,7 +43,7 @@ def short_lifted(monkeypatch):
         steps = min(found.inner_iterations, 200)
         return replace(found, outer_iterations=5, inner_iterations=steps)
 
-    monkeypatch.setattr(estimators, "get_solver", short)
+    monkeypatch.setattr(_fitting, "get_solver", short)
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if CODE.search(p.read_text())], ids=str)
