@@ -1,21 +1,26 @@
 """One classifier for each of several goals."""
 
+import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from setpoint import (
     FPOR,
     InfeasibleGoalWarning,
     SetpointClassifier,
     SetpointError,
+    SetpointThreshold,
     UncertifiedWarning,
     fit_goals,
 )
+from setpoint.solvers import Projected
 
 GOALS = ["max recall s.t. precision >= 0.6", "max f1", "max recall s.t. precision >= 0.8"]
 
@@ -36,7 +41,7 @@ def test_each_is_as_if_it_had_been_fitted_alone():
     fitted = fit_goals(TEMPLATE, GOALS, X, y)
     for goal, one in zip(GOALS, fitted, strict=True):
         own = clone(TEMPLATE).set_params(goal=goal).fit(X, y)
-        assert str(one.goal_) == one.goal == goal
+        assert str(one.goal_) == str(one.goal) == goal
         assert one.operating_point_.on == own.operating_point_.on
         assert not one.operating_point_.empty
         assert one.operating_point_.objective == pytest.approx(
@@ -109,8 +114,9 @@ def test_groups_are_not_parted():
 @pytest.mark.parametrize(
     ("changes", "goals", "message"),
     [
-        ({}, "max f1", "goals is one goal, 'max f1'"),
-        ({}, FPOR(0.5), "goals is one goal"),
+        ({}, "max f1", "goals must be a list of goals, not 'max f1'"),
+        ({}, FPOR(0.5), "goals must be a list of goals, not 'max recall"),
+        ({}, None, "goals must be a list of goals, not 'None'"),
         ({}, [], "no goals"),
         ({}, ["max f1", "max sense"], "sense"),
         ({"refit": True}, GOALS, "refit is for one goal"),
@@ -122,3 +128,55 @@ def test_what_cannot_be_is_said(changes, goals, message):
     X, y = rows(100)
     with pytest.raises(SetpointError, match=message):
         fit_goals(clone(TEMPLATE).set_params(**changes), goals, X, y)
+
+
+@pytest.mark.parametrize("other", [SetpointThreshold(LogisticRegression()), LogisticRegression()])
+def test_other_classifiers_are_refused(other):
+    X, y = rows(100)
+    with pytest.raises(SetpointError, match=f"a {type(other).__name__} is not"):
+        fit_goals(other, GOALS, X, y)
+
+
+class Watcher:
+    """A callback with a state and something that cannot be copied."""
+
+    def __init__(self):
+        self.seen, self.out = [], sys.stderr
+
+    def __call__(self, record, total):
+        self.seen.append((record.iteration, total))
+
+
+def test_a_callback_is_the_one_that_was_given_and_splits_may_come_from_a_generator():
+    X, y = rows(300)
+    watcher, order = Watcher(), np.random.default_rng(0).permutation(300)
+    given = SetpointClassifier(
+        solver=Projected(outer_iterations=2, inner_iterations=5),
+        pos_label="sick",
+        validation=(pair for pair in [(order[:200], order[200:])]),
+        callback=watcher,
+        random_state=0,
+    )
+    fitted = fit_goals(given, GOALS[:2], X, y)
+    assert watcher.seen == [(i, 2) for i in (0, 0, 1, 1, 2, 2)]
+    for one in fitted:
+        point = one.operating_point_
+        assert point.tp + point.fp + point.fn + point.tn == 100
+
+
+def test_the_seed_decides_and_without_one_fits_differ():
+    X, y = rows(300)
+    few = Projected(outer_iterations=1, inner_iterations=5, restarts=8)
+
+    def thresholds(random_state):
+        classifier = SetpointClassifier(
+            solver=few, pos_label="sick", validation=None, random_state=random_state
+        )
+        fitted = fit_goals(classifier, GOALS[:2], X, y)
+        return [one.history_.column("loss").tolist() for one in fitted]
+
+    assert thresholds(3) == thresholds(3) != thresholds(4)
+    torch.manual_seed(0)
+    first = thresholds(None)
+    torch.manual_seed(1)
+    assert first != thresholds(None)

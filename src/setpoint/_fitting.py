@@ -242,7 +242,7 @@ def _train_goals(
             _moved(problem, device),
             goals,
             _new_module(classifier, problem, seed, device),
-            settled(solver, problem),
+            solver,
             seed=None if classifier.random_state is None else seed,
             callback=classifier.callback,
         )

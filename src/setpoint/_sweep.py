@@ -46,7 +46,7 @@ class ClassScores:
     """The scores of one class in ascending order, with the weight at or above any of them."""
 
     def __init__(self, scores: Floats, weights: Floats | None, member: NDArray[np.bool_]) -> None:
-        own = np.compress(member, scores)  # three times as fast as a mask as the index
+        own = _members(scores, member)
         if weights is None:
             own.sort()
             self.sorted = own
@@ -58,7 +58,7 @@ class ClassScores:
         self.sorted = own[order]
         del own
         weight_from = np.zeros(len(order) + 1)
-        np.take(np.compress(member, weights), order, out=weight_from[:-1], mode="clip")
+        np.take(_members(weights, member), order, out=weight_from[:-1], mode="clip")
         del order
         # Summed from the top, so that the weight above the highest scores is exact.
         np.cumsum(weight_from[::-1], out=weight_from[::-1])
@@ -89,6 +89,21 @@ class ClassScores:
             first &= block > -np.inf  # no threshold lies below -inf
             if first.any():
                 yield start + np.flatnonzero(first)
+
+
+def _members(values: Floats, member: NDArray[np.bool_]) -> Floats:
+    """Return the values of a class.
+
+    compress is three times as fast as a mask as the index, but it makes a list of all indices;
+    so it is given blocks.
+    """
+    own = np.empty(np.count_nonzero(member), dtype=values.dtype)
+    begin = 0
+    for start in range(0, len(values), _BLOCK):
+        part = np.compress(member[start : start + _BLOCK], values[start : start + _BLOCK])
+        own[begin : begin + len(part)] = part
+        begin += len(part)
+    return own
 
 
 def best_cut(positive: ClassScores, negative: ClassScores, goal: Ranking) -> Cut:

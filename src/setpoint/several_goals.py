@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sklearn.base import clone
-
 from setpoint._fitting import fit_classifiers
 from setpoint.errors import SetpointError
 from setpoint.estimators import SetpointClassifier
 from setpoint.goals import Goal
+from setpoint.solvers.several_goals import several
 
 
 def fit_goals(
@@ -25,8 +24,8 @@ def fit_goals(
 
     All are trained as one batched problem, see :func:`setpoint.solvers.solve_goals`; that is faster
     than to fit one after another. They share the parts into which rows are split. A goal is given
-    the model of another one where that serves it better, so that without a validation part a
-    stricter level never does better than a laxer one.
+    the model of another one where that serves it better on the rows that judge. With neither a
+    validation part nor ``confidence`` a stricter level so never does better than a laxer one.
 
     Each certificate, where ``confidence`` asks for them, holds by itself. Whoever looks at k of
     them and then picks one goal has 1 - k (1 - confidence) for it.
@@ -34,8 +33,8 @@ def fit_goals(
     Parameters
     ----------
     classifier : SetpointClassifier
-        Whose parameters all have, but for the goal; it is not changed. Its solver is "projected",
-        and it has neither ``refit`` nor ``checkpoint``.
+        Whose parameters all have, but for the goal; it is not changed. For several goals its solver
+        must be "projected"; ``refit`` and ``checkpoint`` are for one goal.
     goals : iterable of str or Goal
         What to train for, e.g. one objective under several levels of a constraint.
     X, y, sample_weight, groups
@@ -52,11 +51,13 @@ def fit_goals(
     >>> [clf.operating_point_.feasible for clf in fitted]
     [True, True, True]
     """
-    if isinstance(goals, str | Goal):
-        raise SetpointError(f"goals is one goal, {str(goals)!r}; give a list of them.")
-    fitted = [clone(classifier).set_params(goal=goal) for goal in goals]
-    if not fitted:
-        raise SetpointError("there are no goals to train for.")
+    if not isinstance(classifier, SetpointClassifier):
+        raise SetpointError(
+            f"a SetpointClassifier is trained for goals, a {type(classifier).__name__} is not."
+        )
+    # Not clones: these would have copies of a callback, and an iterable's splits cannot be copied.
+    parameters = classifier.get_params(deep=False)
+    fitted = [type(classifier)(**{**parameters, "goal": goal}) for goal in several(goals)]
     for name in ("refit", "checkpoint"):
         if getattr(classifier, name):
             raise SetpointError(

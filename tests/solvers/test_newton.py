@@ -29,7 +29,7 @@ def test_the_start_does_not_matter_and_rows_may_come_in_parts(monkeypatch):
     expected = fitted(problem, 1.0)
     far = torch.tensor([30.0, -20.0, 5.0, 40.0], dtype=torch.float64)
     assert fitted(problem, 1.0, far) == pytest.approx(expected, rel=1e-5)
-    monkeypatch.setattr(newton, "_MOST_NUMBERS", 7 * 4)
+    monkeypatch.setitem(newton._MOST_NUMBERS, "cpu", 7 * 4)
     assert fitted(problem, 1.0) == pytest.approx(expected, rel=1e-9)
 
 

@@ -10,9 +10,18 @@ from problems import misled, overlapping, two_kinds
 
 from setpoint import FPOR, FROP, OFOS, Goal, SetpointError
 from setpoint.models import build
-from setpoint.solvers import Contender, Lifted, Projected, Stochastic, solve, solve_goals
+from setpoint.solvers import (
+    Contender,
+    Lifted,
+    Projected,
+    Stochastic,
+    several_goals,
+    solve,
+    solve_goals,
+)
 from setpoint.solvers.base import Progress
 from setpoint.solvers.keeping import Keeper
+from setpoint.solvers.projected_run import ProjectedRun
 from setpoint.solvers.several_goals import _exchange
 
 LEVELS = (0.5, 0.7, 0.9)
@@ -211,9 +220,93 @@ def test_solvers_that_serve_one_goal_say_so(solver):
         at_once(overlapping("max f1"), [FPOR(0.6), OFOS()], solver=solver)
 
 
-def test_no_goals():
-    with pytest.raises(SetpointError, match="no goals"):
-        at_once(overlapping("max f1"), [])
+@pytest.mark.parametrize(
+    ("goals", "message"),
+    [([], "no goals"), ("max f1", "a list of goals, not 'max f1'"), (OFOS(), "not 'max f1'")],
+)
+def test_what_are_no_goals(goals, message):
+    with pytest.raises(SetpointError, match=message):
+        at_once(overlapping("max f1"), goals)
+
+
+@pytest.mark.parametrize("goals", [[OFOS(), FPOR(0.8)], [FPOR(0.8), OFOS()]])
+def test_which_models_are_trained_is_each_goal_s_own(goals):
+    problem = overlapping("max f1")
+    solver = replace(SHORT, relaxed=True)
+    found, own = (f(problem, goals, solver=solver) for f in (at_once, alone))
+    for one, other in zip(found, own, strict=True):
+        names = [c.name for c in one.candidates if not c.name.startswith("trained for")]
+        assert names == [c.name for c in other.candidates]
+    relaxed = [any("relaxed" in c.name for c in s.candidates) for s in found]
+    assert relaxed == [bool(goal.constraints) for goal in goals]
+
+
+def lame(monkeypatch, goal):
+    """Let a goal see nothing but the first of its ordinary models."""
+    whole, seen = ProjectedRun.contenders_of, []
+
+    def contenders_of(self, which):
+        found = whole(self, which)
+        if which != goal:
+            return found
+        seen.extend(found[: 1 - len(seen)])
+        return seen
+
+    monkeypatch.setattr(ProjectedRun, "contenders_of", contenders_of)
+
+
+def test_what_is_taken_over_has_the_last_record(monkeypatch):
+    lame(monkeypatch, 0)
+    first, second = at_once(two_kinds("max f1"), [FPOR(0.7), FPOR(0.75)])
+    assert first.candidates.winner.name == f"trained for '{FPOR(0.75)}'"
+    assert first.candidates.winner.iteration == first.history.best_iteration == 5
+    assert [len(s.history) for s in (first, second)] == [6, 5]
+    for solution in (first, second):
+        record = solution.history[solution.history.best_iteration]
+        assert record.objective == solution.operating_point.objective
+        assert record.threshold == solution.operating_point.threshold
+    for a, b in zip(first.module.parameters(), second.module.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert not first.history.interrupted
+
+
+def test_an_interrupt_between_two_goals_records_and_in_the_exchange(monkeypatch):
+    calls = []
+
+    def interrupt(record, total):
+        calls.append(record)
+        if len(calls) == 5:  # the first goal has a record more than the second
+            raise KeyboardInterrupt
+
+    problem, goals = two_kinds("max f1"), [FPOR(0.7), FPOR(0.75)]
+    with pytest.warns(UserWarning, match="was interrupted after 2 of 4"):
+        found = at_once(problem, goals, callback=interrupt)
+    for solution in found:
+        assert solution.history.interrupted
+        record = solution.history[solution.history.best_iteration]
+        assert record.objective == solution.operating_point.objective
+
+    def busy(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(several_goals, "scores_of", busy)
+    with pytest.warns(UserWarning, match="was interrupted after 4 of 4"):
+        found = at_once(problem, goals)
+    assert all(s.history.interrupted for s in found)
+
+
+def test_without_a_seed_torch_s_generator_decides():
+    problem = overlapping("max f1", n=100)
+    few = replace(SHORT, outer_iterations=1, restarts=8)
+
+    def losses(state):
+        torch.manual_seed(state)
+        module = torch.nn.Linear(3, 1).double()
+        torch.manual_seed(state)
+        found = solve_goals(problem, [FPOR(0.6), OFOS()], module, few, seed=None)
+        return [s.history.column("loss").tolist() for s in found]
+
+    assert losses(1) == losses(1) != losses(2)
 
 
 def test_unreachable_and_repeated_goals():

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from setpoint.models import is_linear, logits_of, scores_of
 
+ALL = slice(None)
+
 
 class Bundle(Protocol):
     """k models, their origins (the logits that count as the threshold) and their parameters."""
@@ -41,8 +43,8 @@ class Bundle(Protocol):
         """Add to the gradients those of nearness_k/2 |theta_k - start_k|^2."""
         ...
 
-    def scores(self, X: Tensor) -> Tensor:
-        """Return the logits before the origins are subtracted, shape (k, n)."""
+    def scores(self, X: Tensor, models: slice = ALL) -> Tensor:
+        """Return models' logits before the origins are subtracted, a row for each."""
         ...
 
     def weights(self, k: int) -> dict[str, Any]:
@@ -104,9 +106,9 @@ class LinearBundle:
             self._strengths = tuple(nearness), column  # kept: to bring it to a GPU takes long
         self.matrix.grad.addcmul_(self._strengths[1], self.matrix - self._start)
 
-    def scores(self, X: Tensor) -> Tensor:
+    def scores(self, X: Tensor, models: slice = ALL) -> Tensor:
         """Return the product in the rows' own precision, as numbers of float32 at least."""
-        scores = self.matrix.to(X.dtype) @ X.T
+        scores = self.matrix[models].to(X.dtype) @ X.T
         return scores.to(_whole_precision(scores.dtype))
 
     def weights(self, k: int) -> dict[str, Any]:
@@ -171,9 +173,9 @@ class ModuleBundle:
                 if p.grad is not None:
                     p.grad.add_(p.detach() - p0, alpha=strength)
 
-    def scores(self, X: Tensor) -> Tensor:
+    def scores(self, X: Tensor, models: slice = ALL) -> Tensor:
         """Ask each copy in evaluation mode."""
-        return torch.stack([scores_of(m, X) for m in self._modules])
+        return torch.stack([scores_of(m, X) for m in self._modules[models]])
 
     def weights(self, k: int) -> dict[str, Any]:
         """Return the state dict of a copy."""

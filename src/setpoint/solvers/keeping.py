@@ -55,12 +55,15 @@ class Keeper:
         record = Record.of(iteration, leader.point, progress.lam, progress.loss)
         self.history.records.append(record)
 
-    def offer(self, contender: Contender, iteration: int) -> None:
-        """Keep a model from elsewhere, as it stood after an iteration, if it wins."""
+    def offer(self, contender: Contender) -> None:
+        """Keep a model from elsewhere, which then has a record of its own, if it wins."""
+        iteration, last = len(self.history), self.history[-1]
         self.candidates.see(contender, iteration)
         if self.candidates.winner.name == contender.name:
             self._won = self.candidates.winner
             self._hold(contender.point, contender, iteration)
+            record = Record.of(iteration, contender.point, last.lam, last.loss)
+            self.history.records.append(record)
 
     def _hold(self, point: OperatingPoint, holder: Contender, iteration: int) -> None:
         self.best = point, copy.deepcopy(holder.weights)

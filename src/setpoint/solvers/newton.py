@@ -1,6 +1,8 @@
-"""Logistic regression by Newton's method, for rows that lie on a GPU."""
+"""Logistic regression by Newton's method, for rows that lie on a GPU or are very many."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -9,7 +11,7 @@ from torch.nn.functional import softplus
 MOST_FEATURES = 4096  # the Hessian of more would not pay
 _MOST_STEPS = 60
 _CLOSE_ENOUGH = 1e-10  # of the objective: what a further step could gain
-_MOST_NUMBERS = 2**27  # of the rows that are multiplied at a time, 1 GiB
+_MOST_NUMBERS = {"cuda": 2**27, "cpu": 2**18}  # of a block, in double precision
 
 
 def newton_logistic(
@@ -32,61 +34,71 @@ def newton_logistic(
     -------
     Tensor of float64, shape (d + 1,)
     """
-    weight = weight.double()
-    sign = torch.where(positive, 1.0, -1.0).to(weight)
+    rows = _Rows(X, positive, weight)
     strength = torch.full_like(start, ridge)
     strength[-1] = 0.0
     theta = start.clone()
-    z = _logits(X, theta)
-    value = _objective(z, sign, weight, theta, strength)
+    value = rows.loss(theta) + _ridge(theta, strength)
     for _ in range(_MOST_STEPS):
-        p = torch.sigmoid(z)
-        pull = weight * (p - positive.to(p))
-        gradient = strength * theta
-        hessian = torch.diag(strength)
-        _add_rows(X, pull, weight * p * (1 - p), gradient, hessian)
+        gradient, hessian = rows.slopes(theta)
+        gradient += strength * theta
+        hessian += torch.diag(strength)
         step = _solve(hessian, gradient)
         gain = float(gradient @ step)
         if not gain > _CLOSE_ENOUGH * value:
             break
         # Far from the minimum a whole step may overshoot.
         length = 1.0
-        along = _logits(X, step)
         while True:
-            tried = _objective(z - length * along, sign, weight, theta - length * step, strength)
+            further = theta - length * step
+            tried = rows.loss(further) + _ridge(further, strength)
             if tried <= value - 1e-4 * length * gain or length < 1e-6:
                 break
             length /= 2
         if not tried < value:
             break
-        theta, z, value = theta - length * step, z - length * along, tried
+        theta, value = further, tried
     return theta
 
 
-def _parts(X: Tensor) -> list[slice]:
-    rows = max(_MOST_NUMBERS // (X.shape[1] + 1), 1)
-    return [slice(i, i + rows) for i in range(0, len(X), rows)]
+def _ridge(theta: Tensor, strength: Tensor) -> float:
+    return float((strength * theta * theta).sum() / 2)
 
 
-def _with_ones(X: Tensor) -> Tensor:
-    return torch.cat([X.double(), X.new_ones(len(X), 1, dtype=torch.float64)], dim=1)
+class _Rows:
+    """Rows that are gone through in blocks; nothing is kept of them."""
 
+    def __init__(self, X: Tensor, positive: Tensor, weight: Tensor) -> None:
+        self._X, self._positive, self._weight = X, positive, weight
+        self._size = max(_MOST_NUMBERS[X.device.type] // (X.shape[1] + 1), 1)
 
-def _logits(X: Tensor, theta: Tensor) -> Tensor:
-    return torch.cat([_with_ones(X[part]) @ theta for part in _parts(X)])
+    def loss(self, theta: Tensor) -> float:
+        """Return the sum of the losses."""
+        total = theta.new_zeros(())
+        for X, positive, weight in self._blocks():
+            z = X @ theta
+            total += weight @ softplus(torch.where(positive, -z, z))
+        return float(total)
 
+    def slopes(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """Return its gradient and its Hessian."""
+        gradient, hessian = torch.zeros_like(theta), theta.new_zeros(len(theta), len(theta))
+        for X, positive, weight in self._blocks():
+            p = torch.sigmoid(X @ theta)
+            gradient += (weight * (p - positive.to(p))) @ X
+            hessian += X.T @ (X * (weight * p * (1 - p))[:, None])
+        return gradient, hessian
 
-def _objective(z: Tensor, sign: Tensor, weight: Tensor, theta: Tensor, strength: Tensor) -> float:
-    return float(weight @ softplus(-sign * z) + (strength * theta * theta).sum() / 2)
-
-
-def _add_rows(
-    X: Tensor, pull: Tensor, curvature: Tensor, gradient: Tensor, hessian: Tensor
-) -> None:
-    for part in _parts(X):
-        rows = _with_ones(X[part])
-        gradient += pull[part] @ rows
-        hessian += rows.T @ (rows * curvature[part, None])
+    def _blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield rows with a column of ones, labels and weights, in double precision."""
+        for start in range(0, len(self._X), self._size):
+            own = slice(start, start + self._size)
+            X = self._X[own].double()
+            yield (
+                torch.cat([X, X.new_ones(len(X), 1)], dim=1),
+                self._positive[own],
+                self._weight[own].double(),
+            )
 
 
 def _solve(hessian: Tensor, gradient: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from setpoint.solvers.problem import Problem
 
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
 MODULE_RIDGES = (100.0, 1.0)
+_MANY = 2**19  # rows, of which scikit-learn would hold some 60 bytes each beside them
 _MOST_FEATURES_FOR_NEWTON = 200  # its Hessian costs the square of that per row
 
 
@@ -122,8 +123,9 @@ def train_ordinarily(problem: Problem, module: nn.Module) -> None:
 
 def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[Contender]:
     """Fit logistic regressions from the strongest ridge to the weakest, each from the last."""
-    on_device = problem.X.is_cuda and problem.X.shape[1] <= MOST_FEATURES
-    fits = _fits_on_device if on_device else _fits_by_scikit_learn
+    n, d = problem.X.shape
+    ours = d <= MOST_FEATURES if problem.X.is_cuda else n > _MANY and d <= _MOST_FEATURES_FOR_NEWTON
+    fits = _fits_by_newton if ours else _fits_by_scikit_learn
     judge = problem.judge
     path = []
     for ridge, weights in fits(problem, module, balanced):
@@ -156,14 +158,14 @@ def _fits_by_scikit_learn(
         yield ridge, _as_weights(module, regression.coef_, regression.intercept_)
 
 
-def _fits_on_device(
+def _fits_by_newton(
     problem: Problem, module: nn.Module, balanced: bool
 ) -> Iterator[tuple[float, dict[str, Any]]]:
-    """Do the same without moving the rows off their device."""
+    """Do the same without moving the rows off their device, or taking more than a block of them."""
     X, positive, weight = problem.X, problem.positive, problem.sample_weight
     if balanced:
         P, N = weight[positive].sum(), weight[~positive].sum()
-        weight = weight * (P + N) / 2 / torch.where(positive, P, N)
+        weight = torch.where(positive, (P + N) / 2 / P, (P + N) / 2 / N).mul_(weight)
     theta = X.new_zeros(X.shape[1] + 1, dtype=torch.float64)
     for ridge in RIDGES:
         theta = newton_logistic(X, positive, weight, ridge, theta)

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from setpoint.errors import DivergedError
+from setpoint.goals import Goal
+from setpoint.operating_point import OperatingPoint
 from setpoint.solvers.base import Progress
 from setpoint.solvers.bundle import Bundle, LinearBundle
 from setpoint.solvers.candidates import Contender, standing
 from setpoint.solvers.columns import Column, columns_from, start_of
-from setpoint.solvers.descent import Batch, Counts, Descent, usual_rate
+from setpoint.solvers.descent import Batch, Columns, Counts, Descent, usual_rate
 from setpoint.solvers.device_steps import DeviceSteps, on_device
 from setpoint.solvers.ordinary import best_of, judged, ordinary_models
 from setpoint.solvers.penalised import penalised_point
@@ -26,7 +28,8 @@ from setpoint.solvers.working_set import WorkingSet, near
 if TYPE_CHECKING:
     from setpoint.solvers.projected import Projected
 
-_BLOCK = 2**16  # rows
+_SCORES = 2**24  # numbers that a look keeps in memory
+_BLOCK = {"cpu": 2**16, "cuda": 2**20}  # rows of a block: a GPU has much memory and likes few
 
 
 class ProjectedRun:
@@ -45,7 +48,7 @@ class ProjectedRun:
 
     def __init__(self, solver: Projected, problems: Sequence[Problem], module: nn.Module) -> None:
         self.solver, self.problems, self.module = solver, problems, module
-        self.problem = problem = problems[0]  # for all that does not depend on the goal
+        self.problem = problem = problems[0]  # for its rows, which all have
         weight, positive = problem.sample_weight, problem.positive
         self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
         assert solver.inner_iterations is not None
@@ -56,18 +59,17 @@ class ProjectedRun:
         self._starts: list[str] = []
         self._relaxed: list[bool] = []
         self._descent: Descent
-        self._judged: Tensor | None = None  # scores of the rows that judge, at this look
 
     # --- the start --------------------------------------------------------------------------
 
     def start(self, take: str | None = None) -> Progress:
         """Train ordinarily and start the bundle from there."""
         columns: list[Column] = []
-        for kinds in self._ordinary_models():
-            own = list(chain.from_iterable(kinds))
-            self._goal_of += [len(self._ordinary)] * len(new := self._columns(kinds, own, take))
-            self._ordinary.append(own)
-            columns += new
+        for goal, kinds in enumerate(self._ordinary_models()):
+            own = self._columns(self.problems[goal].goal, kinds, take)
+            self._ordinary.append(list(chain.from_iterable(kinds)))
+            self._goal_of += [goal] * len(own)
+            columns += own
         self._names = [c.name for c in columns]
         self._starts = [c.start.name for c in columns]
         seed = int(torch.randint(2**31, (1,)))
@@ -89,11 +91,11 @@ class ProjectedRun:
         for problem in self.problems[1:]:
             yield [judged(kind, problem, self.module) for kind in kinds]
 
-    def _columns(
-        self, kinds: list[list[Contender]], ordinary: list[Contender], take: str | None
-    ) -> list[Column]:
-        goal, best = self.problem.goal, [best_of(ordinary)]
-        columns = columns_from(self.solver, self.module, goal, [best_of(k) for k in kinds], best)
+    def _columns(self, goal: Goal, kinds: list[list[Contender]], take: str | None) -> list[Column]:
+        """Return the models to train for a goal."""
+        ordinary = list(chain.from_iterable(kinds))
+        starts, disturbed = [best_of(kind) for kind in kinds], [best_of(ordinary)]
+        columns = columns_from(self.solver, self.module, goal, starts, disturbed)
         if take is not None:  # from whichever start it took
             every = columns_from(self.solver, self.module, goal, ordinary, ordinary)
             columns = [c for c in every if c.name == take] or columns
@@ -121,9 +123,7 @@ class ProjectedRun:
     def advance(self, iteration: int) -> Progress:
         """Take ``inner_iterations`` steps with a growing lambda, then find the thresholds."""
         problem = self.problem
-        # In place: the next look finds scores of its own, and these are the largest array.
-        logits = self._scores.sub_(self._bundle.origins.to(self._scores)[:, None])
-        chosen = near(problem.positive, problem.sample_weight, logits, self.solver.rows)
+        chosen = near(problem.positive, problem.sample_weight, self._distance, self.solver.rows)
         descent, batch = self._descent, self._work_on(chosen)
         self._ordinary = []
         if on_device(descent):
@@ -150,15 +150,24 @@ class ProjectedRun:
     def _work_on(self, chosen: WorkingSet) -> Batch:
         batch = self._descent.batch(self.problem.X[chosen.rows], chosen.sign, chosen.weight)
         self._counted = (batch.classes * chosen.counted.to(batch.classes)).T.contiguous()
-        # TP = rest + right positives;  FP = rest + all negatives that count - right negatives
-        self._least_tp = chosen.rest_tp.double().cpu().numpy()
-        counted_N = float(chosen.counted[chosen.sign < 0].sum())
-        self._most_fp = chosen.rest_fp.double().cpu().numpy() + counted_N
+        # TP = rest + right positives;  FP = rest + all negatives that count - right negatives,
+        # where the rest counts what is left of the look's counts.
+        if chosen.whole:
+            nothing = np.zeros(len(self._names))
+            self._least_tp, self._most_fp = nothing, nothing + self._N
+        else:
+            right = self._right(self._descent.margins(batch))
+            self._least_tp, self._most_fp = self._at.tp - right[:, 0], self._at.fp + right[:, 1]
         return batch
+
+    def _right(self, margins: Tensor) -> Columns:
+        """Return how many positives and negatives that count each model has right."""
+        right = margins.sign().relu_() @ self._counted
+        return np.asarray(right.double().cpu().numpy())
 
     def _count(self, margins: Tensor) -> Counts:
         """Count what the models do now."""
-        right = (margins.sign().relu_() @ self._counted).double().cpu().numpy()
+        right = self._right(margins)
         return Counts(self._least_tp + right[:, 0], self._most_fp - right[:, 1])
 
     def _settle(self) -> None:
@@ -182,26 +191,60 @@ class ProjectedRun:
         It is the exact one, or, where a model may break the goal on its way, the one where lambda
         weighs what is broken.
         """
-        self._scores = self._bundle.scores(self.problem.X)
-        self._alive = ~self._scores.isnan().any(dim=1).cpu()
-        if not all(self._alive_for(g) for g in range(len(self.problems))):
-            raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
-        self._scores[~self._alive] = 0.0  # a diverged model ends nobody's training but its own
-        self._points, held = [], []
+        self._distance = self._bundle.origins.new_zeros(0)  # make room
+        X, alive = self.problem.X, []
+        held: list[OperatingPoint] = []
+        self._points = []
+        size = max(1, _SCORES // len(X))  # models whose scores are in memory at a time
+        kept = self._bundle.scores(X) if len(self._names) <= size else None
         for g, problem in enumerate(self.problems):
             models = self._models_of(g)
-            self._points += problem.points_of(self._scores[models])
-            held += [
-                penalised_point(problem, self._scores[k], self._descent.lam)
-                if self._relaxed[k]
-                else self._points[k]
-                for k in range(models.start, models.stop)
-            ]
+            for first in range(models.start, models.stop, size):
+                some = slice(first, min(first + size, models.stop))
+                scores = self._bundle.scores(X, some) if kept is None else kept[some]
+                alive += _silenced(scores)
+                points = problem.points_of(scores)
+                self._points += points
+                held += [
+                    penalised_point(problem, own, self._descent.lam) if relaxed else point
+                    for own, point, relaxed in zip(scores, points, self._relaxed[some], strict=True)
+                ]
+        self._alive = torch.tensor(alive)
+        if not all(self._alive_for(g) for g in range(len(self.problems))):
+            raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
         origins = torch.tensor([p.threshold for p in held], dtype=torch.float64)
         self._bundle.origins.copy_(origins)
         self._at = Counts(np.array([p.tp for p in held]), np.array([p.fp for p in held]))
-        self._losses = self._losses_at_origins()
-        self._judged = None
+        self._measure(kept)
+
+    def _measure(self, scores: Tensor | None) -> None:
+        """Find each model's loss on all rows, and how far each row is from the nearest origin.
+
+        Scores are computed anew, in blocks, if they were too many to keep.
+        """
+        problem, descent, bundle = self.problem, self._descent, self._bundle
+        like = bundle.origins
+        losses = like.new_zeros(len(like), dtype=torch.float64)
+        distance: Tensor | None = None
+        size = _BLOCK[like.device.type]
+        for start in range(0, len(problem.X), size):
+            rows = slice(start, start + size)
+            if scores is None:
+                own = bundle.scores(problem.X[rows])
+                _silenced(own)
+            else:
+                own = scores[:, rows]
+            above = own - like.to(own)[:, None]
+            if distance is None:
+                distance = own.new_empty(len(problem.X))
+            distance[rows] = above.abs().amin(dim=0)
+            positive = problem.positive[rows]
+            classes = torch.stack([positive, ~positive]).to(like)
+            margins = above.to(like).mul_(classes[0] - classes[1])
+            share = problem.sample_weight[rows] / self._P
+            losses += descent.losses(margins, classes, share, self._at)
+        assert distance is not None  # there are rows
+        self._losses, self._distance = losses.cpu(), distance
 
     def _models_of(self, goal: int) -> slice:
         """Return the models of a goal, which follow one another."""
@@ -213,21 +256,6 @@ class ProjectedRun:
         models = self._models_of(goal)
         alive = self._alive[models].nonzero().flatten() + models.start
         return [int(k) for k in alive]
-
-    def _losses_at_origins(self) -> Tensor:
-        """Return each model's loss on all rows."""
-        problem, descent = self.problem, self._descent
-        like = self._bundle.origins
-        losses = like.new_zeros(len(like), dtype=torch.float64)
-        for start in range(0, len(problem.X), _BLOCK):  # the loss has many parts, each of this size
-            rows = slice(start, start + _BLOCK)
-            positive = problem.positive[rows]
-            classes = torch.stack([positive, ~positive]).to(like)
-            margins = (self._scores[:, rows] - like.to(self._scores)[:, None]).to(like)
-            margins.mul_(classes[0] - classes[1])
-            share = problem.sample_weight[rows] / self._P
-            losses += descent.losses(margins, classes, share, self._at)
-        return losses.cpu()
 
     def progress_of(self, goal: int) -> Progress:
         """Return lambda and the least loss of a goal's models."""
@@ -242,12 +270,11 @@ class ProjectedRun:
         if self._ordinary:
             return self._ordinary[goal]
         judge, alive = self.problems[goal].judge, self._alive_for(goal)
+        points = {k: self._points[k] for k in alive}
         if self.problem.judged_apart:
-            if self._judged is None:
-                self._judged = self._bundle.scores(judge.X)
-            points = dict(zip(alive, judge.points_of(self._judged[alive]), strict=True))
-        else:
-            points = {k: self._points[k] for k in alive}
+            models = self._models_of(goal)
+            scores = self._bundle.scores(judge.X, models)[[k - models.start for k in alive]]
+            points = dict(zip(alive, judge.points_of(scores), strict=True))
         # The module may round otherwise than the bundle: the point of the leader must be its own.
         own: set[int] = set()
         while (leader := max(alive, key=lambda k: standing(points[k]))) not in own:
@@ -269,8 +296,20 @@ class ProjectedRun:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up a state again."""
         self._names, self._starts = state["names"], state["starts"]
-        self._relaxed, self._goal_of = state["relaxed"], [0] * len(state["names"])
+        self._relaxed = state["relaxed"]
         k = len(self._names)
+        self._goal_of = [0] * k  # only a training for one goal is taken up
         self._begin([self.module.state_dict()] * k, [0.0] * k)
         self._descent.load_state_dict(state)
         self._find_origins()
+
+
+def _silenced(scores: Tensor) -> list[bool]:
+    """Set models that diverged to zero, in place, and return which have not.
+
+    A diverged model ends nobody's training but its own.
+    """
+    alive: list[bool] = (~scores.isnan().any(dim=1)).tolist()
+    if not all(alive):
+        scores[~torch.tensor(alive, device=scores.device)] = 0.0
+    return alive

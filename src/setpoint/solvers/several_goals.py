@@ -11,6 +11,7 @@ from torch import nn
 
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals import Goal
+from setpoint.models import scores_of
 from setpoint.solvers.base import Callback, Progress, Run, Solution, Solver, at_work_on, tell_end
 from setpoint.solvers.candidates import Contender, standing
 from setpoint.solvers.keeping import Keeper
@@ -49,13 +50,15 @@ def solve_goals(
 ) -> list[Solution]:
     """Train a model for each goal, all at once, and return the solutions in the goals' order.
 
-    Each comes to what :func:`solve` would come to for its goal, but for rounding and, where rows
-    are more than a working set holds, for the rows that are drawn. At the end each goal may take
-    over the model of another one, if that serves it better: where the training rows judge, a
-    stricter level never does better than a laxer one. Ordinary training, from which
-    all start, is done once; after it linear models are rows of one matrix, so that a step for many
-    goals costs little more than a step for one. Interruption and divergence are as in
-    :func:`solve`, for all goals together.
+    Each comes to what :func:`solve` would come to for its goal, but for rounding, for what a module
+    draws by chance, and, where rows are more than a working set holds, for the rows that are drawn.
+    At the end each goal may take over the model of another one, if that serves it better: where the
+    training rows judge, a stricter level never does better than a laxer one. What is taken over has
+    the last record of the history.
+
+    Ordinary training, from which all start, is done once. After it the linear models of all goals
+    are rows of one matrix; a GPU takes hardly longer for many than for one. Interruption and
+    divergence are as in :func:`solve`, for all goals together.
 
     Parameters
     ----------
@@ -85,9 +88,7 @@ def solve_goals(
     >>> recalls == sorted(recalls, reverse=True)
     True
     """
-    problems = [problem.for_goal(Goal.parse(goal)) for goal in goals]
-    if not problems:
-        raise SetpointError("there are no goals to train for.")
+    problems = [problem.for_goal(goal) for goal in several(goals)]
     if not isinstance(solver, GoalsSolver):
         raise SetpointError(
             f"{type(solver).__name__} trains for one goal at a time; fit each goal by itself, or "
@@ -97,7 +98,7 @@ def solve_goals(
     run = solver.prepare_goals(problems, module)
     kept = [Keeper(problem.judged_apart) for _ in problems]
     total = solver.outer_iterations
-    finished = False
+    finished = True
 
     def keep() -> bool:
         answers = []
@@ -106,22 +107,29 @@ def solve_goals(
             answers.append(None if callback is None else callback(keeper.history[-1], total))
         return "stop" in answers
 
+    def train() -> bool:
+        run.start()
+        stop = keep()
+        for iteration in range(1, total + 1):
+            if stop:
+                return False
+            run.advance(iteration)
+            stop = keep()
+        return True
+
+    def exchange() -> bool:
+        _exchange(kept, problems, module)
+        return True
+
     with at_work_on(module):
         if seed is not None:
             torch.manual_seed(seed)
-        try:
-            run.start()
-            stop = keep()
-            for iteration in range(1, total + 1):
-                if stop:
-                    break
-                run.advance(iteration)
-                stop = keep()
-            else:
-                finished = True
-        except (KeyboardInterrupt, DivergedError) as error:
-            tell_end(error, [keeper.history for keeper in kept], total)
-    _exchange(kept, problems, module)
+        for work in (train, exchange):
+            try:
+                finished &= work()
+            except (KeyboardInterrupt, DivergedError) as error:
+                tell_end(error, [keeper.history for keeper in kept], total)
+                finished = False
     solutions = []
     for keeper in kept:
         keeper.history.interrupted = not finished
@@ -133,18 +141,30 @@ def solve_goals(
     return solutions
 
 
+def several(goals: Iterable[str | Goal]) -> list[Goal]:
+    """Return goals as objects, one at least."""
+    if isinstance(goals, str | Goal) or not isinstance(goals, Iterable):
+        raise SetpointError(f"goals must be a list of goals, not {str(goals)!r}.")
+    parsed = [Goal.parse(goal) for goal in goals]
+    if not parsed:
+        raise SetpointError("there are no goals to train for.")
+    return parsed
+
+
 def _exchange(kept: Sequence[Keeper], problems: Sequence[Problem], module: nn.Module) -> None:
     """Offer each goal the model of another one that serves it best."""
-    won = [(k.candidates.winner, k.best[1], k.history.best_iteration) for k in kept]
-    for keeper, problem in zip(kept, problems, strict=True):
-        best, offer = keeper.best[0], None
-        for (winner, weights, iteration), other in zip(won, problems, strict=True):
-            if other is problem:
+    best = [keeper.best[0] for keeper in kept]
+    offers: dict[int, Contender] = {}
+    for i, giver in enumerate(kept):
+        name, start = f"trained for '{problems[i].goal}'", giver.candidates.winner.start
+        weights = giver.best[1]
+        module.load_state_dict(weights)
+        scores = scores_of(module, problems[i].judge.X)
+        for j, problem in enumerate(problems):
+            if j == i:
                 continue
-            module.load_state_dict(weights)
-            point = problem.judge.operating_point(module)
-            if standing(point) > standing(best):
-                name = f"trained for '{other.goal}'"
-                best, offer = point, (Contender(name, point, weights, winner.start), iteration)
-        if offer is not None:
-            keeper.offer(*offer)
+            point = problem.judge.point_of(scores)
+            if standing(point) > standing(best[j]):
+                best[j], offers[j] = point, Contender(name, point, weights, start)
+    for j, offer in offers.items():  # only now, for no goal passes on what it was given
+        kept[j].offer(offer)

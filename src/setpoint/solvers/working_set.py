@@ -3,15 +3,19 @@
 Late in training most rows have next to no gradient: they are right and far from the threshold, or
 given up. A working set keeps, of each class, the rows nearest to the threshold of any model, whole,
 and draws from the rest a sample that stands for all of it. What the rest counts, TP and FP, is
-remembered and taken as fixed until the next working set.
+taken as fixed until the next working set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
+
+_BLOCK = 2**18  # rows whose numbers are held at a time
 
 
 @dataclass(frozen=True)
@@ -28,62 +32,106 @@ class WorkingSet:
         +1 for positives, -1 for negatives.
     counted : Tensor of shape (len(rows),)
         The weight with which a row enters the counts: 0 for sampled rows.
-    rest_tp, rest_fp : Tensor of shape (k,)
-        What all the rows that are not near count.
+    whole : bool
+        Whether all rows of the problem are in it.
     """
 
     rows: Tensor
     weight: Tensor
     sign: Tensor
     counted: Tensor
-    rest_tp: Tensor
-    rest_fp: Tensor
+    whole: bool = False
 
 
-def whole(positive: Tensor, weight: Tensor, k: int) -> WorkingSet:
+def whole(positive: Tensor, weight: Tensor) -> WorkingSet:
     """Return the set of all rows."""
-    sign = torch.where(positive, 1.0, -1.0).to(weight.dtype)
-    nothing = weight.new_zeros(k)
-    return WorkingSet(
-        torch.arange(len(sign), device=sign.device), weight, sign, weight, nothing, nothing
-    )
+    rows = torch.arange(len(weight), device=weight.device)
+    return WorkingSet(rows, weight, _sign(positive, weight), weight, whole=True)
 
 
-def near(positive: Tensor, weight: Tensor, logits: Tensor, size: int) -> WorkingSet:
+def near(positive: Tensor, weight: Tensor, distance: Tensor, size: int) -> WorkingSet:
     """Return a set of ``size`` >= 2 rows, half of them for each class where there are enough.
 
-    ``logits`` are measured from the origins of k models, shape (k, n).
+    ``distance`` is how far each row is from the nearest threshold of any model. Besides it a class
+    takes four bytes a row for a moment, and two for masks.
     """
-    k, n = logits.shape
+    n = len(distance)
     if n <= size:
-        return whole(positive, weight, k)
-    distance = logits[0].abs()
-    for own in logits[1:]:  # one at a time, as below
-        torch.minimum(distance, own.abs(), out=distance)
-    P = int(positive.sum())
+        return whole(positive, weight)
+    P = int(positive.count_nonzero())  # a sum would turn it into whole numbers first
     room = {True: min(P, max(size // 2, size - (n - P)))}
     room[False] = size - room[True]
     near_rows, far_rows, raised = [], [], []
     for label, budget in room.items():
-        rows = torch.nonzero(positive == label).squeeze(1)
-        if len(rows) <= budget:
-            near_rows.append(rows)
+        own = positive if label else ~positive
+        count = P if label else n - P
+        if count <= budget:
+            near_rows.append(torch.nonzero(own).squeeze(1))
             continue
         kept = budget * 3 // 4
-        order = torch.argsort(distance[rows])
-        near_rows.append(rows[order[:kept]])
-        rest = rows[order[kept:]]
-        drawn = rest[torch.randperm(len(rest), device=rest.device)[: budget - kept]]
+        nearest = _nearest(own, distance, kept)
+        near_rows.append(nearest)
+        rest = own.clone()
+        rest[nearest] = False
+        drawn = _drawn(rest, count - kept, budget - kept)
         far_rows.append(drawn)
-        raised.append(weight[drawn] * (weight[rest].sum() / weight[drawn].sum()))
+        stands_for = sum(part.double().sum() for part in _parts(rest, weight))
+        raised.append(weight[drawn] * (stands_for / weight[drawn].sum()).to(weight))
     chosen = torch.cat(near_rows + far_rows)
     near_count = sum(map(len, near_rows))
     weights = torch.cat([weight[chosen[:near_count]], *raised])
     counted = torch.cat([weight[chosen[:near_count]], *(r * 0 for r in raised)])
-    sign = torch.where(positive[chosen], 1.0, -1.0).to(weight.dtype)
-    outside = torch.ones(n, dtype=torch.bool, device=weight.device)
-    outside[chosen[:near_count]] = False
-    classes = (torch.stack([positive, ~positive]) & outside) * weight.double()
-    # One model at a time: the alarms of all at once would be the largest array by far.
-    rest_of = torch.stack([classes @ (own > 0).double() for own in logits])
-    return WorkingSet(chosen, weights, sign, counted, rest_of[:, 0], rest_of[:, 1])
+    return WorkingSet(chosen, weights, _sign(positive[chosen], weight), counted)
+
+
+def _sign(positive: Tensor, like: Tensor) -> Tensor:
+    return torch.where(positive, 1.0, -1.0).to(like.dtype)
+
+
+def _nearest(own: Tensor, distance: Tensor, count: int) -> Tensor:
+    """Return so many of a class's rows, the nearest first."""
+    if not count:
+        return own.new_zeros(0, dtype=torch.int64)
+    of_class = _of(own, distance)
+    if of_class.is_cuda:
+        last = of_class.kthvalue(count).values
+    else:
+        numbers = of_class.numpy()
+        numbers.partition(count - 1)  # in place, where torch would make copies
+        last = of_class[count - 1].clone()
+    del of_class
+    rows = torch.nonzero(own & (distance <= last)).squeeze(1)  # more where distances are equal
+    return rows[torch.argsort(distance[rows], stable=True)[:count]]
+
+
+def _of(own: Tensor, values: Tensor) -> Tensor:
+    """Return the values of a class."""
+    found = values.new_empty(int(own.count_nonzero()))
+    begin = 0
+    for part in _parts(own, values):
+        found[begin : begin + len(part)] = part
+        begin += len(part)
+    return found
+
+
+def _parts(own: Tensor, values: Tensor) -> Iterator[Tensor]:
+    """Yield the values of a class block by block, for a mask becomes a list of indices."""
+    for start in range(0, len(values), _BLOCK):
+        yield values[start : start + _BLOCK][own[start : start + _BLOCK]]
+
+
+def _drawn(rest: Tensor, count: int, wanted: int) -> Tensor:
+    """Return so many rows of a mask that holds ``count``, by chance."""
+    rng = np.random.default_rng(int(torch.randint(2**31, (1,))))
+    places = np.sort(rng.choice(count, wanted, replace=False, shuffle=False))
+    return torch.cat(list(_rows_at(rest, torch.from_numpy(places).to(rest.device))))
+
+
+def _rows_at(mask: Tensor, places: Tensor) -> Iterator[Tensor]:
+    """Yield the rows at these places, in ascending order, among those of a mask."""
+    seen = 0
+    for start in range(0, len(mask), _BLOCK):
+        rows = torch.nonzero(mask[start : start + _BLOCK]).squeeze(1)
+        here = places[(places >= seen) & (places < seen + len(rows))]
+        yield rows[here - seen] + start
+        seen += len(rows)
