@@ -1,5 +1,6 @@
 """What several processes have in common; alone, and with others that are played."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -161,3 +162,10 @@ def test_a_message_without_words_still_gives_the_error(monkeypatch):
     monkeypatch.setattr(together.dist, "all_reduce", fail)
     with pytest.raises(PeerLostError):
         add_up(torch.ones(1))
+
+
+def test_arrays_are_sent_as_they_are_and_not_half_as_large_again():
+    array = np.random.default_rng(0).random(100_000)
+    packed = together._packed({"a": array})
+    assert len(packed) < 1.01 * array.nbytes
+    assert (together._unpacked(packed)["a"] == array).all()

@@ -61,7 +61,7 @@ class Stochastic:
         brings.
     rows : int or None
         Size of the sample, which is held in memory. None: 2^18, or as many as make 128 MiB of
-        features where that is less.
+        features where that is less; but 20,000, or as many as make 1 GiB, where that is more.
     shards : int or None
         In how many parts a step is computed, rounded up to a multiple of the number of processes.
         The result hangs on this number, and not on that of the processes, but for modules with

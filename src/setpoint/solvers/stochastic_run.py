@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _MEMORY_OF_COUNTS = 4.0  # the running counts forget a sample in a quarter of the steps to see it
 _SAMPLED_NUMBERS, _MOST_SAMPLED = 2**25, 2**18  # 128 MiB in float32, but not for few features
-_LEAST_SAMPLED = 20_000
+_LEAST_SAMPLED, _LARGEST_SAMPLE = 20_000, 2**28  # rows, unless these make more than 1 GiB
 _MOST_JUDGED = {True: 16, False: 4}  # ordinary models, linear or not, that all rows judge
 
 
@@ -113,7 +113,8 @@ class StochasticRun:
     @property
     def _rows(self) -> int:
         usual = min(_SAMPLED_NUMBERS // self._features, _MOST_SAMPLED)
-        return self.solver.rows or max(usual, _LEAST_SAMPLED)
+        least = min(_LEAST_SAMPLED, max(1, _LARGEST_SAMPLE // self._features))
+        return self.solver.rows or max(usual, least)
 
     def _make_descent(self, starts: list[dict[str, Any]], nearness: list[float]) -> None:
         solver = self.solver

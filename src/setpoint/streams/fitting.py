@@ -30,6 +30,7 @@ from setpoint.solvers import get_solver, solve
 from setpoint.solvers.base import Solver
 from setpoint.solvers.projected import Projected
 from setpoint.solvers.stochastic import Stochastic
+from setpoint.streams._alike import check_sources
 from setpoint.streams._passes import check_passes
 from setpoint.streams.block import RowSource
 from setpoint.streams.moments import standardizer_of
@@ -55,6 +56,7 @@ def fit_stream(
     A ``parting`` that is given decides which rows judge and certify, and the classifier's shares do
     not; others than those two and the training rows are not looked at.
     """
+    check_sources(source, validation)
     join()
     goal, solver = Goal.parse(classifier.goal), _solver_of(classifier.solver)
     device = stream_device(classifier.device)

@@ -56,13 +56,26 @@ class StreamProblem:
 
     def blocks(self) -> Iterator[tuple[Block, Tensor]]:
         """Yield the blocks of this process with the part of each row, features ready for models."""
-        for block in self._shards_of(self.source):
-            part = torch.zeros_like(block.number) if self.parting is None else self.parting(block)
+        shape: torch.Size | None = None
+        for block, judges in self._every_block():
+            if len(block):
+                shape = block.X.shape[1:] if shape is None else shape
+                _check_shape(block, shape, judges)
+            if judges:
+                part = torch.full_like(block.number, JUDGING)
+            elif self.parting is None:
+                part = torch.zeros_like(block.number)
+            else:
+                part = self.parting(block)
             yield self._ready(block), part.to(self.device)
+
+    def _every_block(self) -> Iterator[tuple[Block, bool]]:
+        """Yield the blocks with whether they are rows of their own that judge."""
+        for block in self._shards_of(self.source):
+            yield block, False
         if self.validation is not None:
             for block in self._shards_of(self.validation):
-                ready = self._ready(block)
-                yield ready, torch.full_like(ready.number, JUDGING)
+                yield block, True
 
     def _shards_of(self, source: RowSource) -> Iterator[Block]:
         rank, world = share()
@@ -111,6 +124,15 @@ class StreamProblem:
         if self.validation is not None:
             digest.update(self.validation.fingerprint().encode())
         return digest.hexdigest()
+
+
+def _check_shape(block: Block, shape: torch.Size, judges: bool) -> None:
+    if block.X.shape[1:] != shape:
+        of = "validation row" if judges else "row"
+        raise SetpointError(
+            f"{of} {int(block.number[0]):,} has features of the shape {tuple(block.X.shape[1:])}, "
+            f"and the first row of {tuple(shape)}; all rows must have the same."
+        )
 
 
 @dataclass(frozen=True)

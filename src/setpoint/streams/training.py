@@ -12,6 +12,7 @@ from setpoint.goals import Goal
 from setpoint.models import check as check_model
 from setpoint.solvers.base import Callback, Solution, solve
 from setpoint.solvers.stochastic import Stochastic
+from setpoint.streams._alike import check_sources
 from setpoint.streams._passes import check_passes
 from setpoint.streams.block import RowSource
 from setpoint.streams.parts import Parting
@@ -72,6 +73,7 @@ def train(
     >>> solution.operating_point.value("f1") > 0.5
     True
     """
+    check_sources(source, validation)
     join()
     first = next(module.parameters(), None)
     if first is None:
