@@ -112,3 +112,20 @@ def test_gradients_of_one_step_are_forgotten_in_the_next():
         work.keep_gradients(1)
         work.set_gradients()
         assert models.matrix.grad.tolist() == [[1.0] * 3] * 2
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_gradients_of_half_precision_are_summed_in_a_whole_one(dtype):
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+    models = make_bundle(module.to(dtype), [module.state_dict()] * 2)
+    large = 2 / torch.finfo(dtype).eps  # the next number is large + 2
+    assert torch.tensor(large, dtype=dtype) + 1 == large
+    work = ShardedWork(models, 9)
+    for shard in range(9):
+        for parameter in models.parameters:
+            parameter.grad = torch.full_like(parameter, 1.0 if shard else large)
+        work.keep_gradients(shard)
+    work.set_gradients()
+    for parameter in models.parameters:
+        assert parameter.grad.dtype == parameter.dtype
+        assert (parameter.grad == large + 8).all()

@@ -233,7 +233,8 @@ def test_another_seed_is_another_run():
 def started(goal, seed=0, **given):
     """Return a run at its first look, and its problem."""
     problem = overlapping(goal, n=4000, seed=seed, dtype=torch.float32)
-    solver = replace(SMALL, inner_iterations=20, batch_size=500, rows=4000, **given)
+    usual = {"inner_iterations": 20, "batch_size": 500, "rows": 4000}
+    solver = replace(SMALL, **{**usual, **given})
     torch.manual_seed(seed)
     run = solver.prepare(problem, build("linear", 3))
     run.start()
@@ -301,6 +302,59 @@ def test_each_step_is_at_the_prices_of_the_counts_of_its_time(monkeypatch):
     assert {id(counts) for counts in pushed} == {id(counts) for counts in followed}
     assert pushed[-1] is followed[-1] is run._counts
     assert not any(np.allclose(looked, counts) for counts in pushed[len(pushed) // 2 :])
+
+
+def distances(run, X):
+    """Return how far rows are from the nearest of the run's thresholds."""
+    bundle = run._descent.bundle
+    return (bundle.scores(X) - bundle.origins[:, None]).abs().min(dim=0).values
+
+
+def nearest_and_farthest(far, own):
+    """Return masks of the tenth of a class that is nearest to a threshold, and of the farthest."""
+    low, high = far[own].quantile(torch.tensor([0.1, 0.9]))
+    return own & (far <= low), own & (far >= high)
+
+
+@pytest.mark.parametrize("label", [True, False], ids=["positives", "negatives"])
+def test_batches_have_more_rows_near_the_thresholds_each_of_less_weight(monkeypatch, label):
+    run, problem = started(FLOOR, **STILL)
+    taken, descent = [], run._descent
+    batch = descent.batch
+    monkeypatch.setattr(descent, "batch", lambda *rows: [taken.append(rows), batch(*rows)][1])
+    run._take_steps(1)
+    X, sign, weight = (torch.cat(parts) for parts in zip(*taken, strict=True))
+    number = {tuple(row): i for i, row in enumerate(problem.X.tolist())}
+    drawn = torch.tensor([number[tuple(row)] for row in X.tolist()])
+    assert torch.equal(sign > 0, problem.positive[drawn])
+    near, far = nearest_and_farthest(distances(run, problem.X), problem.positive == label)
+    assert near[drawn].sum() > 3 * far[drawn].sum()
+    assert 3 * weight[near[drawn]].mean() < weight[far[drawn]].mean()
+    for rows in (near, far):  # and so a batch counts on average what all rows do
+        average = weight[rows[drawn]].sum() / 20
+        assert average == pytest.approx(int(rows.sum()), rel=0.1)
+
+
+def test_every_look_corrects_the_counts_to_those_of_all_rows():
+    run, problem = started(FLOOR, seed=1, rows=400, lr=0.02)
+    for iteration in (1, 2):
+        run.advance(iteration)
+        assert np.abs(run._counts - scanned(run, problem)).max() <= 1  # one on an edge may round
+        tp, fp = np.array(run._counts)[:, ~np.array(run._relaxed)]
+        assert np.all(tp / (tp + fp) >= 0.7)  # where the goal is held to, it is on all rows
+
+
+@pytest.mark.parametrize("shift", [-0.6, 0.6])
+def test_the_next_sample_is_drawn_near_the_thresholds_that_steps_have_led_to(shift):
+    run, problem = started(FLOOR, seed=1, rows=2000, **STILL)
+    run._descent.bundle.origins += shift  # as if steps had
+    run.advance(1)
+    origins = run._descent.bundle.origins
+    assert (run._drawn["shift"] - origins).abs().max() < 0.1  # as far as half of the rows can tell
+    near, far = nearest_and_farthest(distances(run, problem.X), ~problem.positive)
+    drawn = torch.zeros_like(near)
+    drawn[run._sample.number] = True
+    assert (drawn & near).sum() > 2 * (drawn & far).sum()
 
 
 @pytest.mark.parametrize("patience", [1, 3])
@@ -416,3 +470,19 @@ def test_the_name():
 def test_parameters_that_make_no_sense(given, message):
     with pytest.raises(ValueError, match=message):
         Stochastic(**given)
+
+
+@pytest.mark.parametrize(
+    ("features", "rows"),
+    [
+        (8, 2**18),
+        (2**10, 2**15),  # 128 MiB
+        (4096, 20_000),
+        (3 * 224 * 224, 2**28 // (3 * 224 * 224)),  # 1 GiB
+        (2**30, 1),
+    ],
+)
+def test_a_sample_is_bounded_however_wide_rows_are(features, rows):
+    run = replace(SMALL, rows=None).prepare(overlapping("max f1"), build("linear", 3))
+    run._features = features
+    assert run._rows == rows
