@@ -189,6 +189,58 @@ def test_folders_that_cannot_be_scored(alone, new_folder, tmp_path, capsys):
     assert f"row 1 is row 1 of {data / 'c.parquet'}" in said
 
 
+@pytest.mark.parametrize("place", ["0", "9"])
+def test_a_file_may_have_columns_without_values(folder, alone, tmp_path, capsys, place):
+    """Such a column has no type in that file; that of the other files counts."""
+    for file in folder.iterdir():
+        (tmp_path / f"{file.stem}-data.parquet").write_bytes(file.read_bytes())
+    more = payments(200, seed=3)
+    for name in ("country", "night hour", "when"):
+        more[name] = None
+    more.to_parquet(tmp_path / f"{place}.parquet", index=False)
+    assert pq.read_schema(tmp_path / f"{place}.parquet").field("when").type == pa.null()
+    assert main(arguments(tmp_path, out := tmp_path.parent / f"{place}-model", "-q")) == 0
+    assert load(out).schema.names == load(alone).schema.names
+    scored = tmp_path.parent / f"{place}-scored.parquet"
+    given = ["predict", str(alone), str(tmp_path), "--out", str(scored), "--keep", "id", "--keep",
+             "when", "--ignore-extra", "-q"]  # fmt: skip
+    assert main(given) == 0
+    frame = pd.concat(map(pd.read_parquet, sorted(tmp_path.iterdir())), ignore_index=True)
+    found = pd.read_parquet(scored)
+    assert found["id"].tolist() == frame["id"].tolist()
+    assert found["when"].isna().sum() == 200
+    expected = load(alone).scores(frame.drop(columns=["id", "customer", "class"]))
+    np.testing.assert_allclose(found["score"], expected, atol=1e-5)
+    assert main(["evaluate", str(alone), str(tmp_path), "--ignore-extra", "-q"]) == 0
+
+
+@pytest.fixture
+def by_month(tmp_path):
+    """A folder in which the month is part of folders' names only."""
+    where = tmp_path / "by month"
+    frame = payments(900)
+    for month in range(2):
+        inner = where / f"month={month}"
+        inner.mkdir(parents=True)
+        frame[month::2].to_parquet(inner / "part.parquet", index=False)
+    return where
+
+
+def test_columns_in_names_of_folders_are_told(by_month, tmp_path, capsys):
+    assert main(arguments(by_month, tmp_path / "m", "--json")) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    (told,) = (note for note in notes if "'month'" in note)
+    assert "no part of the table" in told
+    assert "write it into the files" in told
+    assert "month" not in load(tmp_path / "m").schema.names
+    assert main(arguments(by_month, tmp_path / "n")) == 0
+    assert "warning: 'month' " in capsys.readouterr().err
+    assert main(arguments(by_month, tmp_path / "o", "--drop", "month")) == 0
+    assert "month" not in capsys.readouterr().err  # who leaves it out knows
+    said = failed(capsys, arguments(by_month, tmp_path / "p", "--group", "month"))
+    assert "names of folders" in said
+
+
 def test_the_answer_and_the_report_are_of_the_test_rows(folder, tmp_path, capsys):
     page = tmp_path / "report.html"
     more = ("--json", "--report", page, "--test", "0.3", "--seed", "3", "--group", "customer")
@@ -232,6 +284,19 @@ def test_what_cannot_be_streamed_is_said(folder, files, tmp_path, capsys):
         said = failed(capsys, arguments(folder, out, "--checkpoint", path))
         assert "checkpoint" in said
     assert not out.exists()
+
+
+@pytest.mark.parametrize("option", ["--checkpoint", "--report", "--figures"])
+def test_nothing_is_written_into_the_table(folder, tmp_path, capsys, monkeypatch, option):
+    monkeypatch.setattr("setpoint.tabular.stream_files.TableFiles", None)  # before any work
+    (tmp_path / "link").symlink_to(folder)
+    for inside in (folder / "ck.parquet", folder / "new" / "ck.pt", tmp_path / "link" / "ck.pt"):
+        said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
+        assert f"{inside} lies in the table, {folder}; name another place for the" in said
+    inside = tmp_path / "model" / "ck.pt"
+    said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
+    assert f"{inside} lies in the model, {tmp_path / 'model'}; name another place" in said
+    assert sorted(file.name for file in folder.iterdir()) == [f"{i}.parquet" for i in range(3)]
 
 
 def test_a_file_of_another_schema_is_named(folder, tmp_path, capsys):

@@ -422,6 +422,32 @@ def test_a_file_without_rows_says_nothing_of_types(tmp_path):
         ParquetRows(tmp_path, "y", features=["more"])
 
 
+@pytest.mark.parametrize("name", ["who", "when", "flag", "y"])
+def test_a_column_without_values_has_the_type_of_the_other_files(tmp_path, name):
+    rows = table(30)
+    place = rows.schema.get_field_index(name)
+    untyped = rows.set_column(place, name, pa.nulls(30))
+    for first, second in ((untyped, rows), (rows, untyped)):
+        write(tmp_path / "0.parquet", first)
+        write(tmp_path / "1.parquet", second)
+        with pytest.raises(SourceError, match=rf"'{name}' in row 1 of .* is missing"):
+            list(ParquetRows(tmp_path, "y", **COLUMNS).blocks())
+    features = ["a", "count"]  # without it all rows are of use
+    if name != "y":
+        source = ParquetRows(tmp_path, "y", features=features)
+        assert sum(map(len, source.blocks())) == 60
+
+
+def test_a_column_without_values_hides_no_texts(tmp_path):
+    write(tmp_path / "0.parquet", plain(z=pa.nulls(2)))
+    write(tmp_path / "1.parquet", plain(z=["a", "b"]))
+    with pytest.raises(SchemaError, match=r"no numbers: 'z' \(string\)"):
+        ParquetRows(tmp_path, "y")
+    write(tmp_path / "2.parquet", plain(z=[1, 2]))
+    with pytest.raises(SchemaError, match=r"int64 in .*2.parquet and of type string in .*1.parq"):
+        ParquetRows(tmp_path, "y")
+
+
 @pytest.mark.parametrize("ending", [".parquet", ".feather", ".arrow"])
 def test_a_file_that_is_rewritten_with_the_same_size(tmp_path, ending):
     path, rows = tmp_path / f"a{ending}", table(60)

@@ -129,6 +129,99 @@ def test_a_file_without_rows_says_nothing_of_types(tmp_path):
         TableFiles(tmp_path)
 
 
+def without_values(frame, column, rows):
+    """Write no value of a column in some rows; a file of these alone then knows no type of it."""
+    changed = frame.astype({column: object})
+    changed.loc[rows, column] = None
+    return changed
+
+
+@pytest.mark.parametrize("column", ["amount", "code", "when", "empty"])
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_column_without_values_in_a_file_has_the_type_of_the_others(tmp_path, column, empty):
+    frame = plain().assign(empty=True)
+    rows = [range(240), range(240, 360), range(360, 800)]
+    changed = without_values(frame, column, rows[empty])
+    known = TableFiles(write(frame, tmp_path / "known"))
+    files = TableFiles(write(changed, tmp_path / "data", endings=("parquet", "arrow", "parquet")))
+    assert files.types == known.types
+    assert files.widest_types() == known.widest_types()
+    pieces = list(files.pieces(files.names, 1000))
+    assert {piece.batch.schema.field(column).type for piece in pieces} == {known.types[column]}
+    found = pd.concat([piece.frame() for piece in pieces], ignore_index=True)
+    assert found[column].isna().tolist() == changed[column].isna().tolist()
+    seen = stream_look.look(files, files.names, Roles("bad"), 0)
+    assert seen.sample.schema.field(column).type == known.types[column]
+
+
+def test_a_coded_column_without_values_has_the_type_of_the_others(tmp_path):
+    rows = pa.table({"code": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("s"))})
+    none = pa.nulls(2).dictionary_encode()
+    for name, part in (("0", pa.table({"code": none, "when": none})), ("1", rows)):
+        with pa.ipc.new_file(tmp_path / f"{name}.arrow", part.schema) as writer:
+            writer.write_table(part)
+    files = TableFiles(tmp_path)
+    frames = [piece.frame() for piece in files.pieces(files.names, 10)]
+    assert pd.concat(frames)["code"].isna().tolist() == [True, True, False, False]
+    assert [str(frame["when"].dtype) for frame in frames] == ["datetime64[s]"] * 2
+
+
+def test_a_column_without_values_hides_no_other_type(tmp_path):
+    frame = plain(90)
+    for name, part in (
+        ("0", without_values(frame, "code", range(90))),
+        ("1", frame),
+        ("2", frame.assign(code=frame["code"].astype(int))),
+    ):
+        part.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    with pytest.raises(SchemaError, match=r"int64 in .*2.parquet and of type .*1.parquet"):
+        TableFiles(tmp_path)
+
+
+def test_a_column_without_values_in_all_files_is_like_that_of_one_table(tmp_path):
+    frame = without_values(plain().assign(void=None), "void", range(800))
+    fitted = fit_streamed(write(frame, tmp_path), "bad", GOAL, drop=["when", "customer"])
+    assert any("'void' is missing in every row" in note for note in fitted.notes)
+    assert "void" not in fitted.model.schema.names
+
+
+@pytest.mark.parametrize("column", ["amount", "code"])
+def test_a_file_without_values_trains_and_tests_like_any_other(tmp_path, column):
+    frame = without_values(plain(), column, range(360, 800))
+    fitted = fit_streamed(write(frame, tmp_path), "bad", GOAL, drop=["when", "customer"])
+    assert column in fitted.model.schema.names
+    scores = fitted.model.scores(frame.iloc[fitted.test.rows])
+    np.testing.assert_allclose(fitted.test.scores, scores, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("column", "role"), [("customer", "group"), ("when", "time"), ("label", "target")]
+)
+def test_labels_groups_and_times_of_a_file_without_values_are_missing(tmp_path, column, role):
+    frame = plain().assign(label=lambda f: np.where(f["bad"], "yes", "no"))
+    folder = write(without_values(frame, column, range(240)), tmp_path)
+    with pytest.raises(SetpointError, match=rf"'{column}' in row 1 of .*0.parquet is missing"):
+        fit_streamed(folder, goal=GOAL, **{"target": "bad", role: column})
+
+
+def test_columns_in_names_of_folders_are_known(tmp_path):
+    """Whole folders may have them and others not; what the files hold as well is no such column."""
+    frame = plain(90)
+    for inner in ("code=1/a=b=c", "code=2", "=x", "_day=5", "other"):
+        (tmp_path / "year=9" / inner).mkdir(parents=True)
+        frame.to_parquet(tmp_path / "year=9" / inner / "x=1.parquet", index=False)
+    assert TableFiles(tmp_path).folder_columns == ["year", "a"]
+    assert TableFiles(tmp_path / "year=9" / "other").folder_columns == []
+    assert TableFiles(tmp_path / "year=9" / "other" / "x=1.parquet").folder_columns == []
+
+
+@pytest.mark.parametrize("role", ["target", "group", "time"])
+def test_a_column_in_names_of_folders_cannot_be_used(tmp_path, role):
+    write(plain(), tmp_path / "day=5")
+    with pytest.raises(SchemaError, match=r"'day'.* names of folders.* into the files"):
+        fit_streamed(tmp_path, goal=GOAL, **{"target": "bad", role: "day"})
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

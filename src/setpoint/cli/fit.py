@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,6 +83,8 @@ def fit(
     wish = Wish(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
     wish.note_unused(output, spoken=test > 0)
+    if pieces is not None:
+        _note_folder_columns(pieces, {target, group, time, *(drop or ())}, output)
     train = _trainer(pieces, data, out, output)
     with output.warnings_as_notes(), output.progress("training") as show:
         try:
@@ -158,6 +161,11 @@ def _check_checkpoint(
     for other in filter(None, (data, out, report)):
         if path.resolve() == other.resolve():
             raise SetpointError(f"{path} cannot be the checkpoint as well; name another file.")
+    for name, folder in (("the table", data), ("the model", out)):
+        if folder.resolve() in path.resolve().parents:
+            raise SetpointError(
+                f"{path} lies in {name}, {folder}; name another place for the checkpoint."
+            )
 
 
 def _in_pieces(data: Path, stream: bool | None, model: str) -> Any:
@@ -178,6 +186,18 @@ def _in_pieces(data: Path, stream: bool | None, model: str) -> Any:
     if stream or data.is_dir() or several() or files.decoded_bytes > _IN_MEMORY:
         return files
     return None
+
+
+def _note_folder_columns(files: Any, named: Collection[str | None], output: Output) -> None:
+    """Say which columns only names of folders tell, but for those that options name."""
+    for name in files.folder_columns:
+        if name not in named:
+            output.note(
+                f"{name!r} is part of the names of folders in {files.path}, and no part of the "
+                "table: the model does not see it. If it shall, write it into the files as well; "
+                f"--drop {shlex.quote(name)} ends this warning.",
+                "warning",
+            )
 
 
 def _trainer(files: Any, data: Path, out: Path, output: Output) -> Callable[..., Any]:

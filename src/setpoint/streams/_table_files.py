@@ -56,6 +56,11 @@ def dealt(parts: Sequence[Part], shard: int, shards: int) -> Iterator[tuple[Part
         turn += len(filled)
 
 
+def first_typed(filled: Sequence[Part], name: str) -> Part:
+    """Return the first of some files that knows the type of a column, or the first if none does."""
+    return next((p for p in filled if name in p.types and name not in p.untyped), filled[0])
+
+
 class Part:
     """A file of row groups.
 
@@ -67,6 +72,8 @@ class Part:
         Its columns; of one name there may be several.
     types : dict of str to pyarrow.DataType
         Their plain types.
+    untyped : frozenset of str
+        Those without a single value, of which the file knows no type.
     group_rows : list of int
         How many rows each row group has.
     """
@@ -83,6 +90,7 @@ class Part:
             raise TableFileError(f"{path} cannot be read: {error} {_DAMAGED}") from error
         self.names: list[str] = list(schema.names)
         self.types = {field.name: plain_type(field.type) for field in schema}
+        self.untyped = frozenset(field.name for field in schema if _is_null(field.type))
 
     @property
     def rows(self) -> int:
@@ -245,6 +253,14 @@ def _files_at(path: Path) -> list[Path]:
     if not found:
         raise TableFileError(f"{path} holds no file that ends in {', '.join(_PARQUET + _ARROW)}.")
     return found
+
+
+def _is_null(arrow_type: Any) -> bool:
+    """Whether a type, or what a dictionary stands for, is that of a column without values."""
+    types = need("pyarrow", "cli", "reading tables").types
+    if types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    return bool(types.is_null(arrow_type))
 
 
 def _stamp(path: Path) -> tuple[int, int]:

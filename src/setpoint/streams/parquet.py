@@ -13,7 +13,7 @@ import torch
 
 from setpoint.streams import _columns
 from setpoint.streams._joined import joined
-from setpoint.streams._table_files import Part, dealt, open_part, table_paths
+from setpoint.streams._table_files import Part, dealt, first_typed, open_part, table_paths
 from setpoint.streams._table_labels import TableLabels
 from setpoint.streams._values import as_weights, check_finite, check_whole
 from setpoint.streams.block import Block
@@ -168,16 +168,18 @@ class ParquetRows:
     def _check_files(self, every_column: bool) -> None:
         """Refuse files that lack a column, or have another one or another type than the first."""
         first = self._filled
+        typed = self._typed()
         for part in self._parts:
             for name in self._columns:
                 _check_column(part, name)
-                if part.rows == 0:  # without values some programs know no types
+                # Without values some programs know no types.
+                if part.rows == 0 or name in part.untyped:
                     continue
-                now, then = part.types[name], first.types[name]
+                now, then = part.types[name], typed[name].types[name]
                 if _columns.kind_of(now) != _columns.kind_of(then):
                     raise SchemaError(
                         f"{name!r} is of type {now} in {part.path} and of type {then} in "
-                        f"{first.path}; write all files with the same types."
+                        f"{typed[name].path}; write all files with the same types."
                     )
             more = [n for n in part.names if n not in first.names and not is_pandas_index(n)]
             if every_column and more:
@@ -186,9 +188,14 @@ class ParquetRows:
                     "that are to be used."
                 )
 
+    def _typed(self) -> dict[str, Part]:
+        """Return for each column a file that knows its type."""
+        filled = [part for part in self._parts if part.rows]
+        return {name: first_typed(filled, name) for name in self._columns}
+
     def _check_kinds(self) -> None:
         """Refuse columns that are of no use as what they are named for."""
-        types = self._filled.types
+        types = {name: part.types[name] for name, part in self._typed().items()}
         kinds = {name: _columns.kind_of(types[name]) for name in self._columns}
         wrong = [n for n in self.features if kinds[n] not in ("number", "boolean")]
         if wrong:

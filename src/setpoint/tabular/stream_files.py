@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from setpoint._extras import need
 from setpoint.streams._columns import kind_of
-from setpoint.streams._table_files import Part, dealt, open_part, table_paths
+from setpoint.streams._table_files import Part, dealt, first_typed, open_part, table_paths
 from setpoint.tabular._arrow import is_pandas_index, plain_batch, to_frame
 from setpoint.tabular.errors import SchemaError, TableFileError, listed, nearest
 
@@ -50,7 +50,8 @@ class Piece(NamedTuple):
 class TableFiles:
     """One table: a file, or all files of a folder and its folders, sorted by their names.
 
-    All files have the same columns, in any order, and those with rows the same kinds of them.
+    All files have the same columns, in any order, and those with rows the same kinds of them. A
+    column without a single value in a file has the type that it has in the others.
 
     Parameters
     ----------
@@ -62,7 +63,10 @@ class TableFiles:
     names : list of str
         The columns.
     types : dict of str to pyarrow.DataType
-        Their types in the first file that has rows.
+        Their types in the first file that has rows and knows them.
+    folder_columns : list of str
+        What only names of folders tell, such as ``day`` where a file lies in ``day=5``; these are
+        no columns.
     rows, row_groups : int
         How many there are of each; row groups without rows do not count.
     """
@@ -74,10 +78,13 @@ class TableFiles:
         self.row_groups = sum(rows > 0 for part in self._parts for rows in part.group_rows)
         if self.rows == 0:
             raise TableFileError(f"{path} has columns and no rows; nothing can be read.")
-        first = next(part for part in self._parts if part.rows)
-        self.names, self.types = _names(first), first.types
+        filled = [part for part in self._parts if part.rows]
+        self.names = _names(filled[0])
+        typed = {name: first_typed(filled, name) for name in self.names}
         for part in self._parts:
-            _check_same(part, first)
+            _check_same(part, filled[0], typed)
+        self.types = {name: part.types[name] for name, part in typed.items()}
+        self.folder_columns = self._folder_columns()
 
     @property
     def decoded_bytes(self) -> int:
@@ -97,7 +104,7 @@ class TableFiles:
         """Return for each column a type that holds the values of all files."""
         pa = need("pyarrow", "cli", "reading tables")
         every = [
-            pa.schema([(name, part.types[name]) for name in self.names])
+            pa.schema([(name, self._type_in(part, name)) for name in self.names])
             for part in self._parts
             if part.rows
         ]
@@ -110,7 +117,7 @@ class TableFiles:
         """Yield the rows of every so-manieth row group that has some, at most so many at a time."""
         for part, first, own in dealt(self._parts, shard, shards):
             for row, batch in part.batches(own, columns, rows):
-                yield Piece(part.path, row, first + row, plain_batch(batch))
+                yield Piece(part.path, row, first + row, self._typed(part, batch))
 
     def fingerprint(self) -> str:
         """Return a digest of the files without reading them whole; see ``ParquetRows``."""
@@ -119,13 +126,37 @@ class TableFiles:
             digest.update(part.digest().encode())
         return digest.hexdigest()
 
+    def _type_in(self, part: Part, name: str) -> Any:
+        return self.types[name] if name in part.untyped else part.types[name]
+
+    def _typed(self, part: Part, batch: Any) -> Any:
+        """Return a file's batch in plain types, also where the file knows none."""
+        pa = need("pyarrow", "cli", "reading tables")
+        plain = plain_batch(batch)
+        names = plain.schema.names
+        if part.untyped.isdisjoint(names):
+            return plain
+        columns = [
+            pa.nulls(len(column), self.types[name]) if name in part.untyped else column
+            for name, column in zip(names, plain.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    def _folder_columns(self) -> list[str]:
+        if not self.path.is_dir():
+            return []
+        inner = (part.path.relative_to(self.path).parts[:-1] for part in self._parts)
+        told = (folder.partition("=") for folders in inner for folder in folders)
+        names = dict.fromkeys(name for name, equals, _ in told if name and equals)
+        return [name for name in names if name not in self.names]
+
 
 def _names(part: Part) -> list[str]:
     return [name for name in part.names if not is_pandas_index(name)]
 
 
-def _check_same(part: Part, first: Part) -> None:
-    """Refuse a file with other columns than the first one has."""
+def _check_same(part: Part, first: Part, typed: Mapping[str, Part]) -> None:
+    """Refuse a file with other columns than the first one, or other types than ``typed`` have."""
     names, wanted = _names(part), _names(first)
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise SchemaError(f"{part.path} has several columns called {listed(twice)}; rename them.")
@@ -139,14 +170,16 @@ def _check_same(part: Part, first: Part) -> None:
         )
     if more:
         raise SchemaError(f"{part.path} has {listed(more)}, and {first.path} has not. {what}")
-    if part.rows == 0:  # without values some programs know no types
+    if part.rows == 0:
         return
     for name in names:
-        now, then = part.types[name], first.types[name]
+        if name in part.untyped:  # without values some programs know no types
+            continue
+        now, then = part.types[name], typed[name].types[name]
         if _kind(now) != _kind(then):
             raise SchemaError(
-                f"{name!r} is of type {now} in {part.path} and of type {then} in {first.path}; "
-                "write all files with the same types."
+                f"{name!r} is of type {now} in {part.path} and of type {then} in "
+                f"{typed[name].path}; write all files with the same types."
             )
 
 

@@ -24,6 +24,7 @@ from setpoint.streams.share import share
 from setpoint.streams.threshold import stream_evaluate
 from setpoint.streams.together import from_first, gather, is_first, join
 from setpoint.tabular.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
+from setpoint.tabular.errors import SchemaError
 from setpoint.tabular.fitted import FittedTable, TestRows
 from setpoint.tabular.fitting import notes_of_parts, roles_of
 from setpoint.tabular.learners import TRAINED, check_model, make_classifier
@@ -98,6 +99,8 @@ def fit_streamed(
     stream_device(device)  # there is one
     files = path if isinstance(path, TableFiles) else TableFiles(path)
     _check_processes(files)
+    _check_in_files(files, target, group, time)
+    drop = [name for name in drop if name not in files.folder_columns]  # as if it were there
     aside = roles_of(files.names, target, group, time, drop)
     roles = Roles(target, group, time)
     roles.check(files)
@@ -177,6 +180,15 @@ def check_streamable(model: str, group: str | None, time: str | None) -> None:
         raise SetpointError(
             "groups and times together need the whole table in memory; name one of both."
         )
+
+
+def _check_in_files(files: TableFiles, *columns: str | None) -> None:
+    for name in columns:
+        if name in files.folder_columns:
+            raise SchemaError(
+                f"there is no column {name!r} in the files of {files.path}: it is part of the "
+                "names of folders, and such columns are not read. Write it into the files as well."
+            )
 
 
 def _check_processes(files: TableFiles) -> None:
