@@ -317,3 +317,15 @@ def test_unreachable_and_repeated_goals():
     assert found[1].operating_point.objective == pytest.approx(
         found[2].operating_point.objective, abs=0.02
     )
+
+
+def test_several_goals_have_more_rows_near_their_thresholds():
+    problem = overlapping("max f1", n=400)
+    found = []
+    for goals in ([OFOS()], [OFOS(), FPOR(0.6)], [FPOR(0.5), FPOR(0.6), FPOR(0.7)]):
+        problems = [problem.for_goal(goal) for goal in goals]
+        run = replace(SHORT, rows=50).prepare_goals(problems, build("linear", 3).double())
+        run.start()
+        run.advance(1)
+        found.append(len(run._counted))
+    assert found == [50, 100, 100]

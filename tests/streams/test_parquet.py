@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from many_ranks import all_rows, blocks_of_ranks
 from setpoint.errors import SetpointError
+from setpoint.streams import _table_files
 from setpoint.streams.errors import SourceError
 from setpoint.streams.parquet import ParquetRows
 from setpoint.tabular.errors import SchemaError, TableFileError, TargetError
@@ -501,7 +502,26 @@ def test_the_fingerprint_knows_content_and_not_names(tmp_path):
         assert len({known, *others}) == 6
 
 
-def test_the_fingerprint_sees_statistics_of_what_it_does_not_read(tmp_path):
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_the_fingerprint_sees_other_labels_in_the_midst_of_a_file_of_the_same_size(tmp_path, kind):
+    path, rng = tmp_path / f"a.{kind}", np.random.default_rng(0)
+    y, before, after = np.arange(60_000) % 2, *rng.normal(size=(2, 60_000))
+    found = []
+    for labels in (y, rng.permutation(y)):
+        rows = pa.table({"a": before, "y": labels, "b": after})
+        if kind == "parquet":
+            pa.parquet.write_table(rows, path, use_dictionary=False, compression="none")
+        else:
+            with pa.ipc.new_file(path, rows.schema) as file:
+                file.write_table(rows)
+        found.append((path.stat().st_size, ParquetRows(path, "y").fingerprint()))
+    (size, first), (same_size, second) = found
+    assert size == same_size > 2**20
+    assert first != second
+
+
+def test_the_fingerprint_sees_statistics_of_what_it_does_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(_table_files, "_PIECES", 1)  # as if the file were larger by far
     path = tmp_path / "a.parquet"
     columns = np.random.default_rng(0).normal(size=(40, 1_200))
     found = []

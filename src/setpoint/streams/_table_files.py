@@ -18,7 +18,7 @@ from setpoint.tabular.writer import ENDINGS, ending
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather")
 _BUFFER = 1 << 16  # bytes of a column that are read at a time
-_LOOKED_AT = 1 << 16  # bytes at either end of a file that are digested
+_LOOKED_AT, _PIECES = 1 << 16, 64  # bytes of each piece of a file that is digested
 _DAMAGED = "It is damaged, cut off or something else; copy, download or export it again."
 
 
@@ -111,11 +111,16 @@ class Part:
                 yield first[group] + row, batch.select(list(columns))
 
     def digest(self) -> str:
-        """Return a digest of the file's size, row groups and both of its ends."""
+        """Return a digest of the file's size, row groups, both ends and pieces between them.
+
+        It covers all of a file of up to 4 MiB.
+        """
         size, _ = self._stamp
         digest = hashlib.sha256(repr((size, self.group_rows)).encode())
         with self._in_use(), self.path.open("rb") as file:
-            digest.update(file.read(_LOOKED_AT))
+            for start in range(0, size, max(_LOOKED_AT, size // _PIECES)):
+                file.seek(start)
+                digest.update(file.read(_LOOKED_AT))
             file.seek(max(0, size - max(_LOOKED_AT, self._footer())))
             digest.update(file.read())
         return digest.hexdigest()
