@@ -1,6 +1,7 @@
 """Rows that judge are like those that train, and both come from sources."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -90,7 +91,7 @@ def test_a_batch_of_another_width(trained, width):
         trained(rows, LoaderRows([(X, y)]))
 
 
-@pytest.mark.parametrize("given", ["data", np.zeros((4, 3)), [1, 2], "loader"])
+@pytest.mark.parametrize("given", ["data", np.zeros((4, 3)), [1, 2], "loader", None])
 def test_what_is_no_source(trained, given):
     X, y = table()
     if isinstance(given, str) and given == "loader":
@@ -98,5 +99,24 @@ def test_what_is_no_source(trained, given):
     name = type(given).__name__
     with pytest.raises(SetpointError, match=f"a {name} is none: wrap arrays in"):
         trained(given)
-    with pytest.raises(SetpointError, match=f"a {name} is none: wrap arrays in"):
-        trained(ArrayRows(X, y), given)
+    if given is not None:
+        with pytest.raises(SetpointError, match=f"a {name} is none: wrap arrays in"):
+            trained(ArrayRows(X, y), given)
+
+
+def test_tables_in_memory_are_known_by_their_columns(trained):
+    (X, y), (Xv, yv) = table(), table(seed=1)
+    frame, judges = (pd.DataFrame(rows, columns=["a", "b", "c"]) for rows in (X, Xv))
+    with pytest.raises(SetpointError, match="features in another order"):
+        trained(ArrayRows(frame, y), ArrayRows(judges[["c", "b", "a"]], yv))
+    trained(ArrayRows(frame, y), ArrayRows(judges, yv))
+    trained(ArrayRows(frame, y), ArrayRows(Xv, yv))  # nothing is known of these
+    assert ArrayRows(pd.DataFrame(X), y).features is None  # numbers are no names
+
+
+def test_a_classifier_knows_the_names_of_a_table_in_memory():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    clf = fit(ArrayRows(frame, y))
+    assert clf.feature_names_in_.tolist() == ["a", "b", "c"]
+    clf.predict(frame)

@@ -9,8 +9,8 @@ from setpoint.streams.errors import SourceError
 
 def check_sources(source: Any, validation: Any) -> None:
     """Refuse what is no source, and a validation source of other features or another class."""
-    for given in (source, validation):
-        if not ((given is None and given is validation) or hasattr(given, "blocks")):
+    for given in (source,) if validation is None else (source, validation):
+        if not hasattr(given, "blocks"):
             raise SourceError(
                 f"rows come from a source, and a {type(given).__name__} is none: wrap arrays in "
                 "setpoint.streams.ArrayRows, a data loader in LoaderRows, and name files or a "

@@ -52,6 +52,8 @@ class ArrayRows:
         How many rows there are, in all processes together.
     classes : tuple
         The negative and the positive label.
+    features : list of str or None
+        The names of X's columns, where it is a table that has them.
 
     Examples
     --------
@@ -71,6 +73,8 @@ class ArrayRows:
         block_rows: int | None = None,
     ) -> None:
         self._X = _rows_of(X)
+        names = list(getattr(X, "columns", ()))
+        self.features = names if names and all(isinstance(name, str) for name in names) else None
         self.rows = len(self._X)
         usual = min(65_536, max(1024, -(-self.rows // 64)))
         self.block_rows = usual if block_rows is None else check_whole(block_rows, "block_rows")
