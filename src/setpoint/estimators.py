@@ -15,9 +15,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setpoint._certification import tell
-from setpoint._fitting import features_of, fit_classifiers
+from setpoint._fitting import fit_classifiers
 from setpoint._labels import Labels
 from setpoint._outputs import Outputs
+from setpoint._row_training import features_of
 from setpoint._standardize import Standardizer
 from setpoint.certificates import Certificate, certify_best
 from setpoint.certificates.sequence import Rows

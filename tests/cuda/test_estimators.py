@@ -91,7 +91,7 @@ def test_where_it_was_trained(monkeypatch):
         assert check.any()
     used = []
     monkeypatch.setattr(
-        "setpoint._fitting.working_on",
+        "setpoint._row_training.working_on",
         lambda device: used.append(device.type) or torch.random.fork_rng(devices=[0]),
     )
     classifier(solver=solver, device="auto").fit(X, y)

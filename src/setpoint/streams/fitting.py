@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from setpoint._certification import tell
 from setpoint._checks import check_share
 from setpoint._device import stream_device, working_on
-from setpoint._fitting import check_on
 from setpoint._labels import Labels
+from setpoint._row_training import check_on
 from setpoint._standardize import Standardizer
 from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.sequence import Rows
