@@ -237,7 +237,7 @@ def tell_end(error: BaseException, histories: Sequence[History], total: int) -> 
         raise error
     diverged = isinstance(error, DivergedError)
     for history in histories:
-        history.diverged = diverged
+        history.diverged |= diverged
     warnings.warn(
         f"training {'diverged' if diverged else 'was interrupted'} after {len(histories[0]) - 1} "
         f"of {total} iterations; the best model so far is kept.",
