@@ -56,12 +56,12 @@ def fit_stream(
     A ``parting`` that is given decides which rows judge and certify, and the classifier's shares do
     not; others than those two and the training rows are not looked at.
     """
-    check_sources(source, validation)
     join()
     goal, solver = Goal.parse(classifier.goal), _solver_of(classifier.solver)
     device = stream_device(classifier.device)
     if classifier.refit:
         raise SetpointError("refit is for rows in memory; leave it at False for a stream.")
+    check_sources(source, validation)
     seed = from_first(int(check_random_state(classifier.random_state).randint(2**31 - 1)))
     # A checkpoint is of use only if the next fit holds out the same rows.
     split_seed = 0 if classifier.random_state is None else seed
