@@ -72,6 +72,6 @@ def certifying_split(
 
 
 def tell(certificate: Certificate, stacklevel: int = 3) -> None:
-    """Warn where nothing is promised; as the defaults are, to be called by ``fit`` itself."""
+    """Warn where nothing is promised, at the caller of the ``fit`` that calls this."""
     if not certificate.certified:
         warnings.warn(certificate.message, UncertifiedWarning, stacklevel=stacklevel)

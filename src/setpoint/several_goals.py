@@ -9,7 +9,7 @@ from setpoint._fitting import fit_classifiers
 from setpoint.errors import SetpointError
 from setpoint.estimators import SetpointClassifier
 from setpoint.goals import Goal
-from setpoint.solvers.several_goals import several
+from setpoint.solvers.several_goals import parsed_goals
 
 
 def fit_goals(
@@ -57,7 +57,7 @@ def fit_goals(
         )
     # Not clones: these would have copies of a callback, and an iterable's splits cannot be copied.
     parameters = classifier.get_params(deep=False)
-    fitted = [type(classifier)(**{**parameters, "goal": goal}) for goal in several(goals)]
+    fitted = [type(classifier)(**{**parameters, "goal": goal}) for goal in parsed_goals(goals)]
     for name in ("refit", "checkpoint"):
         if getattr(classifier, name):
             raise SetpointError(

@@ -88,7 +88,7 @@ def solve_goals(
     >>> recalls == sorted(recalls, reverse=True)
     True
     """
-    problems = [problem.for_goal(goal) for goal in several(goals)]
+    problems = [problem.for_goal(goal) for goal in parsed_goals(goals)]
     if not isinstance(solver, GoalsSolver):
         raise SetpointError(
             f"{type(solver).__name__} trains for one goal at a time; fit each goal by itself, or "
@@ -141,7 +141,7 @@ def solve_goals(
     return solutions
 
 
-def several(goals: Iterable[str | Goal]) -> list[Goal]:
+def parsed_goals(goals: Iterable[str | Goal]) -> list[Goal]:
     """Return goals as objects, one at least."""
     if isinstance(goals, str | Goal) or not isinstance(goals, Iterable):
         raise SetpointError(f"goals must be a list of goals, not {str(goals)!r}.")
