@@ -1,0 +1,151 @@
+"""Models that earlier versions saved are loaded, and score and promise the same.
+
+The files were written once, by ``write_fixtures.py`` and the release whose name their folder has.
+"""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setpoint import load
+
+HERE = Path(__file__).parent
+FIXTURES = HERE / "fixtures"
+SAVED = sorted(file.parent for file in FIXTURES.glob("*/*/expected.json"))
+TABLES = [folder for folder in SAVED if (folder / "rows.csv").exists()]
+ARRAYS = [folder for folder in SAVED if folder not in TABLES]
+# Each run of the command takes seconds; these are a zip, dates and codes, and a streamed table.
+BY_COMMAND = [f for f in TABLES if f.name in ("table_trees", "table_writings", "table_streamed")]
+# Products of matrices are rounded otherwise on other processors.
+TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
+NAMES = {
+    "0.1.0": {
+        "classifier_at_prevalence",
+        "classifier_certified",
+        "classifier_float32",
+        "classifier_goal_not_met",
+        "classifier_groups",
+        "classifier_linear",
+        "classifier_mlp",
+        "classifier_not_standardized",
+        "classifier_own_metric",
+        "classifier_own_module",
+        "classifier_text_labels",
+        "classifier_uncertified",
+        "classifier_weights",
+        "table_forest",
+        "table_groups_and_time",
+        "table_linear",
+        "table_logistic_certified",
+        "table_mlp",
+        "table_streamed",
+        "table_text",
+        "table_trees",
+        "table_writings",
+        "threshold_at_prevalence",
+        "threshold_boosting",
+        "threshold_calibrated",
+        "threshold_certified",
+        "threshold_forest",
+        "threshold_logistic",
+        "threshold_of_a_classifier",
+        "threshold_of_a_fitted_one",
+        "threshold_own_metric",
+        "threshold_pipeline",
+        "threshold_uncertified",
+        "threshold_weights",
+    },
+}
+
+# Their inner parts may well load and score the same with other versions of scikit-learn.
+pytestmark = pytest.mark.filterwarnings("ignore::setpoint.ModelVersionWarning")
+
+
+def load_writer() -> ModuleType:
+    """Return write_fixtures.py, which no package holds."""
+    spec = importlib.util.spec_from_file_location("write_fixtures", HERE / "write_fixtures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+writer = load_writer()
+
+
+def name_of(folder: Path) -> str:
+    return f"{folder.parent.name}-{folder.name}"
+
+
+def path_of(folder: Path) -> Path:
+    """Return where the model is: a folder or one file."""
+    (path,) = folder.glob("model*")
+    return path
+
+
+def loaded(folder: Path) -> Any:
+    if "own_metric" in folder.name:
+        writer.define_own_metric()
+    return load(path_of(folder), module=writer.MODULES.get(folder.name))
+
+
+def expected_of(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    return content
+
+
+def rows_of(folder: Path) -> Any:
+    with np.load(folder / "rows.npz") as rows:
+        return pd.DataFrame(rows["X"], columns=rows["columns"]) if "columns" in rows else rows["X"]
+
+
+def check_scores(folder: Path, scores: Any, predictions: Any) -> None:
+    expected = expected_of(folder)
+    tolerance = TOLERANCE[expected["precision"]]
+    numbers = [float.fromhex(score) for score in expected["scores"]]
+    np.testing.assert_allclose(np.asarray(scores), numbers, rtol=tolerance, atol=tolerance)
+    assert np.asarray(predictions).tolist() == expected["predictions"]
+
+
+def test_no_model_is_lost():
+    found: dict[str, set[str]] = {}
+    for folder in SAVED:
+        found.setdefault(folder.parent.name, set()).add(folder.name)
+    assert found == NAMES
+
+
+@pytest.mark.parametrize("folder", SAVED, ids=name_of)
+def test_a_model_is_what_it_was(folder):
+    expected = expected_of(folder)
+    for measured in ("precision", "scores", "predictions"):
+        expected.pop(measured)
+    assert writer.described(loaded(folder)) == expected
+
+
+@pytest.mark.parametrize("folder", ARRAYS, ids=name_of)
+def test_a_classifier_scores_the_same(folder):
+    model, rows = loaded(folder), rows_of(folder)
+    check_scores(folder, model.positive_scores(rows), model.predict(rows))
+
+
+@pytest.mark.parametrize("folder", TABLES, ids=name_of)
+def test_a_model_of_tables_scores_the_same(folder):
+    model = loaded(folder)
+    found = model.predict(model.read(folder / "rows.csv"))
+    check_scores(folder, found["score"], found["predicted"])
+
+
+@pytest.mark.parametrize("folder", BY_COMMAND, ids=name_of)
+def test_the_command_scores_a_table_the_same(folder, tmp_path):
+    out = tmp_path / "scores.parquet"
+    found = writer.score_table(path_of(folder), folder / "rows.csv", out)
+    check_scores(folder, found["score"], found["predicted"])
