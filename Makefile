@@ -36,7 +36,7 @@ $(VENV)/.docs: $(VENV)/.demo
 	touch $@
 
 demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a picture
-	$(BIN)/python -m setpoint.demo
+	$(BIN)/python -m setpoint demo
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
@@ -50,10 +50,11 @@ test-cuda: $(VENV)/.dev ## run the tests that need a GPU
 validity: $(VENV)/.dev ## simulate how often certificates and verdicts are false (minutes)
 	$(BIN)/python -m pytest --numprocesses auto validity
 
-lint: $(VENV)/.dev ## ruff and mypy
+lint: $(VENV)/.dev ## ruff, mypy, and the layers of the package
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.dev ## let ruff put the code in order
 	$(BIN)/ruff check --fix .
@@ -115,10 +116,10 @@ bench-certify: $(VENV)/.dev ## time of a certificate against numpy.sort; what ea
 	$(BIN)/python benchmarks/bench_planning.py
 
 reproduce: $(VENV)/.dev ## the paper's tables and figures into results/ (needs SETPOINT_DATA; hours on a CPU)
-	$(BIN)/python -m setpoint.experiments all --scale small --out results
+	$(BIN)/python -m setpoint.paper all --scale small --out results
 
 reproduce-smoke: $(VENV)/.dev ## the same on generated data, to see that it works (a minute)
-	$(BIN)/python -m setpoint.experiments all --scale smoke --out build/smoke
+	$(BIN)/python -m setpoint.paper all --scale smoke --out build/smoke
 
 docs: $(VENV)/.docs ## the documentation as a site that needs no network, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -30,7 +30,7 @@ from setpoint import (
     choose_threshold,
     evaluate_threshold,
 )
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 
 
 def problems() -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from setpoint import certify
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 
 GOALS = (
     "max recall s.t. precision >= 0.8",

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from _data import path
 from setpoint import load
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 from setpoint.cli import main
-from setpoint.tabular.files import read_table
-from setpoint.tabular.fitting import fit_table
+from setpoint.data.table_reader import read_table
+from setpoint.tables.fitting import fit_table
 
 
 @dataclass(frozen=True)

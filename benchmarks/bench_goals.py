@@ -20,9 +20,9 @@ import torch
 
 from _data import load_grouped
 from setpoint import FPOR, FROP
-from setpoint._machine import machine
-from setpoint.models import build
-from setpoint.solvers import Problem, Projected, make_problem, solve, solve_goals
+from setpoint._internal.provenance import machine
+from setpoint.training import Problem, Projected, make_problem, solve, solve_goals
+from setpoint.training.models import build
 
 
 def problem_of(name: str, device: str) -> Problem:

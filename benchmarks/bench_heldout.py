@@ -37,7 +37,7 @@ from setpoint import (
     choose_threshold,
     evaluate_threshold,
 )
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 
 DATA = (
     "annthyroid", "mammography", "magic_gamma", "wilt", "campaign", "celeba", "creditcard",

@@ -76,7 +76,6 @@ def write_rows(folder: Path, n: int) -> None:
 def nothing(folder: Path, looks: int) -> None:
     """Import what a fit imports."""
     import pyarrow.parquet  # noqa: F401
-
     import setpoint.streams.fitting  # noqa: F401
 
     _fresh.tell(peak=_fresh.peak_bytes())
@@ -86,7 +85,7 @@ def reading(folder: Path, looks: int) -> None:
     """Read all rows once, as blocks and as bare record batches."""
     import pyarrow.parquet as pq
 
-    from setpoint.streams import ParquetRows
+    from setpoint.data import ParquetRows
 
     started = time.perf_counter()
     for file in sorted(folder.iterdir()):
@@ -119,8 +118,10 @@ class Counted:
 def streaming(folder: Path, looks: int) -> None:
     """Fit a stream."""
     from setpoint import SetpointClassifier
-    from setpoint.solvers import Stochastic, stochastic_run
-    from setpoint.streams import ParquetRows, fitting
+    from setpoint.data import ParquetRows
+    from setpoint.estimators import stream_fitting as fitting
+    from setpoint.training import Stochastic
+    from setpoint.training import stochastic as stochastic_run
 
     seconds: Counter[str] = Counter()
     calls: Counter[str] = Counter()
@@ -196,7 +197,7 @@ def in_memory(folder: Path, looks: int) -> None:
 def judged(classifier: Any) -> dict[str, Any]:
     """Return what a classifier says of itself, and what it does on fresh rows."""
     from setpoint import Goal
-    from setpoint.operating_point import OperatingPoint
+    from setpoint.thresholds.operating_point import OperatingPoint
 
     counts = np.zeros((2, 2))
     for i in range(FRESH_ROWS // GROUP):
@@ -274,7 +275,7 @@ def main() -> None:
     if given.part:
         PARTS[given.part](given.folder, given.looks)
         return
-    from setpoint._machine import machine
+    from setpoint._internal.provenance import machine
 
     print(machine(), "\n")
     with tempfile.TemporaryDirectory(dir=given.folder) as name:

@@ -24,18 +24,18 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from setpoint._machine import machine
-from setpoint.models import build
-from setpoint.solvers import Lifted, Problem, Projected, Solver, lifted, make_problem, solve
-from setpoint.solvers.history import Record
-from setpoint.solvers.recorded import Recorded
+from setpoint._internal.provenance import machine
+from setpoint.training import Lifted, Problem, Projected, Solver, lifted, make_problem, solve
+from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.history import Record
+from setpoint.training.models import build
 
 GOALS = ("max recall s.t. precision >= 0.9", "max precision s.t. recall >= 0.9", "max f1")
 
 
 def ade(device: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the training part's features, standardised, and labels."""
-    from setpoint.datasets import load_ade_features
+    from setpoint.paper.datasets import load_ade_features
 
     data = load_ade_features()
     rows = np.random.default_rng(0).permutation(len(data.y))[: int(0.6 * len(data.y))]

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from setpoint import FPOR, FROP, Goal, certify
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 
 SETTINGS = {  # share of positives, distance between the classes, rows
     "5 % positive, 2,000 rows": (0.05, 2.5, 2000),

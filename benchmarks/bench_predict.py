@@ -19,9 +19,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 from setpoint.model_files import save
-from setpoint.tabular.fitting import fit_table
+from setpoint.tables.fitting import fit_table
 
 _GROUP = 250_000  # rows that are generated at a time
 _ONE_PIECE = """

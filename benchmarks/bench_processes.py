@@ -35,9 +35,10 @@ def share(folder: Path) -> None:
     import torch.distributed as dist
 
     from setpoint import SetpointClassifier
-    from setpoint.solvers import Stochastic, stochastic_run
-    from setpoint.streams import ParquetRows
-    from setpoint.streams.together import is_first, join, several
+    from setpoint._internal.processes import is_first, join, several
+    from setpoint.data import ParquetRows
+    from setpoint.training import Stochastic
+    from setpoint.training import stochastic as stochastic_run
 
     join()
     reduced: Counter[str] = Counter()
@@ -132,7 +133,7 @@ def main() -> None:
     if given.part:
         share(given.folder)
         return
-    from setpoint._machine import machine
+    from setpoint._internal.provenance import machine
 
     n = 400_000 if given.quick else given.rows
     print(machine(), "\n")

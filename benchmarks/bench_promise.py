@@ -42,7 +42,7 @@ from threadpoolctl import threadpool_limits
 from _data import load_grouped
 from _kept import run_kept
 from setpoint import SetpointThreshold, choose_threshold
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 
 # Floors of precision, fixed before any test row was looked at: in cross-validation on training
 # rows both models reach them with a recall of at least 0.2 (`--floors` prints it).

@@ -2,7 +2,7 @@
 
 Random problems of 2 to 5 features and 40 to 150 rows: one positive cluster or two, with or without
 outliers, from well separated to hopeless, 8 to 45 % positives, each with one of five goals. HiGHS
-proves the optimum (``setpoint.exact``); problems that it cannot settle in time are listed and left
+proves the optimum (``setpoint.method.referee``); problems that it cannot settle in time are listed and left
 out of the averages, for no ratio to an optimum can be given; that to the bound is a lower limit.
 
 "projected" is the default where the training rows judge (``validation=None``); "as in a selection"
@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from setpoint import FPOR, FROP, OFOS, Goal
-from setpoint._machine import machine
-from setpoint.exact import ExactSolution, solve_exactly
-from setpoint.models import build
-from setpoint.solvers import Lifted, Projected, Solver, make_problem, solve
+from setpoint._internal.provenance import machine
+from setpoint.method.referee import ExactSolution, solve_exactly
+from setpoint.training import Lifted, Projected, Solver, make_problem, solve
+from setpoint.training.models import build
 
 GOALS = (FPOR(0.8), FPOR(0.9), FROP(0.8), FROP(0.9), OFOS())
 SOLVERS: dict[str, Solver] = {

@@ -60,15 +60,9 @@ def one(solver: str, n: int) -> None:
     """Train on n rows and tell times and memory."""
     import torch
 
-    from setpoint.models import build
-    from setpoint.solvers import (
-        Projected,
-        Stochastic,
-        make_problem,
-        projected,
-        solve,
-        stochastic_run,
-    )
+    from setpoint.training import Projected, Stochastic, make_problem, projected, solve
+    from setpoint.training import stochastic as stochastic_run
+    from setpoint.training.models import build
 
     made = {
         "stochastic": Stochastic(outer_iterations=LOOKS),
@@ -128,7 +122,7 @@ def main() -> None:
     if given.one:
         one(given.one[0], int(given.one[1]))
         return
-    from setpoint._machine import machine
+    from setpoint._internal.provenance import machine
 
     print(machine(), f"; {given.threads} threads\n")
     sizes = sorted(n for n in given.rows if not given.quick or n <= 10**6)

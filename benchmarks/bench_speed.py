@@ -21,7 +21,7 @@ from xgboost import XGBClassifier
 
 from _data import load_grouped
 from setpoint import FPOR, FROP, OFOS, SetpointClassifier
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 
 LIMITS = {"creditcard": 5, "celeba": 5, "annthyroid": 10, "magic_gamma": 10}
 GOALS = {"FPOR 0.9": FPOR(0.9), "FROP 0.9": FROP(0.9), "OFOS": OFOS()}

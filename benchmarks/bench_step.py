@@ -17,9 +17,9 @@ from dataclasses import replace
 
 import torch
 
-from setpoint._machine import machine
-from setpoint.models import build
-from setpoint.solvers import Lifted, LossTraining, Projected, Solver, make_problem
+from setpoint._internal.provenance import machine
+from setpoint.training import Lifted, LossTraining, Projected, Solver, make_problem
+from setpoint.training.models import build
 
 GOAL = "max recall s.t. precision >= 0.9"
 CASES = (("linear", 12_537, 768), ("mlp", 227_845, 28))

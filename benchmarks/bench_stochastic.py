@@ -26,10 +26,10 @@ from sklearn.preprocessing import StandardScaler
 
 from _data import load_grouped
 from setpoint import FPOR, FROP, OFOS, Goal
-from setpoint._machine import machine
-from setpoint.models import build
-from setpoint.operating_point import OperatingPoint
-from setpoint.solvers import Projected, Stochastic, make_problem, solve
+from setpoint._internal.provenance import machine
+from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.training import Projected, Stochastic, make_problem, solve
+from setpoint.training.models import build
 
 DATA = ("celeba", "creditcard", "campaign")
 MODELS = ("linear", "mlp")

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from setpoint import OperatingPoint, choose_threshold
-from setpoint._machine import machine
-from setpoint.streams.threshold import stream_threshold
+from setpoint._internal.provenance import machine
+from setpoint.thresholds.stream import stream_threshold
 
 GOALS = (
     "max recall s.t. precision >= 0.9",

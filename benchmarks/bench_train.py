@@ -27,8 +27,8 @@ from setpoint import (
     SetpointClassifier,
     choose_threshold,
 )
-from setpoint._machine import machine
-from setpoint.solvers import Lifted, Projected
+from setpoint._internal.provenance import machine
+from setpoint.training import Lifted, Projected
 
 SOLVERS = {
     "projected": Projected(),

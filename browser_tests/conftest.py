@@ -14,8 +14,8 @@ from selenium import webdriver
 
 from setpoint import certify, choose_threshold
 from setpoint.report import Baseline, Costs, Report, Rows, write_report
-from setpoint.solvers.candidates import Candidate, Candidates
-from setpoint.solvers.history import History, Record
+from setpoint.training.candidates import Candidate, Candidates
+from setpoint.training.history import History, Record
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",

@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 import torch
 from matplotlib import pyplot as plt
 
-from setpoint.capped_loss import capped_loss, capped_slope
+from setpoint.method.capped_loss import capped_loss, capped_slope
 
 COLOURS = ("#cc79a7", "#e69f00", "#009e73", "#0072b2")
 

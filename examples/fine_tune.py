@@ -21,8 +21,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.data import DataLoader, TensorDataset
 
 from setpoint import OperatingPoint
-from setpoint.solvers import Stochastic
-from setpoint.streams import LoaderRows, stream_evaluate, stream_threshold, train
+from setpoint.data import LoaderRows
+from setpoint.thresholds import stream_evaluate, stream_threshold
+from setpoint.training import Stochastic, train
 
 GOAL = "max recall s.t. precision >= 0.99"
 VOCABULARY, LENGTH = 4096, 30

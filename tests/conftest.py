@@ -36,7 +36,7 @@ def short_ordinary(monkeypatch):
     """Let modules train ordinarily in a tenth of the steps, for what is tested comes after that."""
     from functools import partial
 
-    from setpoint.solvers import LossTraining, ordinary
+    from setpoint.training import LossTraining, ordinary
 
     short = partial(LossTraining, outer_iterations=2, inner_iterations=25)
     monkeypatch.setattr(ordinary, "LossTraining", short)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch.distributed import TCPStore
 
-PRELOADED = ["setpoint.tabular.stream_fitting", "torch._dynamo", "skrub"]
+PRELOADED = ["setpoint.tables.stream_fitting", "torch._dynamo", "skrub"]
 PATIENCE = 120  # seconds; what hangs is a failure
 
 

@@ -55,7 +55,7 @@ def object_at(path):
 
 
 def test_the_packages_with_public_names_are_found():
-    assert {"setpoint", "setpoint.solvers", "setpoint.tabular"} <= set(PACKAGES)
+    assert {"setpoint", "setpoint.training", "setpoint.tables"} <= set(PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -11,9 +11,9 @@ import matplotlib
 import numpy as np
 import pytest
 
-from setpoint import _fitting
 from setpoint.cli import main
-from setpoint.solvers import Lifted, get_solver
+from setpoint.estimators import fitting as _fitting
+from setpoint.training import Lifted, get_solver
 from tutorial_tables import STAND_INS
 
 ROOT = Path(__file__).parent.parent

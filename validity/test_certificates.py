@@ -17,7 +17,7 @@ from scipy.stats import norm
 from setpoint import Constraint, Goal, certify
 from setpoint.certificates import certify_best
 from setpoint.certificates.sequence import Rows
-from setpoint.metrics import metric
+from setpoint.goals.metrics import metric
 
 DRAWS = 2000
 

@@ -1,10 +1,12 @@
-"""setpoint: classifiers for a rare, important class that must keep a promise."""
+"""Classifiers for a rare, important class: train for an operating point, threshold it, certify it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from setpoint._lazy import lazy
+from setpoint._internal import renamed
+from setpoint._internal.imports import lazy
+from setpoint._internal.provenance import __version__ as __version__
 
 if TYPE_CHECKING:
     from setpoint.certificates import Bound, Certificate, Verdict, certify
@@ -12,43 +14,54 @@ if TYPE_CHECKING:
         CheckpointError,
         GoalError,
         InfeasibleGoalWarning,
+        ModelFileError,
+        ModelVersionWarning,
         SetpointError,
         UncertifiedWarning,
     )
-    from setpoint.estimators import SetpointClassifier
-    from setpoint.goals import FPOR, FROP, OFOS, Constraint, Goal
-    from setpoint.metrics import Metric, metric_names
-    from setpoint.model_files import ModelFileError, ModelVersionWarning, load
-    from setpoint.operating_point import OperatingPoint, choose_threshold, evaluate_threshold
-    from setpoint.own_metrics import define_metric
-    from setpoint.penalty import ExactPenalty
-    from setpoint.several_goals import fit_goals
-    from setpoint.threshold import SetpointThreshold
+    from setpoint.estimators import SetpointClassifier, SetpointThreshold, fit_goals
+    from setpoint.goals import (
+        FPOR,
+        FROP,
+        OFOS,
+        Constraint,
+        Goal,
+        Metric,
+        define_metric,
+        metric_names,
+    )
+    from setpoint.method import ExactPenalty
+    from setpoint.model_files import load
+    from setpoint.thresholds import OperatingPoint, choose_threshold, evaluate_threshold
 
-__version__ = "0.1.0"
-
-# Names come from their modules when they are first asked for: torch and scikit-learn take seconds
-# to import, and a command that only prints its help needs neither.
+# A name is imported from its folder when it is first used: torch and scikit-learn take seconds to
+# import, and `setpoint --help` needs neither.
 _HOMES = {
-    "setpoint.certificates": ("Bound", "Certificate", "Verdict", "certify"),
-    "setpoint.errors": (
+    "certificates": ("Bound", "Certificate", "Verdict", "certify"),
+    "errors": (
         "CheckpointError",
         "GoalError",
         "InfeasibleGoalWarning",
+        "ModelFileError",
+        "ModelVersionWarning",
         "SetpointError",
         "UncertifiedWarning",
     ),
-    "setpoint.estimators": ("SetpointClassifier",),
-    "setpoint.goals": ("FPOR", "FROP", "OFOS", "Constraint", "Goal"),
-    "setpoint.metrics": ("Metric", "metric_names"),
-    "setpoint.model_files": ("ModelFileError", "ModelVersionWarning", "load"),
-    "setpoint.operating_point": ("OperatingPoint", "choose_threshold", "evaluate_threshold"),
-    "setpoint.own_metrics": ("define_metric",),
-    "setpoint.penalty": ("ExactPenalty",),
-    "setpoint.several_goals": ("fit_goals",),
-    "setpoint.threshold": ("SetpointThreshold",),
+    "estimators": ("SetpointClassifier", "SetpointThreshold", "fit_goals"),
+    "goals": (
+        "FPOR",
+        "FROP",
+        "OFOS",
+        "Constraint",
+        "Goal",
+        "Metric",
+        "define_metric",
+        "metric_names",
+    ),
+    "model_files": ("load",),
+    "method": ("ExactPenalty",),
+    "thresholds": ("OperatingPoint", "choose_threshold", "evaluate_threshold"),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "FPOR",
@@ -80,4 +93,5 @@ __all__ = [
     "metric_names",
 ]
 
-__getattr__, __dir__ = lazy(globals(), _HOME)
+__getattr__, __dir__ = lazy(globals(), _HOMES)
+renamed.install()

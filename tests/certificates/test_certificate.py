@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from setpoint import Bound, Certificate, Goal, SetpointError, certify
-from setpoint.certificates.bound import bounds_of
+from setpoint.certificates.bounds import bounds_of
 from setpoint.certificates.certify import certify_best
 from setpoint.certificates.sequence import Rows, plan, worst_p_value
-from setpoint.metrics import metric
-from setpoint.operating_point import OperatingPoint
+from setpoint.goals.metrics import metric
+from setpoint.thresholds.operating_point import OperatingPoint
 
 
 def rows(tp, fp, fn, tn):

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from setpoint import certify, define_metric
-from setpoint.certificates.estimate import bootstrap_bound
-from setpoint.metrics import metric
+from setpoint.certificates.bounds import bootstrap_bound
+from setpoint.goals.metrics import metric
 
 NAMES = ["mcc", "gmean", "fbeta(2)", "balanced_accuracy"]
 

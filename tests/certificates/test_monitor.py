@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from setpoint import Constraint, SetpointError, certify
 from setpoint.certificates.monitor import evidence_against, watch
-from setpoint.metrics import metric
+from setpoint.goals.metrics import metric
 
 RNG = np.random.default_rng(0)
 Y = RNG.random(3000) < 0.3

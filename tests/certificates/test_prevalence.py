@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from setpoint import define_metric
-from setpoint.certificates.prevalence import bound_at_prevalence
-from setpoint.metrics import metric, metric_names
+from setpoint.certificates.bounds import bound_at_prevalence
+from setpoint.goals.metrics import metric, metric_names
 
 MONOTONE = ["precision", "f1", "jaccard", "accuracy", "npv", "mcc", "gmean", "balanced_accuracy",
             "fbeta(2)", "recall", "fpr", "specificity", "fnr"]  # fmt: skip

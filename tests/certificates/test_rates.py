@@ -15,7 +15,7 @@ from setpoint.certificates.rates import (
     rate_of,
     upper_bound,
 )
-from setpoint.metrics import metric
+from setpoint.goals.metrics import metric
 
 SHARES = ["precision", "recall", "fpr", "fnr", "specificity", "npv", "accuracy", "jaccard",
           "alarm_rate", "f1"]  # fmt: skip

@@ -10,8 +10,8 @@ import forked
 
 def use_small_solver(patch=setattr):
     """Let a training on a stream take a second."""
-    from setpoint.solvers import Stochastic
-    from setpoint.streams import fitting
+    from setpoint.estimators import stream_fitting as fitting
+    from setpoint.training import Stochastic
 
     small = Stochastic(
         outer_iterations=3, inner_iterations=4, batch_size=256, rows=1000, restarts=0,
@@ -47,7 +47,7 @@ def _run(environment, arguments, folder, dies):
     import torch
 
     from setpoint.cli import main
-    from setpoint.solvers.stochastic_run import StochasticRun
+    from setpoint.training.stochastic import StochasticRun
 
     torch.set_num_threads(1)
     use_small_solver()

@@ -47,7 +47,7 @@ def test_mistakes_of_ours_and_too_little_memory_are_told_to_programs(
         def fails(*given, error=error, **named):
             raise error
 
-        monkeypatch.setattr("setpoint.tabular.fitting.fit_table", fails)
+        monkeypatch.setattr("setpoint.tables.fitting.fit_table", fails)
         assert run(*fit_arguments(files, tmp_path / "m", "--json")) == code
         assert words in json.loads(capsys.readouterr().out)["error"]
 

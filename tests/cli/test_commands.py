@@ -9,8 +9,8 @@ from cli_tables import GOAL, fit_arguments, payments
 
 from setpoint import choose_threshold
 from setpoint.cli import main
+from setpoint.data.table_reader import read_table
 from setpoint.model_files import load
-from setpoint.tabular.files import read_table
 
 DROPPED = ["id", "when", "customer"]
 

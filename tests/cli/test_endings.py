@@ -13,7 +13,7 @@ from cli_tables import GOAL, fit_arguments, later, payments
 
 import setpoint
 from setpoint.cli import main
-from setpoint.tabular import fitting
+from setpoint.tables import fitting
 
 
 def run(*arguments):
@@ -210,7 +210,7 @@ def test_a_mistake_of_ours_is_one_line(files, tmp_path, capsys, monkeypatch):
     def wrong(*given, **named):
         return {}["no such thing"]
 
-    monkeypatch.setattr("setpoint.tabular.fitting.fit_table", wrong)
+    monkeypatch.setattr("setpoint.tables.fitting.fit_table", wrong)
     assert run(*fit_arguments(files, tmp_path / "m")) == 4
     err = capsys.readouterr().err
     assert err.splitlines()[-1].startswith("internal error: KeyError: 'no such thing'; run again")
@@ -224,7 +224,7 @@ def test_too_little_memory_is_no_mistake_of_ours(files, tmp_path, capsys, monkey
     def large(*given, **named):
         raise MemoryError
 
-    monkeypatch.setattr("setpoint.tabular.files.read_table", large)
+    monkeypatch.setattr("setpoint.data.table_reader.read_table", large)
     assert run(*fit_arguments(files, tmp_path / "m")) == 1
     assert "not enough memory" in capsys.readouterr().err
 
@@ -233,7 +233,7 @@ def test_ctrl_c_says_that_it_stopped(files, tmp_path, capsys, monkeypatch):
     def stop(*given, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("setpoint.tabular.fitting.fit_table", stop)
+    monkeypatch.setattr("setpoint.tables.fitting.fit_table", stop)
     assert run(*fit_arguments(files, tmp_path / "m")) == 130
     assert capsys.readouterr().err.endswith("stopped.\n")
     assert not (tmp_path / "m").exists()

@@ -10,8 +10,7 @@ import pytest
 from cli_tables import fit_arguments, later
 from matplotlib.figure import Figure
 
-from setpoint import demo
-from setpoint.cli import main
+from setpoint.cli import demo, main
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def untrained(monkeypatch):
     def worked(*given, **named):
         raise AssertionError("the work had begun")
 
-    for place in ("tabular.fitting.fit_table", "tabular.files.read_table",
+    for place in ("tables.fitting.fit_table", "data.table_reader.read_table",
                   "cli.models.load_table_model", "demo.run"):  # fmt: skip
         monkeypatch.setattr(f"setpoint.{place}", worked)
 

@@ -126,7 +126,7 @@ def test_a_full_disk_leaves_the_old_result(files, model, tmp_path, capsys, monke
     def full(*given, **named):
         raise OSError(errno.ENOSPC, "No space left on device", str(out))
 
-    monkeypatch.setattr("setpoint.tabular.writer.TableWriter.write", full)
+    monkeypatch.setattr("setpoint.data.table_writer.TableWriter.write", full)
     err = told(capsys, ["predict", model, rows, "--out", out])
     assert "No space left" in err
     assert out.read_text() == old

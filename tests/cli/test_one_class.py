@@ -8,7 +8,7 @@ from cli_tables import later
 from setpoint import Goal, OperatingPoint
 from setpoint.cli import main
 from setpoint.cli.words import met, point_fields
-from setpoint.tabular.model import TableModel
+from setpoint.tables.model import TableModel
 
 
 def run(*arguments):

@@ -131,7 +131,7 @@ def test_a_folder_is_scored_in_the_order_of_its_files(alone, files, new_folder, 
 
 
 def test_a_folder_is_scored_in_bounded_memory(alone, new_folder, tmp_path, monkeypatch):
-    from setpoint.tabular import model, scoring
+    from setpoint.tables import model, scoring
 
     def never(*given):
         raise AssertionError("the whole table was read")
@@ -288,7 +288,7 @@ def test_what_cannot_be_streamed_is_said(folder, files, tmp_path, capsys):
 
 @pytest.mark.parametrize("option", ["--checkpoint", "--report", "--figures"])
 def test_nothing_is_written_into_the_table(folder, tmp_path, capsys, monkeypatch, option):
-    monkeypatch.setattr("setpoint.tabular.stream_files.TableFiles", None)  # before any work
+    monkeypatch.setattr("setpoint.data.table_stream.TableFiles", None)  # before any work
     (tmp_path / "link").symlink_to(folder)
     for inside in (folder / "ck.parquet", folder / "new" / "ck.pt", tmp_path / "link" / "ck.pt"):
         said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))

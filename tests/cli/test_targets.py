@@ -25,7 +25,7 @@ def untrained(monkeypatch):
     def worked(*given, **named):
         raise AssertionError("the work had begun")
 
-    for place in ("tabular.fitting.fit_table", "tabular.files.read_table",
+    for place in ("tables.fitting.fit_table", "data.table_reader.read_table",
                   "cli.models.load_table_model"):  # fmt: skip
         monkeypatch.setattr(f"setpoint.{place}", worked)
 

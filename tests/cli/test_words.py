@@ -11,7 +11,7 @@ import pytest
 from cli_tables import GOAL, fit_arguments, payments
 
 from setpoint.cli import main
-from setpoint.tabular.model import TableModel
+from setpoint.tables.model import TableModel
 
 DROPPED = ["id", "when", "customer"]
 
@@ -178,7 +178,7 @@ def test_evaluate_scores_the_rows_once(model, rows, monkeypatch):
 
 
 def test_the_demo_for_machines_and_for_nobody(tmp_path, capsys, monkeypatch):
-    from setpoint import demo
+    from setpoint.cli import demo
 
     parts = demo.Parts.of(*demo.nines())
     goal = demo.GOALS[0]

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from setpoint import Goal
-from setpoint.models import build
-from setpoint.solvers import Projected, make_problem, projected_run, solve, solve_goals
-from setpoint.solvers.device_steps import on_device
+from setpoint.training import Projected, make_problem, solve, solve_goals
+from setpoint.training import projected as projected_run
+from setpoint.training.gpu.steps import on_device
+from setpoint.training.models import build
 
 GOALS = [
     "max recall s.t. precision >= 0.9",

@@ -4,8 +4,8 @@ import pytest
 import torch
 from problems import overlapping
 
-from setpoint.solvers import make_problem
-from setpoint.solvers.penalised import penalised_point
+from setpoint.training import make_problem
+from setpoint.training.problem import penalised_point
 
 GOALS = ["max recall s.t. precision >= 0.9", "max f1", "min alarm_rate s.t. recall >= 0.7"]
 

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from setpoint import SetpointClassifier, SetpointError, choose_threshold, load
-from setpoint._validation import split
-from setpoint.solvers import Lifted, LossTraining, Projected, Stochastic
-from setpoint.streams import ArrayRows, ByChance
-from setpoint.streams.parts import JUDGING
+from setpoint.data import ArrayRows, ByChance
+from setpoint.data.splits import JUDGING, split
+from setpoint.training import Lifted, LossTraining, Projected, Stochastic
 
 GOAL = "max recall s.t. precision >= 0.6"
 FEW = Stochastic(outer_iterations=4, inner_iterations=30, batch_size=2000, rows=5000)
@@ -91,7 +90,7 @@ def test_where_it_was_trained(monkeypatch):
         assert check.any()
     used = []
     monkeypatch.setattr(
-        "setpoint._row_training.working_on",
+        "setpoint.estimators.fitting.working_on",
         lambda device: used.append(device.type) or torch.random.fork_rng(devices=[0]),
     )
     classifier(solver=solver, device="auto").fit(X, y)

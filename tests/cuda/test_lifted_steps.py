@@ -4,9 +4,9 @@ import pytest
 import torch
 from problems import overlapping
 
-from setpoint.models import build
-from setpoint.solvers import Lifted, lifted, make_problem
-from setpoint.solvers.lifted_steps import ClosedDeviceSteps
+from setpoint.training import Lifted, lifted, make_problem
+from setpoint.training.lifted_steps import ClosedDeviceSteps
+from setpoint.training.models import build
 
 GOALS = [
     "max recall s.t. precision >= 0.9",

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from setpoint.models import build
-from setpoint.solvers import LossTraining, make_problem
-from setpoint.solvers.ordinary import ordinary_models
+from setpoint.training import LossTraining, make_problem
+from setpoint.training.models import build
+from setpoint.training.ordinary import ordinary_models
 
 
 @pytest.mark.parametrize("weights", [False, True])

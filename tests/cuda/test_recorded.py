@@ -7,10 +7,11 @@ import sys
 import pytest
 import torch
 
-from setpoint.goals import FPOR, Goal
-from setpoint.models import build
-from setpoint.solvers import Augmented, Lagrangian, Lifted, make_problem, solve
-from setpoint.solvers.recorded import Recorded
+from setpoint.goals.goal import FPOR, Goal
+from setpoint.paper.competitors import Augmented, Lagrangian
+from setpoint.training import Lifted, make_problem, solve
+from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.models import build
 
 CUDA = torch.device("cuda")
 GOALS = ["max recall s.t. precision >= 0.8", "max precision s.t. recall >= 0.8", "max f1"]
@@ -112,7 +113,7 @@ def test_a_goal_of_other_metrics_trains_too():
 def test_without_torch_s_cache_of_memory_nothing_is_recorded_and_all_goes_on():
     # So a tool that looks for faults in memory wants it; a recording then cannot allocate.
     code = (
-        "import torch; from setpoint.solvers.recorded import Recorded\n"
+        "import torch; from setpoint.training.gpu.recorded import Recorded\n"
         "total = torch.zeros(1, device='cuda')\n"
         "step = Recorded(total.device)\n"
         "for _ in range(5):\n"

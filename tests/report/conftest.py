@@ -5,8 +5,8 @@ import pytest
 
 from setpoint import certify, choose_threshold
 from setpoint.report import Report, Rows
-from setpoint.solvers.candidates import Candidate, Candidates
-from setpoint.solvers.history import History, Record
+from setpoint.training.candidates import Candidate, Candidates
+from setpoint.training.history import History, Record
 
 GOAL = "max recall s.t. precision >= 0.8"
 FRAUD = {"positive": "fraud", "positives": "frauds"}

@@ -4,16 +4,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from setpoint.report.notebook import classifier_html
 
 from setpoint import certify, choose_threshold, evaluate_threshold
-from setpoint.report import (
-    candidates_html,
-    certificate_html,
-    operating_point_html,
-    verdict_html,
-)
-from setpoint.report.notebook import classifier_html
-from setpoint.solvers.candidates import Candidate, Candidates
+from setpoint.report import candidates_html, certificate_html, operating_point_html, verdict_html
+from setpoint.training.candidates import Candidate, Candidates
 
 
 def texts(content):

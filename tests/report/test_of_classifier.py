@@ -5,8 +5,8 @@ from sklearn.linear_model import LogisticRegression
 
 from setpoint import SetpointClassifier, SetpointError, SetpointThreshold
 from setpoint.report import Costs
-from setpoint.report.of_classifier import report_of
-from setpoint.solvers import Lifted
+from setpoint.report.page import report_of
+from setpoint.training import Lifted
 
 GOAL = "max recall s.t. precision >= 0.6"
 

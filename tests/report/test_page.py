@@ -142,7 +142,7 @@ def test_what_the_user_gives_is_text_and_nothing_else(full):
 
 
 def test_candidates_with_hostile_names_too(full, candidates):
-    from setpoint.solvers.candidates import Candidate, Candidates
+    from setpoint.training.candidates import Candidate, Candidates
 
     named = Candidates([Candidate(HOSTILE, candidates[0].point, 0)])
     assert HOSTILE in " ".join(Page(html(replace(full, candidates=named))).text)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from setpoint import Constraint, Goal, metric_names
-from setpoint.metrics import metric
-from setpoint.report.words import between, goal_in_words, interval, meaning, share, shown
+from setpoint.goals.goal import shown
+from setpoint.goals.metrics import metric
+from setpoint.report.words import between, goal_in_words, interval, meaning, share
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""What holds on new data: exact bounds, thresholds with a guarantee, and a watch over them."""
+"""Certificates: exact bounds on new data, certified thresholds, and a monitor."""
 
-from setpoint.certificates.bound import Bound
+from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best, certify_threshold
 from setpoint.certificates.monitor import Verdict

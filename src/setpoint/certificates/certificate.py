@@ -8,24 +8,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setpoint._checks import check_share
-from setpoint._validation import check_groups
-from setpoint.certificates.bound import Bound, weaker
-from setpoint.certificates.groups import one_of_each
+from setpoint._internal.arrays import one_of_each
+from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.validation import check_groups, check_share
+from setpoint.certificates.bounds import Bound, bound_at_prevalence, weaker
 from setpoint.certificates.monitor import Verdict, watch
-from setpoint.certificates.prevalence import bound_at_prevalence
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
-from setpoint.goals import Constraint, Goal
-from setpoint.metrics import Metric, plain
-from setpoint.operating_point import OperatingPoint, jsonable
+from setpoint.goals.goal import Constraint, Goal, shown
+from setpoint.goals.metrics import Metric, number, plain
+from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 
 Choice = Literal["beforehand", "planned", "any"]
 _WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on the prevalence
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(NotebookSummary):
     """What is promised at a threshold, and on which assumptions.
 
     ``print`` it for all of it in words.
@@ -151,10 +150,20 @@ class Certificate:
             "again breaks the promise)."
         )
 
-    def _repr_html_(self) -> str:
-        from setpoint.report.notebook import certificate_html
-
-        return certificate_html(self)
+    def _summary(self) -> Summary:
+        rows = [["metric", "required", "observed", "on new data"]]
+        for bound in self.bounds:
+            side = "≥" if bound.metric.direction == "max" else "≤"
+            known = "unknown"
+            if bound.bound is not None:
+                known = f"{side} {plain(weaker(bound.metric, bound.bound))}"
+                known += "" if bound.kind == "exact" else " (estimate)"
+            draws = "" if bound.trials is None else f" ({bound.successes:,} of {bound.trials:,})"
+            required = "" if bound.level is None else f"{side} {plain(bound.level)}"
+            rows.append([bound.metric.name, required, shown(bound.value) + draws, known])
+        caption = f"threshold {number(self.threshold)}, {100 * self.confidence:g} % confidence"
+        assumed = ("Assumptions", self.assumptions)
+        return Summary(self.message, self.certified, caption, [rows], assumed)
 
     def __str__(self) -> str:
         chosen = {

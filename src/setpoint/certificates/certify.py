@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from setpoint._checks import check_number, check_share
-from setpoint._validation import check_groups
-from setpoint.certificates.bound import bounds_of, says_something
+from setpoint._internal.arrays import one_of_each
+from setpoint._internal.validation import check_groups, check_number, check_share
+from setpoint.certificates.bounds import bounds_of, says_something
 from setpoint.certificates.certificate import Certificate, Choice
-from setpoint.certificates.groups import one_of_each
 from setpoint.certificates.nested import best_nested_threshold, is_nested
 from setpoint.certificates.sequence import STEPS, Rows, plan, try_in_order, worst_p_value
 from setpoint.errors import SetpointError
-from setpoint.goals import Goal
-from setpoint.operating_point import OperatingPoint, check_scores
+from setpoint.goals.goal import Goal
+from setpoint.thresholds.operating_point import OperatingPoint, check_scores
 
 Method = Literal["sequence", "split"]
 Floats = NDArray[np.floating]

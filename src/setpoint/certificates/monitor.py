@@ -20,15 +20,17 @@ from numpy.typing import ArrayLike
 from scipy.special import betaln, xlog1py, xlogy
 from scipy.stats import beta
 
-from setpoint._checks import check_share
+from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.validation import check_share
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
-from setpoint.goals import TOLERANCE, Constraint, Goal
-from setpoint.operating_point import OperatingPoint, evaluate_threshold, jsonable
+from setpoint.goals.goal import TOLERANCE, Constraint, Goal, relation, shown
+from setpoint.goals.metrics import plain
+from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold, jsonable
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(NotebookSummary):
     """The answer of one look.
 
     Attributes
@@ -109,10 +111,17 @@ class Verdict:
             f"{seen}, {has} a chance of {chance} if it holds (broken at 1 in {self.alarm_at:.3g})"
         )
 
-    def _repr_html_(self) -> str:
-        from setpoint.report.notebook import verdict_html
-
-        return verdict_html(self)
+    def _summary(self) -> Summary:
+        rows = [["metric", "promised", "observed since", "draws"]]
+        for promise in self.promises:
+            successes, trials = self.draws(promise)
+            value = shown(self.operating_point.value(promise.metric.name), promise)
+            observed = value if trials else "–"
+            draws = f"{successes:,} of {trials:,}"
+            rows.append([promise.metric.name, relation(promise), observed, draws])
+        looks = "1 check" if self.looks == 1 else f"{self.looks:,} checks"
+        caption = f"{looks}; chance of a false alarm at most {plain(self.level)} over all checks"
+        return Summary(self.message, not self.broken, caption, [rows])
 
     def __str__(self) -> str:
         return self.message

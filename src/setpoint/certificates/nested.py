@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint.certificates.sequence import Rows, worst_p_value
-from setpoint.goals import Goal
-from setpoint.operating_point import threshold_below
+from setpoint.goals.goal import Goal
+from setpoint.thresholds.operating_point import threshold_below
 
 Floats = NDArray[np.floating]
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 
-from setpoint.goals import Constraint
-from setpoint.metrics import JACCARD, LinearFraction, Metric, metric
+from setpoint.goals.goal import Constraint
+from setpoint.goals.metrics import JACCARD, LinearFraction, Metric, metric
 
 Floats = NDArray[np.float64]
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._sweep import ClassScores, best_cut
 from setpoint.certificates.rates import p_value, rate_of
-from setpoint.goals import Goal
-from setpoint.operating_point import threshold_below
+from setpoint.goals.goal import Goal
+from setpoint.thresholds.operating_point import threshold_below
+from setpoint.thresholds.sweep import ClassScores, best_cut
 
 Floats = NDArray[np.floating]
 

@@ -9,8 +9,14 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from setpoint.cli.output import AnsweredError, in_words, is_expected
-from setpoint.cli.processes import is_first, only_first_speaks, tells_error
+from setpoint.cli.output import (
+    AnsweredError,
+    in_words,
+    is_expected,
+    is_first,
+    only_first_speaks,
+    tells_error,
+)
 
 # Exit codes; docs/command-line.md has the same table.
 DONE = 0
@@ -68,7 +74,7 @@ def _app() -> Any:
 
     def version(asked: bool) -> None:
         if asked:
-            from setpoint import __version__
+            from setpoint._internal.provenance import __version__
 
             print(f"setpoint {__version__}")
             raise typer.Exit(DONE)

@@ -36,11 +36,11 @@ def certify(
 ) -> None:
     """Find the best threshold of given scores that can be promised, and say what is promised."""
     from setpoint import certificates
+    from setpoint.cli.overwriting import check_outputs
     from setpoint.cli.reports import Wish, costs_of, report_of_scores
-    from setpoint.cli.targets import check_outputs
-    from setpoint.goals import Goal
-    from setpoint.tabular.files import read_table
-    from setpoint.tabular.target import read_target, scores_of
+    from setpoint.data.label_columns import read_target, scores_of
+    from setpoint.data.table_reader import read_table
+    from setpoint.goals.goal import Goal
 
     parsed = Goal.parse(goal)
     costs = costs_of(cost_alarm, cost_miss, currency)

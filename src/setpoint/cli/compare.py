@@ -41,11 +41,11 @@ def compare(
     from rich.table import Table
     from rich.text import Text
 
+    from setpoint.data.table_reader import read_table
     from setpoint.errors import SetpointError
-    from setpoint.goals import Goal
-    from setpoint.tabular.files import read_table
-    from setpoint.tabular.fitting import fit_table
-    from setpoint.tabular.learners import check_model
+    from setpoint.goals.goal import Goal
+    from setpoint.tables.classifiers import check_model
+    from setpoint.tables.fitting import fit_table
 
     if test == 0:
         raise SetpointError("models are compared on test rows; leave --test at 0.2.")

@@ -22,9 +22,9 @@ def export(
 
     Its input are the encoded features: the steps that turn a table into numbers stay in Python.
     """
-    from setpoint.cli.targets import check_file
+    from setpoint.cli.overwriting import check_file
+    from setpoint.export.onnx import export_onnx
     from setpoint.model_files import load
-    from setpoint.onnx_export import export_onnx
 
     check_file(out, "ONNX model", {"the model": model})
     output = Output(as_json, quiet)

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from setpoint.cli import options as o
-from setpoint.cli.output import Output
-from setpoint.cli.processes import is_first, leave, several
+from setpoint.cli.output import Output, is_first, leave, several
 from setpoint.cli.words import ending, met, point_table
 
 _IN_MEMORY = 2 << 30  # bytes of a table that is read as a whole; training takes several times that
@@ -57,14 +56,13 @@ def fit(
     debug: o.Debug = False,
 ) -> None:
     """Train a classifier on a table for a goal, and save it."""
+    from setpoint.cli.overwriting import check_model_place, check_outputs
     from setpoint.cli.reports import Wish, costs_of, report_of_fit
-    from setpoint.cli.targets import check_model_place, check_outputs
-    from setpoint.errors import SetpointError
-    from setpoint.goals import Goal
-    from setpoint.model_files import check_target, save
+    from setpoint.errors import PartsError, SetpointError
+    from setpoint.goals.goal import Goal
     from setpoint.report.headline import sentences
-    from setpoint.tabular.errors import PartsError
-    from setpoint.tabular.learners import check_device, check_model
+    from setpoint.saving.storage import check_target
+    from setpoint.tables.classifiers import check_device, check_model
 
     # What can be found wrong at once is not found out after a long training.
     parsed = Goal.parse(goal)
@@ -104,7 +102,7 @@ def fit(
         output.note(note)
     for smell in fitted.smells:
         output.note(smell.message, "warning")
-    save(fitted.model, out)
+    fitted.model.save(out)
     point, certificate = fitted.test_point, fitted.model.certificate
     fields: dict[str, Any] = {
         "model": str(out),
@@ -150,7 +148,7 @@ def _check_checkpoint(
 ) -> None:
     """Refuse a checkpoint that cannot be of use, or would replace something else."""
     from setpoint.errors import SetpointError
-    from setpoint.tabular.learners import TRAINED
+    from setpoint.tables.classifiers import TRAINED
 
     if path is None:
         return
@@ -171,7 +169,7 @@ def _check_checkpoint(
 def _in_pieces(data: Path, stream: bool | None, model: str) -> Any:
     """Return the files of a table that is read in pieces; None for one that is read whole."""
     from setpoint.errors import SetpointError
-    from setpoint.tabular.learners import TRAINED
+    from setpoint.tables.classifiers import TRAINED
 
     columnar = data.suffix.lower() in (".parquet", ".pq", ".arrow", ".feather")
     if stream is False:
@@ -180,7 +178,7 @@ def _in_pieces(data: Path, stream: bool | None, model: str) -> Any:
         return None
     if not (stream or data.is_dir() or (columnar and data.exists() and model in TRAINED)):
         return None
-    from setpoint.tabular.stream_files import TableFiles
+    from setpoint.data.table_stream import TableFiles
 
     files = TableFiles(data)
     if stream or data.is_dir() or several() or files.decoded_bytes > _IN_MEMORY:
@@ -203,13 +201,13 @@ def _note_folder_columns(files: Any, named: Collection[str | None], output: Outp
 def _trainer(files: Any, data: Path, out: Path, output: Output) -> Callable[..., Any]:
     """Return what trains: on the table in memory, or in pieces."""
     if files is not None:
-        from setpoint.tabular.stream_fitting import fit_streamed
+        from setpoint.tables.stream_fitting import fit_streamed
 
         # Where the model will be there is a disk, and not memory that looks like one.
         disk = next(p for p in out.expanduser().absolute().parents if p.is_dir())
         return partial(fit_streamed, files, keep_in=disk)
-    from setpoint.tabular.files import read_table
-    from setpoint.tabular.fitting import fit_table
+    from setpoint.data.table_reader import read_table
+    from setpoint.tables.fitting import fit_table
 
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)

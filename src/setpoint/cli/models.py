@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from setpoint.data.label_columns import labels_of
 from setpoint.errors import SetpointError
 from setpoint.model_files import load
-from setpoint.tabular.model import TableModel
-from setpoint.tabular.target import labels_of
+from setpoint.tables.model import TableModel
 
 
 def load_table_model(path: Path) -> TableModel:

@@ -35,9 +35,9 @@ def predict(
 ) -> None:
     """Score a table with a saved model; it may be larger than memory."""
     from setpoint.cli.models import load_table_model
-    from setpoint.cli.targets import check_file
-    from setpoint.tabular.files import count_rows
-    from setpoint.tabular.scoring import score_file
+    from setpoint.cli.overwriting import check_file
+    from setpoint.data.table_reader import count_rows
+    from setpoint.tables.scoring import score_file
 
     check_file(out, "table of scores", {"the table": data, "the model": model})
     output = Output(as_json, quiet)

@@ -10,18 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setpoint._machine import machine
+from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
-from setpoint.report import Baseline, Costs, Report, Rows, save_figures, write_report
+from setpoint.report.content import Baseline, Costs, Report, Rows
+from setpoint.report.figures import save_figures
+from setpoint.report.page import write_report
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from setpoint.certificates import Certificate, Verdict
+    from setpoint.certificates.certificate import Certificate
+    from setpoint.certificates.monitor import Verdict
     from setpoint.cli.output import Output
-    from setpoint.tabular.fitted import FittedTable, Ordinary
-    from setpoint.tabular.model import TableModel
+    from setpoint.tables.model import TableModel
+    from setpoint.tables.results import FittedTable, Ordinary
+
 
 # Of a model's facts, what a report says in another place or by another name.
 _RENAMED = {"rows": "rows of the table", "positives": "positives in the table"}

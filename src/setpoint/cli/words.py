@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from setpoint.goals import Constraint
-    from setpoint.operating_point import OperatingPoint
+    from setpoint.goals.goal import Constraint
+    from setpoint.thresholds.operating_point import OperatingPoint
 
 
 def point_table(*points: OperatingPoint | None) -> Any:
@@ -42,7 +42,7 @@ def met(point: OperatingPoint) -> bool | None:
 
     None where one class is missing and the goal asks for something that needs it.
     """
-    from setpoint.goals import TOLERANCE
+    from setpoint.goals.goal import TOLERANCE
 
     if missing_class(point) is None:
         return point.feasible and not point.empty

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from setpoint.operating_point import OperatingPoint
 from setpoint.report.content import Costs, Report
+from setpoint.thresholds.operating_point import OperatingPoint
 
 CASES = 10_000
 

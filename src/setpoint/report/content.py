@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.certificates import Certificate, Verdict
+from setpoint.certificates.certificate import Certificate
+from setpoint.certificates.monitor import Verdict
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
-from setpoint.goals import Goal
-from setpoint.operating_point import OperatingPoint, check_scores, evaluate_threshold
-from setpoint.solvers.candidates import Candidates
-from setpoint.solvers.history import History
+from setpoint.goals.goal import Goal
+from setpoint.thresholds.operating_point import OperatingPoint, check_scores, evaluate_threshold
+from setpoint.training.candidates import Candidates
+from setpoint.training.history import History
 
 Floats = NDArray[np.floating]
 

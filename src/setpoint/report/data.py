@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.metrics import Metric, metric
+from setpoint.goals.metrics import Metric, metric
 from setpoint.report.amounts import Bill, digits_of
 from setpoint.report.content import Report
 from setpoint.report.steps import Steps

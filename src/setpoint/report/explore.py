@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
-from setpoint.goals import Constraint
-from setpoint.operating_point import OperatingPoint
+from setpoint.goals.goal import Constraint, relation, shown
+from setpoint.goals.metrics import called, number
 from setpoint.report.amounts import CASES, Bill, money, per_cases
 from setpoint.report.content import Report
 from setpoint.report.data import Contents
 from setpoint.report.drawings import legend, precision_recall
-from setpoint.report.tables import Raw, table
-from setpoint.report.words import called, number, relation, shown
+from setpoint.report.html import Raw, table
+from setpoint.thresholds.operating_point import OperatingPoint
 
 _Measure = Callable[[OperatingPoint], str]
 

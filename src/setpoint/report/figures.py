@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from setpoint._extras import need
+from setpoint._internal.imports import need
+from setpoint._internal.provenance import picture_metadata
 from setpoint.errors import SetpointError
 from setpoint.report.content import Report
 from setpoint.report.data import Contents
-from setpoint.report.made_by import picture_metadata
 
 # Told apart by the colour-blind as well (after Okabe and Ito), as on the page.
 _MODEL, _BASELINE, _BOUND, _POSITIVES, _FAINT, _MARK = (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from setpoint.certificates import Certificate, Verdict
-from setpoint.goals import TOLERANCE, Constraint
-from setpoint.metrics import plain
-from setpoint.operating_point import OperatingPoint
+from setpoint.certificates.certificate import Certificate
+from setpoint.certificates.monitor import Verdict
+from setpoint.goals.goal import TOLERANCE, Constraint, shown
+from setpoint.goals.metrics import called, plain
 from setpoint.report.content import Report
-from setpoint.report.words import CONFIDENCE, FEW, Share, between, called, share, shown
+from setpoint.report.words import CONFIDENCE, FEW, Share, between, share
+from setpoint.thresholds.operating_point import OperatingPoint
 
 
 class Headline(NamedTuple):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from setpoint.certificates import Certificate
-from setpoint.certificates.bound import weaker
-from setpoint.certificates.certificate import ShiftedCertificate
-from setpoint.metrics import plain
+from setpoint.certificates.bounds import weaker
+from setpoint.certificates.certificate import Certificate, ShiftedCertificate
+from setpoint.goals.goal import shown
+from setpoint.goals.metrics import called, number, plain
 from setpoint.report.content import Report
 from setpoint.report.headline import not_compared
-from setpoint.report.tables import bullets, paragraph, table
-from setpoint.report.words import called, number, shown
+from setpoint.report.html import bullets, paragraph, table
 
 _WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on the prevalence
 

@@ -6,16 +6,16 @@ from html import escape
 
 import numpy as np
 
-from setpoint.metrics import plain
+from setpoint.goals.goal import shown
+from setpoint.goals.metrics import called, number, plain
 from setpoint.report.amounts import CASES, per_cases
 from setpoint.report.content import Report
 from setpoint.report.data import Contents
 from setpoint.report.drawings import history, legend, scores
 from setpoint.report.headline import missed_levels, sentences, where
-from setpoint.report.notebook import candidate_rows
-from setpoint.report.tables import paragraph, table
-from setpoint.report.words import between, called, goal_in_words, meaning, number, shown
-from setpoint.solvers.candidates import Candidates
+from setpoint.report.html import paragraph, table
+from setpoint.report.words import between, goal_in_words, meaning
+from setpoint.training.candidates import Candidates
 
 # --- what comes first ----------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ def compared(candidates: Candidates | None) -> str:
     if candidates is None or not len(candidates):
         return ""
     won = candidates.winner
-    head, *rows = candidate_rows(candidates)
+    head, *rows = candidates.table()
     caption = f"Ways of training, on {won.point.on}"
     many = f"{len(rows)} ways of training were compared; {won.name} was taken"
     return f"<details><summary>{escape(many)}</summary>{table(caption, head, rows)}</details>"

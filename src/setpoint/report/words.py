@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 from setpoint.certificates.rates import lower_bound, upper_bound
-from setpoint.goals import TOLERANCE, Constraint, Goal
-from setpoint.metrics import Metric, plain
+from setpoint.goals.goal import Constraint, Goal
+from setpoint.goals.metrics import Metric, called, plain
 
 FEW = 100  # below this "82 of 100" would claim more digits than were seen
 CONFIDENCE = 0.95  # of the intervals
@@ -65,39 +65,6 @@ def between(successes: float, trials: float) -> str:
     base = 100 if high >= 0.02 and low <= 0.98 else 1000
     least, most = math.floor(low * base + 1e-9), math.ceil(high * base - 1e-9)
     return f"between {least:,} and {most:,} of {base:,}"
-
-
-def shown(value: float, constraint: Constraint | None = None) -> str:
-    """Write a metric with three digits, and with more where three would hide a missed level."""
-    if math.isnan(value):
-        return "–"
-    digits = 3
-    if constraint is not None:
-        met = _keeps(constraint, value)
-        while digits < 9 and _keeps(constraint, round(value, digits)) != met:
-            digits += 1
-    return f"{value:.{digits}f}"
-
-
-def _keeps(constraint: Constraint, value: float) -> bool:
-    return constraint.metric.sign * (constraint.level - value) <= TOLERANCE
-
-
-def called(name: str) -> str:
-    """Return a metric's name as people write it."""
-    return "F1" if name == "f1" else name
-
-
-def number(value: float) -> str:
-    """Write a threshold."""
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.6g}".replace("-", "−")
-
-
-def relation(constraint: Constraint) -> str:
-    """Write a constraint's relation and level: "≥ 0.9"."""
-    return f"{'≥' if constraint.relation == '>=' else '≤'} {plain(constraint.level)}"
 
 
 def goal_in_words(goal: Goal, many: str) -> str:

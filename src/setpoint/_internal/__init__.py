@@ -1,0 +1,1 @@
+"""What every folder needs: optional dependencies, validation, processes, devices."""

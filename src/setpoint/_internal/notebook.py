@@ -1,0 +1,48 @@
+"""Small HTML tables by which notebooks show results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+Rows = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a notebook shows of an object: a message, tables, and a folded list.
+
+    The first row and the first column of a table are headings. ``folded`` is a title with the
+    sentences below it.
+    """
+
+    message: str
+    good: bool
+    caption: str
+    tables: Sequence[Rows]
+    folded: tuple[str, Sequence[str]] | None = None
+
+    def html(self) -> str:
+        """Return the summary as HTML, with every text escaped."""
+        return str(_template().render(summary=self))
+
+
+class NotebookSummary:
+    """Base class of objects that notebooks show by their :class:`Summary`."""
+
+    def _summary(self) -> Summary:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self._summary().html()
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(files(__package__).joinpath("notebook.html").read_text("utf-8"))

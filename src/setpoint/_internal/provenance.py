@@ -1,0 +1,50 @@
+"""Where a figure or file comes from: machine, versions, and the marks that files carry."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+__version__ = version("setpoint")
+
+
+def machine(device: str = "cpu") -> str:
+    """Return one line that names processor, cores, the device and versions."""
+    import numpy
+    import sklearn
+    import torch
+
+    cpuinfo = Path("/proc/cpuinfo")
+    model = platform.processor() or platform.machine()
+    if cpuinfo.exists():
+        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = lines[0].split(":")[1].strip() if lines else model
+    accelerator = "" if device == "cpu" else f", {torch.cuda.get_device_name(device)}"
+    return (
+        f"{model}, {os.cpu_count()} cores{accelerator}; Python {platform.python_version()}, "
+        f"numpy {numpy.__version__}, scikit-learn {sklearn.__version__}, "
+        f"torch {torch.__version__}, setpoint {__version__}"
+    )
+
+
+def made_by() -> str:
+    """Return what a file names as its maker; it begins with "setpoint " in every version."""
+    return f"setpoint {__version__}"
+
+
+def picture_metadata(kind: str) -> dict[str, str | None]:
+    """Return the metadata of a PNG, SVG or PDF: its maker, and no date.
+
+    The same content then gives the same file.
+    """
+    undated: dict[str, dict[str, str | None]] = {
+        "png": {"Software": made_by()},
+        "svg": {"Creator": made_by(), "Date": None},
+        "pdf": {"Creator": made_by(), "CreationDate": None},
+    }
+    return undated[kind]
+
+
+# DOC of report.made_by: How pages and pictures say that they are ours, so that later ones may replace them.

@@ -1,0 +1,95 @@
+"""Numbers that a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint.errors import SetpointError
+
+
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Return names in quotes for a message, the first few of them.
+
+    Examples
+    --------
+    >>> listed(["a", "b c"])
+    "'a', 'b c'"
+    """
+    every = [repr(name) for name in names]
+    more = f", ... ({len(every)} in all)" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
+def shown(value: object) -> str:
+    """Return a value of a table for a message.
+
+    Examples
+    --------
+    >>> shown("seven"), shown(float("nan")), shown("x" * 99)
+    ("'seven'", 'nan', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...")
+    """
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def nearest(name: object, known: Sequence[object]) -> str:
+    """Return " Did you mean ...?" where a known name is much like this one, else nothing.
+
+    Examples
+    --------
+    >>> nearest("Clas", ["Amount", "Class"])
+    " Did you mean 'Class'?"
+    """
+    texts = {str(k).casefold(): k for k in reversed(known)}
+    found = get_close_matches(str(name).casefold(), list(texts), n=1, cutoff=0.6)
+    return f" Did you mean {texts[found[0]]!r}?" if found else ""
+
+
+def check_number(value: Any, name: str) -> float:
+    """Return a number that is not NaN."""
+    if not isinstance(value, Real) or value != value:
+        raise SetpointError(f"{name} must be a number, not {value!r}.")
+    return float(value)
+
+
+def check_share(value: Any, name: str) -> float:
+    """Return a number between 0 and 1, both excluded."""
+    if not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise SetpointError(f"{name} must lie between 0 and 1, not {value!r}.")
+    return float(value)
+
+
+def check_whole(value: Any, name: str, least: int = 1, most: float = float("inf")) -> int:
+    """Return a whole number from ``least`` to ``most``."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= int(value) <= most:
+        limits = f"at least {least}" if most == float("inf") else f"from {least} to {most}"
+        raise SetpointError(f"{name} must be a whole number, {limits}, not {value!r}.")
+    return int(value)
+
+
+def check_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
+    """Return one group per row, or None where there are none."""
+    if groups is None:
+        return None
+    found = np.asarray(groups)
+    if found.shape != shape:
+        raise SetpointError(
+            f"groups must hold one entry per row, shape {shape}; it has {found.shape}."
+        )
+    missing = [g is None or g != g for g in found.tolist()]
+    if any(missing):
+        raise SetpointError(
+            f"groups has {sum(missing)} missing entries, the first at row "
+            f"{missing.index(True)}; give such rows groups of their own, or drop them."
+        )
+    return found
+
+
+# DOC of features._checks: Whole numbers that a user gives.

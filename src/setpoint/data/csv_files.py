@@ -1,0 +1,243 @@
+"""CSV files of any size: types from all rows, values in batches.
+
+A file is read twice. The first pass reads every value as text and finds the narrowest type that
+holds all of a column's values; the second converts them. So a type never depends on where a block
+ends, and what is wrong with a file is known before a row of it is used.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from setpoint._internal.imports import need
+from setpoint.data.values import MISSING
+from setpoint.errors import TableFileError
+
+_BLOCK = 1 << 23  # bytes; a row must fit into one
+_DELIMITERS = ",;\t|"
+_CODE = r"^\s*[+-]?0[0-9xX]"  # 00123 is a code: as a number it would lose its zeros
+_LONG = r"^\s*[+-]?[0-9]{19,}\s*$"  # as a floating-point number it would lose its last digits
+
+_FULL_TYPES = ("whole", "number", "boolean")
+# How files begin that are no CSV, whatever their names say, and what to do with them.
+_UTF_16 = "is in UTF-16; save it in UTF-8, e.g. with: iconv -f utf-16 -t utf-8 {name} > new.csv"
+_FOREIGN = {
+    b"\x1f\x8b": "is gzipped; let its name end in .gz",
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+    b"PAR1": "is a Parquet file; let its name end in .parquet",
+    b"ARROW1": "is an Arrow file; let its name end in .arrow",
+    b"PK\x03\x04": "is a zip file or a workbook; save the table in it as CSV",
+    b"\xd0\xcf\x11\xe0": "is a workbook; save the table in it as CSV",
+    b"\x89PNG": "is an image and no table",
+    b"\xff\xd8\xff": "is an image and no table",
+    b"%PDF": "is a PDF and no table; export the table itself as CSV",
+}
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # no text holds such bytes
+csv.field_size_limit(1 << 30)
+
+
+class CsvFile:
+    """A CSV file whose column types are known.
+
+    Parameters
+    ----------
+    path : Path
+        The file, gzipped where its name ends in ``.gz``.
+    delimiter : str, optional
+        What parts the fields; by default it is found in the header.
+    """
+
+    def __init__(self, path: Path, delimiter: str | None = None) -> None:
+        self.path = path
+        self.names, self.delimiter = _header(path, delimiter)
+        self.rows: int | None = None  # known after the first pass
+
+    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[Any]:
+        """Yield record batches; ``texts`` are columns that stay text whatever they look like."""
+        pa = need("pyarrow", "cli", "reading CSV files")
+        found = self._types(columns, texts)
+        for batch in self._as_text(columns):
+            values = [
+                self._convert(column, kind)
+                for column, kind in zip(batch.columns, found, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(values, names=list(columns))
+
+    def _types(self, columns: Sequence[str], texts: Collection[str]) -> list[str]:
+        """Find the narrowest type of every column in a pass over all rows."""
+        possible = [[] if name in texts else list(_FULL_TYPES) for name in columns]
+        some = [name in texts for name in columns]
+        rows = 0
+        for batch in self._as_text(columns):
+            rows += batch.num_rows
+            for i, column in enumerate(batch.columns):
+                if column.null_count < len(column):
+                    some[i] = True
+                    possible[i] = self._fitting(column.drop_null(), possible[i])
+        self.rows = rows
+        if rows == 0:
+            raise _no_rows(self.path)
+        return [
+            ("text" if not kinds else kinds[0]) if seen else "nothing"
+            for kinds, seen in zip(possible, some, strict=True)
+        ]
+
+    def _fitting(self, column: Any, kinds: list[str]) -> list[str]:
+        """Return which of these types hold all values of a block."""
+        pa = need("pyarrow", "cli", "reading CSV files")
+        pc = need("pyarrow.compute", "cli", "reading CSV files")
+        if not kinds:
+            return kinds
+        kept = []
+        for kind in kinds:
+            try:
+                self._convert(column, kind)
+            except pa.ArrowInvalid:
+                continue
+            kept.append(kind)
+        lossy = _CODE if "whole" in kept else _LONG if "number" in kept else None
+        if lossy is not None and pc.any(pc.match_substring_regex(column, lossy)).as_py():
+            return []
+        return kept
+
+    def _convert(self, column: Any, kind: str) -> Any:
+        """Return a column of texts in another type; raises ArrowInvalid where it does not fit."""
+        pa = need("pyarrow", "cli", "reading CSV files")
+        pc = need("pyarrow.compute", "cli", "reading CSV files")
+        if kind == "nothing":
+            return pa.nulls(len(column), pa.float64())
+        if kind == "text":
+            return column
+        if kind == "boolean":
+            lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+            if not pc.all(pc.is_in(lower, value_set=pa.array(["true", "false", None]))).as_py():
+                raise pa.ArrowInvalid("neither true nor false")
+            return pc.equal(lower, "true")
+        if kind == "number" and self.delimiter == ";":  # then the comma may be a decimal one
+            column = pc.replace_substring(column, ",", ".")
+        wanted = pa.int64() if kind == "whole" else pa.float64()
+        try:
+            return column.cast(wanted)
+        except pa.ArrowInvalid:
+            return pc.utf8_trim_whitespace(column).cast(wanted)
+
+    def _as_text(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield record batches in which every value is a text, or missing."""
+        pa = need("pyarrow", "cli", "reading CSV files")
+        arrow_csv = need("pyarrow.csv", "cli", "reading CSV files")
+        options = {
+            "read_options": arrow_csv.ReadOptions(block_size=_BLOCK),
+            "parse_options": arrow_csv.ParseOptions(
+                delimiter=self.delimiter, newlines_in_values=True
+            ),
+            "convert_options": arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(self.names, pa.string()),
+                include_columns=list(columns),
+                null_values=list(MISSING),
+                strings_can_be_null=True,
+            ),
+        }
+        compression = "gzip" if self.path.suffix.lower() == ".gz" else None
+        try:
+            with pa.input_stream(str(self.path), compression=compression) as stream:
+                yield from arrow_csv.open_csv(stream, **options)
+        except (pa.ArrowException, OSError) as error:
+            raise _explain(self.path, len(self.names), self.delimiter, error) from error
+
+
+def _header(path: Path, delimiter: str | None) -> tuple[list[str], str]:
+    """Return the column names and the delimiter."""
+    _check_beginning(path)
+    with _text(path) as lines:
+        try:
+            first = next((line for line in lines if line.strip("\r\n")), None)
+        except (OSError, EOFError, UnicodeDecodeError) as error:
+            raise _explain(path, 0, ",", error) from error
+        if first is None:
+            raise TableFileError(f"{path} is empty; the first line must name the columns.")
+        if delimiter is None:
+            delimiter = "," if "," in first else max(_DELIMITERS, key=first.count)
+        try:
+            names = next(csv.reader([first, *_rest(first, lines)], delimiter=delimiter))
+        except csv.Error as error:
+            raise TableFileError(f"{path}: the header cannot be read ({error}).") from error
+    if "\0" in first:
+        raise TableFileError(f"{path} is no text file, or not one in UTF-8; save it as such.")
+    return names, delimiter
+
+
+def _check_beginning(path: Path) -> None:
+    """Refuse a file that is something else by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(1_024)
+    except OSError as error:
+        raise TableFileError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if path.suffix.lower() == ".gz":  # where it is not gzipped, reading it will tell
+        return
+    for bytes_, what in _FOREIGN.items():
+        if beginning.startswith(bytes_):
+            raise TableFileError(f"{path} {what.format(name=path.name)}")
+    if _CONTROL.search(beginning):
+        raise TableFileError(f"{path} is no text file, or not one in UTF-8; save it as such.")
+
+
+def _rest(first: str, lines: Iterator[str]) -> Iterator[str]:
+    """Yield further lines of a header that has a line end between quotes."""
+    quotes = first.count('"')
+    while quotes % 2 and (line := next(lines, None)) is not None:
+        quotes += line.count('"')
+        yield line
+
+
+@contextmanager
+def _text(path: Path) -> Iterator[Any]:
+    """Open a file, gzipped or not, for reading line by line."""
+    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as lines:
+        yield lines
+
+
+def _explain(path: Path, expected: int, delimiter: str, error: Exception) -> TableFileError:
+    """Return an error that says where a file is broken; looks for the place line by line."""
+    line = rows = 0
+    try:
+        with _text(path) as lines:
+            reader = csv.reader(lines, delimiter=delimiter)
+            for fields in reader:
+                line, rows = reader.line_num, rows + bool(fields)
+                if expected and fields and len(fields) != expected:
+                    return TableFileError(
+                        f"{path}, line {line}: {expected} fields were expected, as in the header, "
+                        f"and there are {len(fields)}: {_shown(fields, delimiter)}. Correct the "
+                        "line; a text that holds the delimiter must stand in quotes."
+                    )
+    except UnicodeDecodeError:
+        return TableFileError(
+            f"{path}, at or after line {line + 1}: bytes that are no UTF-8 text. Save the file in "
+            f"UTF-8, e.g. with: iconv -f latin1 -t utf-8 {path.name}"
+        )
+    except (EOFError, gzip.BadGzipFile, OSError) as other:
+        return TableFileError(
+            f"{path} cannot be read beyond line {line}: {other}. It is damaged or cut off; copy or "
+            "download it again."
+        )
+    except csv.Error as other:
+        return TableFileError(f"{path}, after line {line}: {other}.")
+    return _no_rows(path) if rows == 1 else TableFileError(f"{path} cannot be read: {error}")
+
+
+def _no_rows(path: Path) -> TableFileError:
+    return TableFileError(f"{path} has a header and no rows; nothing can be read.")
+
+
+def _shown(fields: list[str], delimiter: str) -> str:
+    text = delimiter.join(fields)
+    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,7 @@
+"""Estimators with scikit-learn's interface."""
+
+from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.several_goals import fit_goals
+from setpoint.estimators.threshold import SetpointThreshold
+
+__all__ = ["SetpointClassifier", "SetpointThreshold", "fit_goals"]

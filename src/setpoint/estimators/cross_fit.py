@@ -1,0 +1,234 @@
+"""Scores of rows that a classifier has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params, _check_sample_weight, column_or_1d
+
+from setpoint._internal.validation import check_groups
+from setpoint.data.labels import Labels
+from setpoint.data.splits import check_pair
+from setpoint.errors import SetpointError
+from setpoint.goals.goal import Goal
+from setpoint.thresholds.operating_point import OperatingPoint, choose_threshold
+
+Rows = NDArray[np.intp]
+Floats = NDArray[np.floating]
+METHODS = ("decision_function", "predict_proba")
+_FOLDS = 5
+
+
+class Fold(NamedTuple):
+    """A fitted classifier, rows that are new to it, and their scores."""
+
+    classifier: Any
+    rows: Rows
+    scores: Floats
+
+    @classmethod
+    def together(cls, classifier: Any, folds: list[Fold]) -> Fold:
+        """Return all rows of the folds, under one classifier."""
+        rows = np.concatenate([fold.rows for fold in folds])
+        return cls(classifier, rows, np.concatenate([fold.scores for fold in folds]))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Labelled rows of any kind that scikit-learn can index.
+
+    Attributes
+    ----------
+    X, y
+        Rows and labels as they were given.
+    labels : Labels
+        Which labels there are.
+    positive : ndarray of bool
+        Which rows are positive.
+    weight : ndarray or None
+        Weights of the counts.
+    groups : ndarray or None
+        Which rows belong together.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    labels: Labels
+    positive: NDArray[np.bool_]
+    weight: Floats | None
+    groups: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weight: Any, groups: Any, pos_label: Any) -> Table:
+        """Check and convert what a user gives."""
+        X, y = indexable(X, y)
+        if y is None:
+            raise SetpointError("requires y to be passed, but the target y is None.")
+        y = column_or_1d(y, warn=True)
+        labels = Labels.of(y, pos_label, stacklevel=4)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X, ensure_non_negative=True)
+        groups = check_groups(groups, y.shape)
+        return cls(X, y, labels, labels.is_positive(y), weight, groups)
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that have a weight."""
+        if self.weight is None:
+            return np.arange(len(self.positive))
+        return np.flatnonzero(self.weight > 0)
+
+    def fit(self, classifier: Any, rows: Rows, fit_params: dict[str, Any]) -> Any:
+        """Return the classifier, fitted on some rows."""
+        own = _check_method_params(self.X, fit_params, indices=rows)
+        return classifier.fit(_safe_indexing(self.X, rows), _safe_indexing(self.y, rows), **own)
+
+    def score(self, classifier: Any, rows: Rows, method: str) -> Fold:
+        """Return the classifier's scores of some rows."""
+        new = _safe_indexing(self.X, rows)
+        return Fold(classifier, rows, positive_scores(classifier, new, self.labels, method))
+
+    def point(self, fold: Fold, goal: Goal, on: str) -> OperatingPoint:
+        """Return the best operating point on the rows of a fold."""
+        weight = None if self.weight is None else self.weight[fold.rows]
+        positive = self.positive[fold.rows]
+        return choose_threshold(positive, fold.scores, goal, sample_weight=weight, on=on)
+
+    def points(self, folds: list[Fold], goal: Goal) -> list[OperatingPoint]:
+        """Return the best operating point of each fold that has both classes."""
+        both = [f for f in folds if 0 < self.positive[f.rows].sum() < len(f.rows)]
+        return [self.point(fold, goal, "one fold") for fold in both]
+
+
+def cross_fit(
+    table: Table,
+    classifier: Any,
+    splits: Iterable[tuple[Rows, Rows]],
+    fit_params: dict[str, Any],
+    method: str,
+    n_jobs: int | None,
+) -> list[Fold]:
+    """Fit copies of a classifier, each on the training rows of a split, and score the others."""
+    return list(
+        Parallel(n_jobs=n_jobs)(
+            delayed(_fold)(table, clone(classifier), train, rows, fit_params, method)
+            for train, rows in splits
+        )
+    )
+
+
+def _fold(
+    table: Table, classifier: Any, train: Rows, rows: Rows, fit_params: Any, method: str
+) -> Fold:
+    return table.score(table.fit(classifier, train, fit_params), rows, method)
+
+
+def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Floats:
+    """Return one score per row, larger for likely positives."""
+    if method not in ("auto", *METHODS):
+        raise SetpointError(f"response_method is one of {('auto', *METHODS)}, not {method!r}.")
+    if method == "auto":
+        found = [name for name in METHODS if hasattr(classifier, name)]
+        if not found:
+            raise SetpointError(
+                f"{type(classifier).__name__} has neither decision_function nor predict_proba; a "
+                "threshold needs scores."
+            )
+        method = found[0]
+    if not hasattr(classifier, method):
+        raise SetpointError(f"{type(classifier).__name__} has no {method}.")
+    scores = np.asarray(getattr(classifier, method)(X))
+    if np.isnan(scores).any():
+        raise SetpointError(
+            f"{np.isnan(scores).sum()} scores of {type(classifier).__name__} are NaN."
+        )
+    known = np.asarray(getattr(classifier, "classes_", labels.classes))
+    index = np.flatnonzero(known == labels.positive)
+    if set(known.tolist()) != set(labels.classes.tolist()):
+        raise SetpointError(
+            f"the classifier knows the classes {known.tolist()}, the labels are "
+            f"{labels.classes.tolist()}; both must be the same two."
+        )
+    if scores.ndim == 2 and scores.shape[1] == 2:
+        return np.asarray(scores[:, int(index[0])])
+    scores = scores.reshape(len(scores))
+    return scores if index[0] == 1 else -scores
+
+
+def splits_of(
+    cv: Any,
+    table: Table,
+    rows: Rows,
+    seed: int,
+    split_params: dict[str, Any],
+) -> list[tuple[Rows, Rows]]:
+    """Return pairs of training and other rows, as ``cv`` wants them, among the rows given.
+
+    A splitter is asked to split only these rows.
+    """
+    labels, groups = table.positive[rows], table.groups
+    if cv is None or isinstance(cv, Integral):
+        folds = _FOLDS if cv is None else int(cv)
+        fewest = int(min(labels.sum(), (~labels).sum()))
+        if folds < 2:
+            raise SetpointError(f"cv needs at least 2 folds, not {folds}.")
+        if cv is None:
+            folds = max(2, min(folds, fewest))
+        if fewest < folds:
+            raise SetpointError(
+                f"cv has {folds} folds, but the smaller class only {fewest} rows; use fewer folds."
+            )
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cv = kind(folds, shuffle=True, random_state=seed)
+    elif isinstance(cv, Real):
+        if not 0 < float(cv) < 1:
+            raise SetpointError(f"cv must be a share between 0 and 1, not {cv}.")
+        if groups is None:
+            cv = StratifiedShuffleSplit(1, test_size=float(cv), random_state=seed)
+        else:
+            cv = GroupShuffleSplit(1, test_size=float(cv), random_state=seed)
+    if isinstance(cv, type):
+        raise SetpointError(f"cv is the class {cv.__name__}; give an instance.")
+    if isinstance(cv, str):
+        raise SetpointError(f"cv {cv!r} is not a number, a splitter, pairs of rows or 'prefit'.")
+    if hasattr(cv, "split"):
+        given = {} if groups is None else {"groups": groups[rows]}
+        given |= _check_method_params(table.X, split_params, indices=rows)
+        try:
+            found = list(
+                cv.split(_safe_indexing(table.X, rows), _safe_indexing(table.y, rows), **given)
+            )
+        except ValueError as error:
+            raise SetpointError(f"the rows cannot be split by cv: {error}") from error
+        inner = None if groups is None else groups[rows]
+        found = [check_pair(a, b, len(rows), inner, "cv") for a, b in found]
+        return [(rows[a], rows[b]) for a, b in found]
+    if not isinstance(cv, Iterable):
+        raise SetpointError(f"cv {cv!r} is not a number, a splitter, pairs of rows or 'prefit'.")
+    allowed = np.zeros(len(table.positive), dtype=bool)
+    allowed[rows] = True
+    try:
+        pairs = [(a, b) for a, b in cv]
+    except (TypeError, ValueError) as error:
+        raise SetpointError(
+            "cv must yield pairs, e.g. [(training_rows, other_rows)], of rows."
+        ) from error
+    found = [check_pair(a, b, len(allowed), groups, "cv") for a, b in pairs]
+    found = [(a[allowed[a]], b[allowed[b]]) for a, b in found]
+    if not found or not all(len(a) and len(b) for a, b in found):
+        raise SetpointError("cv yields no pair of rows, or one without rows to train or to score.")
+    return found

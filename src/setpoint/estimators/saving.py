@@ -1,0 +1,310 @@
+"""SetpointClassifier as JSON and weights, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from setpoint._internal.imports import need
+from setpoint.data.standardize import Standardizer
+from setpoint.errors import ModelFileError, SetpointError
+from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.threshold import SetpointThreshold
+from setpoint.saving.document import Described
+from setpoint.saving.plain import decode, encode
+from setpoint.saving.promises import promise_from_json
+from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
+from setpoint.saving.values import (
+    Json,
+    candidates_from_json,
+    candidates_to_json,
+    certificate_to_json,
+    goal_from_json,
+    goal_to_json,
+    history_from_json,
+    history_to_json,
+    labels_from_json,
+    labels_to_json,
+    number_from_json,
+    parameters_from_json,
+    parameters_to_json,
+    point_from_json,
+    point_to_json,
+)
+from setpoint.training.models import build, scores_of
+
+WEIGHTS = "weights.safetensors"
+_NAMED = ("linear", "mlp")
+_PROBES = 4  # rows
+_STANDARDIZER = ("standardizer.centre", "standardizer.scale")
+_KNOWN = (*_STANDARDIZER, "probe.rows", "probe.logits")
+
+
+def describe(model: Any) -> Described:
+    """Return the JSON of a fitted estimator of this package, and the content of its files."""
+    described = _describe(model)
+    if described is None:
+        raise ModelFileError(
+            f"{type(model).__name__} cannot be saved by setpoint, only SetpointClassifier and "
+            "SetpointThreshold themselves."
+        )
+    return described
+
+
+def _describe(model: Any) -> Described | None:
+    """Return None for an estimator that is not of this package."""
+    if type(model) is SetpointClassifier:
+        check_is_fitted(model, "module_")
+        return classifier_to_json(model)
+    if type(model) is SetpointThreshold:
+        check_is_fitted(model, "threshold_")
+        return threshold_to_json(model)
+    return None
+
+
+def restore(content: Json, parts: dict[str, bytes], module: Any) -> Any:
+    """Return the estimator that :func:`describe` described."""
+    kind = content["kind"]
+    if kind == "SetpointClassifier":
+        return classifier_from_json(content, parts, module)
+    if kind == "SetpointThreshold":
+        return threshold_from_json(content, parts, module)
+    raise ModelFileError(f"the model is a {kind!r}, which this version of setpoint does not know.")
+
+
+def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]:
+    """Return what model.json says of a fitted classifier, and its weights."""
+    module: nn.Module = clf.module_
+    n_features = int(clf.n_features_in_)
+    named = _name_of(clf, n_features)
+    state = module.state_dict()
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise ModelFileError(f"the module's state {name!r} is no tensor and cannot be saved.")
+    tensors = {f"module.{name}": value for name, value in state.items()}
+    if clf.standardizer_ is not None:
+        for name in ("centre", "scale"):
+            tensors[f"standardizer.{name}"] = torch.from_numpy(getattr(clf.standardizer_, name))
+    if named is None:
+        rows = _probe_rows(n_features, clf._dtype)
+        tensors |= {"probe.rows": rows, "probe.logits": scores_of(module, rows)}
+    certificate = clf.certificate_
+    content: Json = {
+        "kind": "SetpointClassifier",
+        "parameters": parameters_to_json(clf, without={"model"}),
+        "module": {"name": named, "text": str(module)},
+        "labels": labels_to_json(clf._labels),
+        "goal": goal_to_json(clf.goal_),
+        "operating_point": point_to_json(clf.operating_point_),
+        "certificate": None if certificate is None else certificate_to_json(certificate),
+        "history": history_to_json(clf.history_),
+        "candidates": candidates_to_json(clf.candidates_),
+        "logit_threshold": encode(clf.logit_threshold_),
+        "dtype": clf._dtype.name,
+        "standardized": clf.standardizer_ is not None,
+        "n_features_in": n_features,
+        "feature_names_in": encode(getattr(clf, "feature_names_in_", None)),
+    }
+    return content, {WEIGHTS: tensors_to_bytes(tensors)}
+
+
+def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) -> SetpointClassifier:
+    """Return the classifier; a module of the user's own, or a factory of one, must be given."""
+    named = content["module"]["name"]
+    if named is None and module is None:
+        raise ModelFileError(
+            "the model holds the weights of a torch module of your own, and no code: give the "
+            "module, or the factory that made it, to load(path, module=...). When saved it was\n"
+            f"{content['module']['text']}"
+        )
+    if named is not None and module is not None:
+        raise ModelFileError(f"the model is {named!r}, which needs no module= to be loaded.")
+    if named not in (None, *_NAMED):
+        raise ModelFileError(f"the model file names the unknown model {named!r}.")
+    if content["dtype"] not in ("float32", "float64"):
+        raise ModelFileError(f"the model file names the unknown precision {content['dtype']!r}.")
+    model = named or module
+    parameters, notes = parameters_from_json(content["parameters"], SetpointClassifier)
+    clf = SetpointClassifier(**parameters, model=model)
+    clf.goal_ = goal_from_json(content["goal"])
+    clf.operating_point_ = point_from_json(content["operating_point"])
+    clf.certificate_ = promise_from_json(content["certificate"], clf.goal_)
+    clf.history_ = history_from_json(content["history"])
+    clf.candidates_ = candidates_from_json(content["candidates"])
+    clf.logit_threshold_ = number_from_json(content["logit_threshold"])
+    clf.n_features_in_ = content["n_features_in"]
+    names = decode(content["feature_names_in"])
+    if names is not None:
+        clf.feature_names_in_ = names
+    clf._labels = labels_from_json(content["labels"])
+    clf.classes_, clf.pos_label_ = clf._labels.classes, clf._labels.positive
+    clf._dtype = np.dtype(content["dtype"])
+    tensors = tensors_from_bytes(parts[WEIGHTS])
+    _check_names(tensors)
+    standardized = bool(content.get("standardized", parameters.get("standardize")))  # if older
+    clf.standardizer_ = _standardizer(tensors, clf._dtype, clf.n_features_in_, standardized)
+    clf.module_ = _filled(model, tensors, clf._dtype, clf.n_features_in_)
+    clf.load_notes_ = notes
+    return clf
+
+
+def _name_of(clf: SetpointClassifier, n_features: int) -> str | None:
+    """Return the name by which the module can be built again; None for one of the user's own."""
+    if not isinstance(clf.model, str) or clf.model not in _NAMED:
+        return None
+    return clf.model if str(_built(clf.model, n_features)) == str(clf.module_) else None
+
+
+def _built(model: Any, n_features: int) -> nn.Module:
+    """Return a fresh module and leave torch's generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        return build(model, n_features)
+
+
+def _check_names(tensors: dict[str, Tensor]) -> None:
+    strange = [n for n in tensors if n not in _KNOWN and not n.startswith("module.")]
+    if strange:
+        raise ModelFileError(f"the weights hold {strange[0]!r}, which setpoint does not know.")
+
+
+def _standardizer(
+    tensors: dict[str, Tensor], dtype: np.dtype[Any], n_features: int, standardized: bool
+) -> Standardizer | None:
+    found = [tensors[name] for name in _STANDARDIZER if name in tensors]
+    if len(found) != (len(_STANDARDIZER) if standardized else 0):
+        raise ModelFileError(
+            f"the model was {'' if standardized else 'not '}fitted on standardised features, and "
+            f"its file holds {len(found)} of the 2 parts, means and deviations, that these need."
+        )
+    if not found:
+        return None
+    centre, scale = (tensor.clone().numpy() for tensor in found)
+    if not centre.shape == scale.shape == (n_features,):
+        raise ModelFileError("the means and deviations do not fit the number of features.")
+    if not np.isfinite(centre).all() or not (scale > 0).all():  # infinite for constant features
+        raise ModelFileError("some means or deviations of features are no numbers.")
+    return Standardizer(centre, scale, dtype)
+
+
+def _filled(
+    model: Any, tensors: dict[str, Tensor], dtype: np.dtype[Any], n_features: int
+) -> nn.Module:
+    """Return the module with its weights, or say why they do not fit."""
+    prefix = "module."
+    weights = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    try:
+        module = _built(model, n_features).to(getattr(torch, dtype.name))
+        module.load_state_dict(weights)
+    except (RuntimeError, SetpointError) as error:
+        raise ModelFileError(f"the weights do not fit the module: {error}") from error
+    for name, value in module.state_dict().items():
+        if value.dtype != weights[name].dtype or value.shape != weights[name].shape:
+            raise ModelFileError(
+                f"the weights do not fit the module: {name} is {weights[name].dtype} in the file "
+                f"and {value.dtype} in the module."
+            )
+    for name, parameter in module.named_parameters():  # a buffer may well be infinite: a mask is
+        if not torch.isfinite(parameter).all():
+            raise ModelFileError(f"some weights are not finite numbers, the first in {name}.")
+    if "probe.rows" in tensors:
+        _check_probes(module, tensors["probe.rows"].clone(), tensors["probe.logits"])
+    return module
+
+
+def _probe_rows(n_features: int, dtype: np.dtype[Any]) -> Tensor:
+    rows = np.random.default_rng(0).standard_normal((_PROBES, n_features))
+    return torch.from_numpy(rows.astype(dtype))
+
+
+def _check_probes(module: nn.Module, rows: Tensor, logits: Tensor) -> None:
+    """Refuse a module that the weights fit, but that computes something else."""
+    try:
+        now = scores_of(module, rows)
+    except Exception as error:  # whatever a module may raise
+        raise ModelFileError(f"the module cannot take rows of the model: {error}") from error
+    if not torch.allclose(now, logits, rtol=1e-4, atol=1e-5, equal_nan=True):
+        raise ModelFileError(
+            "the weights fit the module, but it gives other scores than when the model was saved: "
+            "it is another module, or its scores change by chance."
+        )
+
+
+ESTIMATOR = "estimator.skops"
+
+
+def threshold_to_json(clf: SetpointThreshold) -> Described:
+    """Return the JSON of a fitted SetpointThreshold, and the content of its files."""
+    own = _describe(clf.estimator_)
+    if own is None:
+        inner = None
+        parts = {ESTIMATOR: estimator_to_bytes(clf.estimator_, "The classifier")}
+    else:
+        inner, parts = own
+    certificate = clf.certificate_
+    content: Json = {
+        "kind": "SetpointThreshold",
+        "parameters": parameters_to_json(clf, without={"estimator"}),
+        "estimator": inner,
+        "labels": labels_to_json(clf._labels),
+        "goal": goal_to_json(clf.goal_),
+        "operating_point": point_to_json(clf.operating_point_),
+        "certificate": None if certificate is None else certificate_to_json(certificate),
+        "threshold": encode(clf.threshold_),
+        "thresholds": encode(clf.thresholds_),
+    }
+    return content, parts
+
+
+def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> SetpointThreshold:
+    """Return the SetpointThreshold; its estimator may be one of this package, too."""
+    inner = content["estimator"]
+    estimator = (
+        estimator_from_bytes(parts[ESTIMATOR]) if inner is None else restore(inner, parts, module)
+    )
+    parameters, notes = parameters_from_json(content["parameters"], SetpointThreshold)
+    prefit = isinstance(parameters.get("cv"), str)  # then it was given as it is, fitted
+    clf = SetpointThreshold(estimator if prefit else clone(estimator), **parameters)
+    clf.estimator_ = estimator
+    clf.goal_ = goal_from_json(content["goal"])
+    clf.operating_point_ = point_from_json(content["operating_point"])
+    clf.certificate_ = promise_from_json(content["certificate"], clf.goal_)
+    clf.threshold_ = number_from_json(content["threshold"])
+    clf.thresholds_ = decode(content["thresholds"])
+    clf._labels = labels_from_json(content["labels"])
+    clf.classes_, clf.pos_label_ = clf._labels.classes, clf._labels.positive
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(estimator, name):
+            setattr(clf, name, getattr(estimator, name))
+    clf.load_notes_ = notes
+    return clf
+
+
+def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    """Return tensors in the safetensors format, which holds numbers and nothing else."""
+    library = need("safetensors.torch", "files", "A saved model")
+    # Copies, since safetensors wants each tensor to have memory of its own.
+    apart = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
+    try:
+        return bytes(library.save(apart))
+    except Exception as error:  # quantised, sparse or other tensors that the format does not know
+        raise ModelFileError(f"the weights cannot be saved: {error}") from error
+
+
+def tensors_from_bytes(data: bytes) -> dict[str, Tensor]:
+    """Return the tensors by name."""
+    library = need("safetensors.torch", "files", "A saved model")
+    try:
+        return dict(library.load(data))
+    except Exception as error:  # damage shows itself in many ways
+        raise ModelFileError(f"the weights cannot be read: {error}") from error
+
+
+# DOC of model_files.threshold: SetpointThreshold as JSON and a skops file, and back.
+
+# DOC of model_files.weights: Tensors as safetensors and back.

@@ -1,1 +1,0 @@
-"""The paper's protocol: methods x goals x data x trials, and its tables and figures."""

@@ -1,0 +1,184 @@
+"""Classifiers of scikit-learn as ONNX nodes."""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.pipeline import Pipeline
+from torch import nn
+
+from setpoint._internal.imports import need
+from setpoint.errors import OnnxError
+from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.export.graph import ML, ML_OPSET, OPSET, Graph, run
+from setpoint.export.trees import boosted_scores, forest_scores
+
+_BY_DECISION = "decision_function"
+
+
+def estimator_scores(graph: Graph, estimator: Any, X: str, method: str, positive_index: int) -> str:
+    """Add a classifier; return the name of its float64 scores, larger for likely positives.
+
+    Parameters
+    ----------
+    graph : Graph
+        Is added to.
+    estimator : classifier
+        A fitted one.
+    X : str
+        The name of the features.
+    method : {"decision_function", "predict_proba"}
+        Which of its scores are meant.
+    positive_index : int
+        Which of its classes is positive.
+    """
+    kind = type(estimator)
+    if isinstance(estimator, Pipeline):
+        steps = [s for s in estimator.steps[:-1] if s[1] not in (None, "passthrough")]
+        if steps:
+            X = graph.include(_converted(Pipeline(steps), graph, {}), X)
+        return estimator_scores(graph, estimator.steps[-1][1], X, method, positive_index)
+    if kind in (RandomForestClassifier, ExtraTreesClassifier):
+        return forest_scores(graph, estimator, X, positive_index)
+    if method == _BY_DECISION and kind is SetpointClassifier:
+        scores = graph.cast(classifier_scores(graph, estimator, X), np.float64)
+        return _signed(graph, scores, estimator._labels.positive_index == positive_index)
+    if method == _BY_DECISION and kind is HistGradientBoostingClassifier:
+        return _signed(graph, boosted_scores(graph, estimator, X), positive_index == 1)
+    if method == _BY_DECISION and isinstance(estimator, LinearClassifierMixin):
+        weight = graph.constant(np.asarray(estimator.coef_, dtype=np.float64).reshape(1, -1))
+        bias = graph.constant(np.asarray(estimator.intercept_, dtype=np.float64).reshape(-1)[:1])
+        scores = graph.add("Gemm", graph.cast(X, np.float64), weight, bias, transB=1)
+        scores = graph.add("Reshape", scores, graph.constant(np.array([-1])))
+        return _signed(graph, scores, positive_index == 1)
+    return _by_skl2onnx(graph, estimator, X, method, positive_index)
+
+
+def _signed(graph: Graph, scores: str, plus: bool) -> str:
+    return scores if plus else graph.add("Neg", scores)
+
+
+def _by_skl2onnx(graph: Graph, estimator: Any, X: str, method: str, positive_index: int) -> str:
+    options: dict[str, Any] = {"zipmap": False}
+    if method == _BY_DECISION:
+        options["raw_scores"] = True
+    model = _converted(estimator, graph, {id(estimator): options})
+    two_rows = np.zeros((2, _n_features(estimator, graph)), dtype=graph.dtype)
+    shape = run(model, two_rows)[1].shape
+    scores = graph.include(model, X, output=1)
+    scores = graph.cast(scores, np.float64)
+    if shape == (2, 2):
+        column = graph.constant(np.array(positive_index))
+        return graph.add("Gather", scores, column, axis=1)
+    scores = graph.add("Reshape", scores, graph.constant(np.array([-1])))
+    return _signed(graph, scores, positive_index == 1)
+
+
+def _converted(estimator: Any, graph: Graph, options: dict[int, Any]) -> Any:
+    """Return what skl2onnx makes of an estimator, in the precision of the graph."""
+    skl2onnx = need("skl2onnx", "onnx", "An ONNX export")
+    types = need("skl2onnx.common.data_types", "onnx", "An ONNX export")
+    double = graph.dtype == np.float64
+    n_features = _n_features(estimator, graph)
+    kind = types.DoubleTensorType if double else types.FloatTensorType
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about what it uses of scikit-learn
+            return skl2onnx.convert_sklearn(
+                estimator,
+                initial_types=[("X", kind([None, n_features]))],
+                options=options,
+                target_opset={"": OPSET, ML: ML_OPSET},
+            )
+    except Exception as error:  # whatever skl2onnx does not know
+        what = type(getattr(estimator, "steps", [(0, estimator)])[-1][1]).__name__
+        raise OnnxError(
+            f"{what} cannot be exported to ONNX: {str(error).splitlines()[0][:200]}"
+        ) from error
+
+
+def _n_features(estimator: Any, graph: Graph) -> int:
+    return int(getattr(estimator, "n_features_in_", graph.n_features))
+
+
+_ACTIVATIONS = {nn.ReLU: "Relu", nn.Tanh: "Tanh", nn.Sigmoid: "Sigmoid"}
+_WITHOUT_EFFECT = (nn.Dropout, nn.Identity)  # when a model is used
+
+
+def classifier_scores(graph: Graph, clf: SetpointClassifier, X: str) -> str:
+    """Add a classifier's standardiser, module and threshold; return the name of its scores."""
+    dtype = clf._dtype
+    if clf.standardizer_ is not None:
+        wide = graph.cast(X, np.float64)
+        centred = graph.add("Sub", wide, graph.constant(clf.standardizer_.centre))
+        X = graph.add("Div", centred, graph.constant(clf.standardizer_.scale))
+    X = graph.cast(X, dtype)
+    logits = _layers(graph, clf.module_, X) if _is_known(clf.module_) else None
+    if logits is None:
+        logits = graph.include(_exported(clf.module_, clf.n_features_in_), X)
+    logits = graph.add("Reshape", logits, graph.constant(np.array([-1])))
+    return graph.add("Sub", logits, graph.constant(dtype.type(clf.logit_threshold_)))
+
+
+def _is_known(module: nn.Module) -> bool:
+    """Whether a module is made of nothing but layers that are known here."""
+    if module._forward_hooks or module._forward_pre_hooks:
+        return False
+    if type(module) is nn.Sequential:
+        return all(_is_known(layer) for layer in module)
+    return type(module) in (nn.Linear, *_ACTIVATIONS, *_WITHOUT_EFFECT)
+
+
+def _layers(graph: Graph, module: nn.Module, X: str) -> str:
+    if isinstance(module, nn.Sequential):
+        for layer in module:
+            X = _layers(graph, layer, X)
+        return X
+    if isinstance(module, nn.Linear):
+        weight = graph.constant(module.weight.detach().numpy())
+        bias = [] if module.bias is None else [graph.constant(module.bias.detach().numpy())]
+        return graph.add("Gemm", X, weight, *bias, transB=1)
+    if type(module) in _ACTIVATIONS:
+        return graph.add(_ACTIVATIONS[type(module)], X)
+    return X
+
+
+def _exported(module: nn.Module, n_features: int) -> object:
+    """Return the ONNX model that torch makes of a module of the user's own."""
+    from onnx import load_model_from_string
+
+    module = copy.deepcopy(module).eval()
+    dtype = next(module.parameters()).dtype
+    buffer: Any = io.BytesIO()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # this exporter is old, and needs no other package
+            torch.onnx.export(
+                module,
+                (torch.zeros((3, n_features), dtype=dtype),),
+                buffer,
+                input_names=["X"],
+                output_names=["logits"],
+                dynamic_axes={"X": {0: "n"}},
+                opset_version=OPSET,
+                dynamo=False,
+            )
+    except Exception as error:  # whatever a module may hold that the exporter does not know
+        raise OnnxError(
+            f"torch cannot export the module {type(module).__name__} to ONNX: {error}"
+        ) from error
+    return load_model_from_string(buffer.getvalue())
+
+
+# DOC of onnx_export.modules: Torch modules as ONNX nodes.

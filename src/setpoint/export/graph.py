@@ -1,0 +1,136 @@
+"""An ONNX graph that grows node by node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from setpoint._internal.imports import need
+from setpoint.errors import OnnxError
+
+# Old enough for most runtimes. The trees of version 5 are the first that can count in double; those
+# that skl2onnx knows are of version 3.
+OPSET = 17
+ML = "ai.onnx.ml"
+ML_OPSET, ML_OPSET_OF_TREES = 3, 5
+_IR_VERSION = 9
+
+
+class Graph:
+    """Nodes and constants, from the input ``X`` on.
+
+    Parameters
+    ----------
+    n_features : int
+        The columns of ``X``.
+    dtype : numpy dtype
+        Its precision, float32 or float64.
+    """
+
+    def __init__(self, n_features: int, dtype: Any) -> None:
+        self.onnx = need("onnx", "onnx", "An ONNX export")
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._models = 0
+        self._ml_opset = ML_OPSET
+
+    def type_of(self, dtype: Any) -> int:
+        """Return ONNX's number for a precision."""
+        return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def constant(self, values: ArrayLike) -> str:
+        """Add a constant and return its name."""
+        name = f"c{len(self._constants)}"
+        self._constants.append(self.onnx.numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node and return the name of its output."""
+        name = f"t{len(self._nodes)}"
+        if domain == ML:
+            self._ml_opset = ML_OPSET_OF_TREES
+        self._nodes.append(
+            self.onnx.helper.make_node(operator, inputs, [name], domain=domain, **attributes)
+        )
+        return name
+
+    def cast(self, name: str, dtype: Any) -> str:
+        """Add a change of precision."""
+        return self.add("Cast", name, to=self.type_of(dtype))
+
+    def include(self, model: Any, input_name: str, output: int = 0) -> str:
+        """Add all nodes of another model, fed by a tensor of this one; return its output's name."""
+        self._models += 1
+        prefix = f"m{self._models}_"
+        other = self.onnx.compose.add_prefix(model, prefix).graph
+        self._nodes.append(
+            self.onnx.helper.make_node("Identity", [input_name], [other.input[0].name])
+        )
+        self._nodes.extend(other.node)
+        self._constants.extend(other.initializer)
+        return str(other.output[output].name)
+
+    def finish(self, scores: str, facts: dict[str, str], dtype: Any) -> Any:
+        """Return the model: scores that are measured from the threshold, and whether they are > 0.
+
+        Parameters
+        ----------
+        scores : str
+            The name of a vector.
+        facts : dict of str to str
+            Told to whoever opens the model.
+        dtype : numpy dtype
+            The precision of the scores.
+        """
+        helper = self.onnx.helper
+        zero = self.constant(np.zeros((), dtype=dtype))
+        nodes = [
+            *self._nodes,
+            helper.make_node("Identity", [scores], ["score"]),
+            helper.make_node("Greater", [scores, zero], ["decision"]),
+        ]
+        number, boolean = self.type_of(dtype), self.onnx.TensorProto.BOOL
+        graph = helper.make_graph(
+            nodes,
+            "setpoint",
+            [helper.make_tensor_value_info("X", self.type_of(self.dtype), ["n", self.n_features])],
+            [
+                helper.make_tensor_value_info("score", number, ["n"]),
+                helper.make_tensor_value_info("decision", boolean, ["n"]),
+            ],
+            self._constants,
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML, self._ml_opset)]
+        model = helper.make_model(
+            graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="setpoint"
+        )
+        helper.set_model_props(model, facts)
+        try:
+            self.onnx.checker.check_model(model)
+        except self.onnx.checker.ValidationError as error:
+            raise OnnxError(f"the exported model is not valid: {error}") from error
+        return model
+
+
+_ONLY_FATAL = 4  # errors are told by exceptions; onnxruntime would print them as well
+
+
+def run(model: Any, rows: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return all outputs of a model for some rows."""
+    runtime = need("onnxruntime", "onnx", "An ONNX export")
+    options = runtime.SessionOptions()
+    options.log_severity_level = _ONLY_FATAL
+    try:
+        session = runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        return list(session.run(None, {session.get_inputs()[0].name: rows}))
+    except Exception as error:  # onnxruntime has no error of its own to catch
+        raise OnnxError(f"onnxruntime cannot run the exported model: {error}") from error
+
+
+# DOC of onnx_export.runtime: onnxruntime, which is asked before a model is written.

@@ -1,0 +1,323 @@
+"""Metrics as functions of two counts.
+
+With the weighted class totals P and N fixed, every metric of a binary decision is a function of
+the true positives TP and the false positives FP alone. A :class:`Metric` holds that function, its
+two partial derivatives, the direction in which it improves and whether it is *monotone*:
+
+    a metric is monotone if a further true positive never makes it worse and a further false
+    positive never makes it better.
+
+Monotonicity is what the inequality form of the reformulation needs (Theorem "Reformulation of
+general DMO problems"). All functions take floats, numpy arrays or torch tensors.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+
+from setpoint._internal.arrays import maximum, sqrt, where
+from setpoint.errors import GoalError
+
+Counts = Any  # a float, a numpy array or a torch tensor of (weighted) counts
+CountFunction = Callable[[Counts, Counts, float, float], Any]
+Linear = tuple[float, float, float]  # (constant, coefficient of TP, coefficient of FP)
+Direction = Literal["max", "min"]
+
+_TINY = 1e-12  # keeps derivatives of square roots finite where the exact value is infinite
+
+
+@dataclass(frozen=True)
+class LinearFraction:
+    """A quotient of two functions that are linear in the counts.
+
+    metric = (n0 + n1*TP + n2*FP) / (d0 + d1*TP + d2*FP), and ``empty`` where the denominator
+    is 0. Most metrics have this form. It makes a constraint ``metric >= level`` linear:
+    ``level * denominator - numerator <= 0``.
+    """
+
+    numerator: Callable[[float, float], Linear]
+    denominator: Callable[[float, float], Linear]
+    empty: float
+
+    def parts(self, tp: Counts, fp: Counts, P: float, N: float) -> tuple[Any, Any]:
+        """Return numerator and denominator at the given counts."""
+        n0, n1, n2 = self.numerator(P, N)
+        d0, d1, d2 = self.denominator(P, N)
+        return n0 + n1 * tp + n2 * fp, d0 + d1 * tp + d2 * fp
+
+    def value(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+        """Return the quotient, or ``empty`` where it is 0/0."""
+        top, bottom = self.parts(tp, fp, P, N)
+        return where(bottom > 0, top / where(bottom > 0, bottom, 1.0), self.empty)
+
+    def d_tp(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+        """Return the quotient rule in TP, and 0 where the quotient is 0/0."""
+        return self._derivative(tp, fp, P, N, 1)
+
+    def d_fp(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+        """Return the quotient rule in FP, and 0 where the quotient is 0/0."""
+        return self._derivative(tp, fp, P, N, 2)
+
+    def _derivative(self, tp: Counts, fp: Counts, P: float, N: float, count: int) -> Any:
+        top, bottom = self.parts(tp, fp, P, N)
+        n, d = self.numerator(P, N)[count], self.denominator(P, N)[count]
+        safe = where(bottom > 0, bottom, 1.0)
+        return where(bottom > 0, (n * safe - top * d) / (safe * safe), 0.0)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quality of a binary decision, as a function of the counts.
+
+    Parameters
+    ----------
+    name : str
+        How the goal language calls it.
+    value, d_tp, d_fp : callable
+        ``f(TP, FP, P, N)``: the metric and its partial derivatives in TP and in FP.
+    direction : {"max", "min"}
+        Whether more of it is better (precision) or less (fpr).
+    monotone : bool
+        Whether a further true positive never hurts and a further false positive never helps.
+    bounds : tuple of float
+        The smallest and largest possible value.
+    fraction : LinearFraction or None
+        The metric as a quotient of linear functions, where it is one.
+    """
+
+    name: str
+    value: CountFunction = field(repr=False)
+    d_tp: CountFunction = field(repr=False)
+    d_fp: CountFunction = field(repr=False)
+    direction: Direction = "max"
+    monotone: bool = True
+    bounds: tuple[float, float] = (0.0, 1.0)
+    fraction: LinearFraction | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("max", "min"):
+            raise GoalError(
+                f"metric {self.name!r}: direction is 'max' or 'min', not {self.direction!r}."
+            )
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __copy__(self) -> Metric:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: Any) -> Metric:
+        return self
+
+    def __reduce__(self) -> Any:
+        # Built-in metrics travel by name. Others take their functions along, which pickle wants
+        # importable and joblib's workers do not.
+        if self == _METRICS.get(self.name) and self.name in _BUILT_IN:
+            return metric, (self.name,)
+        if self.name.startswith("fbeta("):
+            return metric, (self.name,)
+        functions = (self.value, self.d_tp, self.d_fp)
+        return restore, (self.name, *functions, self.direction, self.monotone, self.bounds)
+
+    @property
+    def sign(self) -> int:
+        """+1 where more is better, -1 where less is better."""
+        return 1 if self.direction == "max" else -1
+
+
+def _from_fraction(
+    name: str,
+    numerator: Callable[[float, float], Linear],
+    denominator: Callable[[float, float], Linear],
+    *,
+    empty: float = float("nan"),
+    direction: Direction = "max",
+    monotone: bool = True,
+) -> Metric:
+    fraction = LinearFraction(numerator, denominator, empty)
+    return Metric(
+        name,
+        fraction.value,
+        fraction.d_tp,
+        fraction.d_fp,
+        direction=direction,
+        monotone=monotone,
+        fraction=fraction,
+    )
+
+
+# --- the catalogue -------------------------------------------------------------------------------
+
+# No predicted positives: precision is 1, the paper's convention; npv is 1 likewise when there are
+# no predicted negatives. Both conventions keep the metric monotone. The other quotients are 0/0
+# only where a whole class is missing, and then they are not a number.
+PRECISION = _from_fraction("precision", lambda P, N: (0, 1, 0), lambda P, N: (0, 1, 1), empty=1.0)
+NPV = _from_fraction("npv", lambda P, N: (N, 0, -1), lambda P, N: (P + N, -1, -1), empty=1.0)
+RECALL = _from_fraction("recall", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 0))
+FNR = _from_fraction("fnr", lambda P, N: (P, -1, 0), lambda P, N: (P, 0, 0), direction="min")
+SPECIFICITY = _from_fraction("specificity", lambda P, N: (N, 0, -1), lambda P, N: (N, 0, 0))
+FPR = _from_fraction("fpr", lambda P, N: (0, 0, 1), lambda P, N: (N, 0, 0), direction="min")
+F1 = _from_fraction("f1", lambda P, N: (0, 2, 0), lambda P, N: (P, 1, 1))
+JACCARD = _from_fraction("jaccard", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 1))
+ACCURACY = _from_fraction("accuracy", lambda P, N: (N, 1, -1), lambda P, N: (P + N, 0, 0))
+BALANCED_ACCURACY = _from_fraction(
+    "balanced_accuracy", lambda P, N: (P * N, N, -P), lambda P, N: (2 * P * N, 0, 0)
+)
+# The share of cases that raise an alarm: a capacity, not a quality, and not monotone.
+ALARM_RATE = _from_fraction(
+    "alarm_rate",
+    lambda P, N: (0, 1, 1),
+    lambda P, N: (P + N, 0, 0),
+    direction="min",
+    monotone=False,
+)
+
+
+@cache
+def fbeta(beta: float) -> Metric:
+    """Return F_beta, the weighted harmonic mean of precision and recall.
+
+    F_beta = (1 + beta^2) TP / (beta^2 P + TP + FP); beta > 1 favours recall.
+    """
+    beta = float(beta)
+    if not 1e-6 <= beta <= 1e6:
+        raise GoalError(f"fbeta({plain(beta)}): beta must lie between 1e-6 and 1e6.")
+    b2 = beta * beta
+    return _from_fraction(
+        f"fbeta({plain(beta)})", lambda P, N: (0, 1 + b2, 0), lambda P, N: (b2 * P, 1, 1)
+    )
+
+
+def _gmean(tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    return sqrt(maximum(tp / P, 0.0) * maximum((N - fp) / N, 0.0))  # rounding may go below 0
+
+
+# d sqrt(u v) = (u' v + u v') / (2 sqrt(u v)), with u = TP/P and v = (N - FP)/N.
+def _gmean_d_tp(tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    return sqrt(maximum((N - fp) / N, 0.0) / maximum(tp / P, _TINY)) / (2 * P)
+
+
+def _gmean_d_fp(tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    return -sqrt(maximum(tp / P, 0.0) / maximum((N - fp) / N, _TINY)) / (2 * N)
+
+
+GMEAN = Metric("gmean", _gmean, _gmean_d_tp, _gmean_d_fp)
+
+
+# MCC = (TP*TN - FP*FN) / sqrt(P N q (M - q)) with q = TP + FP, M = P + N. Its numerator is
+# N*TP - P*FP. Without predicted positives, or without predicted negatives, it is 0.
+def _mcc_parts(tp: Counts, fp: Counts, P: float, N: float) -> tuple[Any, Any, Any]:
+    q = tp + fp
+    return N * tp - P * fp, q * (P + N - q), P + N - 2 * q
+
+
+def _mcc(tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    top, spread, _ = _mcc_parts(tp, fp, P, N)
+    return where(spread > 0, top / sqrt(P * N * where(spread > 0, spread, 1.0)), 0.0)
+
+
+def _mcc_derivative(tp: Counts, fp: Counts, P: float, N: float, d_top: float) -> Any:
+    # d(u D^-1/2) = (u' D - u D'/2) D^-3/2, with D = q (M - q) and D' = M - 2q.
+    top, spread, d_spread = _mcc_parts(tp, fp, P, N)
+    safe = maximum(spread, _TINY * (P + N) ** 2)
+    return (d_top * safe - top * d_spread / 2) / (np.sqrt(P * N) * safe * sqrt(safe))
+
+
+def _mcc_d_tp(tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    return _mcc_derivative(tp, fp, P, N, N)
+
+
+def _mcc_d_fp(tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    return _mcc_derivative(tp, fp, P, N, -P)
+
+
+MCC = Metric("mcc", _mcc, _mcc_d_tp, _mcc_d_fp, bounds=(-1.0, 1.0))
+
+_METRICS: dict[str, Metric] = {
+    m.name: m
+    for m in (
+        PRECISION, RECALL, F1, FPR, FNR, SPECIFICITY, NPV, ACCURACY, BALANCED_ACCURACY,
+        GMEAN, JACCARD, MCC, ALARM_RATE,
+    )
+}  # fmt: skip
+_BUILT_IN = frozenset(_METRICS)
+_ALIASES = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
+_FAMILIES: dict[str, Callable[[float], Metric]] = {"fbeta": fbeta}
+_CALL = re.compile(r"([a-z_][a-z0-9_]*)\(([^()]*)\)")
+
+
+def metric_names() -> list[str]:
+    """Return the names that the goal language knows, aliases included."""
+    return sorted([*_METRICS, *_ALIASES, *(f"{name}(b)" for name in _FAMILIES)])
+
+
+def metric(name: str) -> Metric:
+    """Return the metric of that name, e.g. ``"recall"``, ``"tpr"`` or ``"fbeta(2)"``."""
+    key = "".join(name.split()).lower()
+    key = _ALIASES.get(key, key)
+    if key in _METRICS:
+        return _METRICS[key]
+    if match := _CALL.fullmatch(key):
+        family, argument = match.groups()
+        if family in _FAMILIES:
+            try:
+                number = float(argument)
+            except ValueError:
+                raise GoalError(f"{name!r}: {argument!r} is not a number.") from None
+            return _FAMILIES[family](number)
+        if family in _METRICS or family in _ALIASES:
+            raise GoalError(f"{name!r}: {family} takes no number in parentheses.")
+        key = family
+    if key in _FAMILIES:
+        raise GoalError(f"{name!r} needs a number in parentheses, e.g. '{key}(2)'.")
+    if match := re.fullmatch(r"f(\d+\.?\d*)", key):
+        raise GoalError(f"unknown metric {name!r}; did you mean fbeta({match[1]})?")
+    if (joined := "_".join(name.lower().split())) in _METRICS:
+        raise GoalError(f"unknown metric {name!r}; did you mean {joined}?")
+    near = difflib.get_close_matches(key, [*_METRICS, *_ALIASES, *_FAMILIES], n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(metric_names())}."
+    raise GoalError(f"unknown metric {name!r}; {hint}")
+
+
+def is_built_in(name: str) -> bool:
+    """Whether the name is that of a built-in metric, an alias or a family."""
+    return name in _BUILT_IN or name in _ALIASES or name in _FAMILIES
+
+
+def register(new: Metric) -> None:
+    """Make a metric known to the goal language by its name."""
+    _METRICS[new.name] = new
+
+
+def restore(name: str, *fields: Any) -> Metric:
+    """Return a metric of a user's from a pickle, and make its name known where it is not."""
+    value, d_tp, d_fp, direction, monotone, bounds = fields
+    restored = Metric(name, value, d_tp, d_fp, direction, monotone, bounds)
+    known = _METRICS.setdefault(name, restored)
+    return known if known == restored else restored
+
+
+def plain(number: float) -> str:
+    """Return the shortest text that gives back the same float: 0.9, 2, 1e-05."""
+    text = repr(float(number))
+    return text[:-2] if text.endswith(".0") else text
+
+
+def called(name: str) -> str:
+    """Return a metric's name as people write it."""
+    return "F1" if name == "f1" else name
+
+
+def number(value: float) -> str:
+    """Write a threshold."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.6g}".replace("-", "−")

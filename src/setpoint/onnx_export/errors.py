@@ -1,9 +1,0 @@
-"""What ONNX cannot express."""
-
-from __future__ import annotations
-
-from setpoint.errors import SetpointError
-
-
-class OnnxError(SetpointError):
-    """A classifier that cannot be exported."""

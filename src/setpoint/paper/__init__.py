@@ -1,0 +1,1 @@
+"""The paper's comparison: competitors, data sets, features, tables and figures."""

@@ -1,0 +1,192 @@
+"""Adverse drug events: sentences of case reports (ADE corpus, version 2).
+
+A sentence stands in the corpus once per pair of drug and effect, so that 20,896 distinct texts
+make 23,516 rows, and a random split of the rows, as in the paper, has the same text on both
+sides: see :func:`setpoint.paper.datasets.leaks`. The corpus has 6,821 positive rows; the paper's data
+table adds up to 6,793.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint.paper.datasets.dataset import Dataset, Texts, number_texts
+from setpoint.paper.datasets.files import (
+    Expected,
+    check_counts,
+    check_labels,
+    corrupt,
+    find,
+    lines,
+    named,
+    read_parquet,
+    read_quantized,
+)
+
+PUBLISHED = Expected(rows=23_516, positives=6_821)
+_CORPUS = ("DRUG-AE.rel", "ADE-NEG.txt")
+_JSONL = ("ade_corpus_v2_classification/train.jsonl", "ade_corpus_v2_classification/test.jsonl")
+_TABLE = ("ade_v2.parquet",)
+_VECTORS = ("ade_v2_mpnet.npz",)
+_ORIGINAL = (
+    "DRUG-AE.rel and ADE-NEG.txt of the ADE-Corpus-V2 from https://sites.google.com/site/adecorpus"
+)
+HOW = (
+    "download train.jsonl and test.jsonl from "
+    "https://huggingface.co/datasets/SetFit/ade_corpus_v2_classification into a subfolder "
+    f"ade_corpus_v2_classification, or {_ORIGINAL}"
+)
+_HOW_TABLE = (
+    f"download {_ORIGINAL}; write what setpoint.paper.datasets.load_ade_texts reads from them as "
+    "ade_v2.parquet with the columns text, label (0 or 1), pmid and text_id (from 0, as the texts "
+    "first occur)"
+)
+_HOW_VECTORS = (
+    "embed the distinct texts with https://huggingface.co/sentence-transformers/all-mpnet-base-v2 "
+    "(mean pooling), in the order of text_id, and store them in ade_v2_mpnet.npz as q (uint8), "
+    "scale and offset: X = q * scale + offset"
+)
+_NEGATIVE = re.compile(r"(\d+)\s+NEG\s+(\S.*)")
+
+
+def load_ade_texts() -> Texts:
+    """Return the sentences, from whichever form of the corpus is there.
+
+    These are the corpus as published (``DRUG-AE.rel``, ``ADE-NEG.txt``), the files of
+    Hugging Face's ``SetFit/ade_corpus_v2_classification`` (``train.jsonl``, ``test.jsonl``; their
+    division is not used, as the paper does not) and the table ``ade_v2.parquet``.
+    """
+    return _load_texts(PUBLISHED)
+
+
+def _load_texts(expected: Expected) -> Texts:
+    first, *others = find(_CORPUS, _JSONL, _TABLE, how=HOW)
+    if first.suffix == ".rel":
+        return _read_corpus(first, others[0], expected)
+    if first.suffix == ".jsonl":
+        return _read_jsonl((first, *others), expected)
+    return _read_table(first, expected)
+
+
+def load_ade_features() -> Dataset:
+    """Return the sentence embeddings (768 numbers), one row per row of the corpus.
+
+    They are read from ``ade_v2.parquet`` and ``ade_v2_mpnet.npz``; the distinct text is the group.
+    """
+    return _load_features(PUBLISHED)
+
+
+def _load_features(expected: Expected) -> Dataset:
+    (table,) = find(_TABLE, how=f"{_HOW_TABLE}; {_HOW_VECTORS}")
+    (vectors,) = find(_VECTORS, how=_HOW_VECTORS)
+    texts = _read_table(table, expected)
+    X = read_quantized(vectors, (), _HOW_VECTORS)["X"]
+    distinct = int(texts.groups.max()) + 1
+    if len(X) != distinct:
+        raise corrupt(
+            vectors, f"has {len(X):,} rows, but {table.name} has {distinct:,} texts", _HOW_VECTORS
+        )
+    source = f"{texts.source}, {named(vectors)}"
+    return Dataset("ade", X[texts.groups], texts.y, groups=texts.groups, source=source)
+
+
+def _read_table(path: Path, expected: Expected) -> Texts:
+    table = read_parquet(path, ("label", "text_id", "pmid"), ("text",), _HOW_TABLE)
+    labels, numbers = table["label"], table["text_id"]
+    check_labels(path, "label", labels, (0, 1), _HOW_TABLE)
+    check_counts(path, len(labels), int(labels.sum()), expected, _HOW_TABLE)
+    texts = _texts((path,), table["text"].tolist(), labels == 1, table["pmid"].astype(np.int64))
+    wrong = np.flatnonzero(texts.groups != numbers)
+    if len(wrong):  # the embeddings are stored by this number
+        row = int(wrong[0])
+        raise corrupt(
+            path,
+            f"has text_id {numbers[row]:g} in row {row + 1:,} instead of {texts.groups[row]}: the "
+            "texts are not numbered as they first occur",
+            _HOW_TABLE,
+        )
+    return texts
+
+
+def _read_corpus(positive: Path, negative: Path, expected: Expected) -> Texts:
+    positives = [_related(positive, *line) for line in lines(positive, HOW)]
+    negatives = [_unrelated(negative, *line) for line in lines(negative, HOW)]
+    if expected.positives is not None:
+        rows = Expected(expected.positives), Expected(expected.rows - expected.positives)
+        check_counts(positive, len(positives), 0, rows[0], HOW)
+        check_counts(negative, len(negatives), 0, rows[1], HOW)
+    articles, texts = zip(*positives, *negatives, strict=True)
+    y = np.arange(len(texts)) < len(positives)
+    return _texts((positive, negative), texts, y, np.array(articles, dtype=np.int64))
+
+
+def _related(path: Path, number: int, line: str) -> tuple[int, str]:
+    """Return article and sentence of a line of ``DRUG-AE.rel``."""
+    article, *rest = line.split("|")
+    sentence = "|".join(rest[:-6])  # six fields follow; it may hold a bar of its own
+    if not article.isdecimal() or not sentence.strip():
+        raise corrupt(
+            path,
+            f"has {line[:40]!r} in line {number:,} ({len(rest) + 1} fields), where "
+            "pmid|sentence|effect|begin|end|drug|begin|end is expected",
+            HOW,
+        )
+    return int(article), sentence
+
+
+def _unrelated(path: Path, number: int, line: str) -> tuple[int, str]:
+    """Return article and sentence of a line of ``ADE-NEG.txt``."""
+    match = _NEGATIVE.fullmatch(line)
+    if match is None:
+        raise corrupt(
+            path,
+            f"has {line[:40]!r} in line {number:,}, where 'pmid NEG sentence' is expected",
+            HOW,
+        )
+    return int(match[1]), match[2]
+
+
+def _read_jsonl(paths: Sequence[Path], expected: Expected) -> Texts:
+    rows = [_json_row(path, *line) for path in paths for line in lines(path, HOW)]
+    texts, labels = zip(*rows, strict=True)
+    # The positives of this copy are not checked: the paper, which used it, counts 28 fewer than
+    # the corpus has. ``source`` tells how many there were.
+    both = " with ".join(map(str, paths))
+    check_counts(both, len(rows), 0, Expected(rows=expected.rows), HOW)
+    return _texts(paths, texts, np.array(labels), None)
+
+
+def _json_row(path: Path, number: int, line: str) -> tuple[str, bool]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise corrupt(path, f"has no whole JSON in line {number:,} ({error})", HOW) from error
+    held = row if isinstance(row, dict) else {}
+    text, label = held.get("text"), held.get("label")
+    is_label = not isinstance(label, bool) and label in (0, 1)
+    if not isinstance(text, str) or not text.strip() or not is_label:
+        raise corrupt(
+            path,
+            f"has {line[:60]!r} in line {number:,}, where a text and a label of 0 or 1 are "
+            "expected",
+            HOW,
+        )
+    return text, label == 1
+
+
+def _texts(
+    paths: Sequence[Path],
+    texts: Sequence[str],
+    y: NDArray[np.bool_],
+    articles: NDArray[np.int64] | None,
+) -> Texts:
+    stripped = tuple(text.strip() for text in texts)
+    groups = number_texts(stripped)
+    source = f"{named(*paths)}: {int(y.sum()):,} positives, {int(groups.max()) + 1:,} texts"
+    return Texts(stripped, y, groups, articles, source)

@@ -1,0 +1,275 @@
+"""The files of a data set: where they are, whether they are whole, and how to get them.
+
+Every message ends in what to do next. That part, ``how``, is an order without a full stop, e.g.
+``"download creditcard.csv from https://..."``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._internal.imports import need
+from setpoint.errors import SetpointError
+
+VARIABLE = "SETPOINT_DATA"
+
+
+class MissingDataError(SetpointError):
+    """A file of a data set that is in none of the folders."""
+
+
+class CorruptDataError(SetpointError):
+    """A file that is damaged, cut off, or not the one that was published."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is published about a data set; ``None`` is not checked."""
+
+    rows: int
+    positives: int | None = None
+    md5: str | None = None
+
+
+def folders() -> list[Path]:
+    """Return the folders that ``SETPOINT_DATA`` names, or ``data``."""
+    named = os.environ.get(VARIABLE, "").split(os.pathsep)
+    return [Path(name.strip()).expanduser() for name in named if name.strip()] or [Path("data")]
+
+
+def find(*forms: tuple[str, ...], how: str) -> tuple[Path, ...]:
+    """Return the files of a data set, all from one folder.
+
+    Parameters
+    ----------
+    *forms : tuple of str
+        The files, relative to a folder. A data set that comes in several forms has one tuple for
+        each; the first folder that holds all files of a form wins.
+    how : str
+        How to get them.
+    """
+    halves = []
+    for folder in folders():
+        for form in forms:
+            paths = tuple(folder / name for name in form)
+            absent = [path for path in paths if not path.is_file()]
+            if not absent:
+                return paths
+            if len(absent) < len(paths):
+                there = next(path for path in paths if path not in absent)
+                halves.append(f" {there} is there, but {absent[0].name} beside it is not.")
+    wanted = ", or ".join(" and ".join(form) for form in forms)
+    searched = ", ".join(f"{f}" if f.is_dir() else f"{f} (no such folder)" for f in folders())
+    raise MissingDataError(
+        f"{wanted} not found in {searched}.{''.join(halves)} What to do: {how}; put it into "
+        f"{folders()[0]}, or name the folder that holds it in the environment variable {VARIABLE}."
+    )
+
+
+def corrupt(path: Path | str, what: str, how: str) -> CorruptDataError:
+    """Return the error for a file that is there but not as it should be."""
+    return CorruptDataError(f"{path} {what}. Replace it: {how}.")
+
+
+def digest(path: Path) -> str:
+    """Return the md5 of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def named(*paths: Path) -> str:
+    """Return names and digests of files, for the record."""
+    return ", ".join(f"{path.name} (md5 {digest(path)})" for path in paths)
+
+
+def check_md5(path: Path, found: str, expected: Expected, how: str) -> None:
+    """Refuse a file that is not, byte by byte, the published one."""
+    if expected.md5 is not None and found != expected.md5:
+        raise corrupt(
+            path,
+            f"has the md5 {found} instead of the published {expected.md5}: it is damaged or "
+            "another version",
+            how,
+        )
+
+
+def check_counts(path: Path | str, rows: int, positives: int, expected: Expected, how: str) -> None:
+    """Refuse a file with more or fewer rows or positives than were published."""
+    if rows != expected.rows:
+        reason = "it was cut off" if rows < expected.rows else "it is another version"
+        raise corrupt(path, f"has {rows:,} rows instead of {expected.rows:,}: {reason}", how)
+    if expected.positives is not None and positives != expected.positives:
+        raise corrupt(
+            path,
+            f"has {positives:,} positives instead of {expected.positives:,}: its labels were "
+            "changed",
+            how,
+        )
+
+
+def lines(path: Path, how: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text file that are not blank, with their numbers from 1.
+
+    Only a line feed ends a line: sentences may hold the other characters that Python's
+    ``splitlines`` would part them at.
+    """
+    empty = True
+    try:
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    empty = False
+                    yield number, line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise corrupt(path, f"is not UTF-8 text ({error.reason})", how) from error
+    if empty:
+        raise corrupt(path, "is empty", how)
+
+
+def read_arrays(path: Path, names: Sequence[str], how: str) -> dict[str, NDArray[Any]]:
+    """Return those of the named arrays that an npz file holds.
+
+    Nothing in the file is executed, and a file that is cut off is refused: each array carries a
+    checksum, which the reader compares.
+    """
+    with path.open("rb") as file:
+        try:
+            content = np.load(file, allow_pickle=False)
+            if not isinstance(content, np.lib.npyio.NpzFile):
+                raise ValueError("it is a single array")
+            return {name: content[name] for name in names if name in content.files}
+        except Exception as error:  # damage shows itself in many ways
+            raise corrupt(path, f"is not a whole npz file ({error})", how) from error
+
+
+def read_quantized(path: Path, names: Sequence[str], how: str) -> dict[str, NDArray[Any]]:
+    """Return ``X`` as float32, and the arrays named besides it, which have one entry per row."""
+    wanted = ("q", "scale", "offset", *names)
+    held = read_arrays(path, wanted, how)
+    missing = [name for name in wanted if name not in held]
+    if missing:
+        raise corrupt(path, f"has no array {', '.join(missing)}", how)
+    q, scale, offset = (held.pop(name) for name in wanted[:3])
+    if q.ndim != 2 or q.dtype != np.uint8:
+        raise corrupt(path, f"has a q of {q.dtype} and shape {q.shape}, not bytes in rows", how)
+    for name, values in (("scale", scale), ("offset", offset)):
+        if values.shape != q.shape[1:] or not np.isfinite(values).all():
+            raise corrupt(path, f"has not one finite {name} for each column of q", how)
+    for name, values in held.items():
+        if values.shape != q.shape[:1] or values.dtype.kind not in "iu":
+            raise corrupt(path, f"has not one whole number of {name} for each row of q", how)
+    return {"X": q * scale.astype(np.float32) + offset.astype(np.float32), **held}
+
+
+Columns = dict[str, NDArray[Any]]
+
+
+def read_csv(path: Path, numbers: Sequence[str], texts: Sequence[str], how: str) -> Columns:
+    """Return the named columns: finite numbers as float64, texts as they stand.
+
+    Other columns are ignored. Rows are counted from 1, after the header.
+    """
+    pandas = _needed("pandas")
+    with warnings.catch_warnings():
+        # Of lines that are too long, and lose their end, pandas only warns.
+        warnings.simplefilter("error", pandas.errors.ParserWarning)
+        try:
+            frame = pandas.read_csv(
+                path,
+                index_col=False,
+                dtype=dict.fromkeys(texts, str),
+                encoding="utf-8-sig",
+                low_memory=False,
+            )
+        except pandas.errors.EmptyDataError as error:
+            raise corrupt(path, "is empty", how) from error
+        except (ValueError, pandas.errors.ParserWarning) as error:
+            raise corrupt(path, f"is not a whole CSV file ({str(error).strip()})", how) from error
+    return _checked(path, frame, numbers, texts, how)
+
+
+def read_parquet(path: Path, numbers: Sequence[str], texts: Sequence[str], how: str) -> Columns:
+    """Return the named columns of a Parquet file, as :func:`read_csv` does."""
+    _needed("pyarrow")
+    pandas = _needed("pandas")
+    try:
+        frame = pandas.read_parquet(path)
+    except (ValueError, OSError) as error:
+        raise corrupt(path, f"is not a whole Parquet file ({error})", how) from error
+    return _checked(path, frame, numbers, texts, how)
+
+
+def _needed(module: str) -> Any:
+    return need(module, "paper", "reading this data set")
+
+
+def _checked(
+    path: Path, frame: Any, numbers: Sequence[str], texts: Sequence[str], how: str
+) -> Columns:
+    missing = [name for name in (*texts, *numbers) if name not in frame.columns]
+    if missing:
+        held = ", ".join(map(str, frame.columns[:5])) + (", ..." if len(frame.columns) > 5 else "")
+        raise corrupt(
+            path, f"has no column {', '.join(missing)}; its columns are {held[:200]}", how
+        )
+    if not len(frame):
+        raise corrupt(path, "has a header but no rows", how)
+    found: Columns = {}
+    for name in numbers:
+        values = _needed("pandas").to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
+        _check_cells(path, frame[name], name, np.isfinite(values), "a number", how)
+        found[name] = values
+    for name in texts:
+        cells = frame[name].to_numpy(object)
+        is_text = np.array([isinstance(cell, str) for cell in cells])
+        _check_cells(path, frame[name], name, is_text, "a text", how)
+        found[name] = cells
+    return found
+
+
+def _check_cells(
+    path: Path, column: Any, name: str, good: NDArray[np.bool_], kind: str, how: str
+) -> None:
+    """Refuse a column with cells that are empty or of the wrong kind, and name the first."""
+    if good.all():
+        return
+    row = int(np.flatnonzero(~good)[0])
+    cell = column.iloc[row]
+    shown = "is empty" if cell != cell or cell is None else f"holds {str(cell)[:40]!r}, not {kind}"
+    cut = " (the last row: the file was cut off)" if row == len(good) - 1 else ""
+    raise corrupt(
+        path,
+        f"has {int((~good).sum()):,} bad cells in the column {name}: row {row + 1:,} {shown}{cut}",
+        how,
+    )
+
+
+def check_labels(
+    path: Path, name: str, labels: NDArray[Any], allowed: Sequence[int], how: str
+) -> None:
+    """Refuse labels other than the published ones."""
+    good = np.isin(labels, allowed)
+    if good.all():
+        return
+    row = int(np.flatnonzero(~good)[0])
+    others = ", ".join(f"{value:g}" for value in np.unique(labels[~good])[:5])
+    raise corrupt(
+        path,
+        f"has labels other than {', '.join(map(str, allowed))} in the column {name}: {others}, "
+        f"first in row {row + 1:,}",
+        how,
+    )
+
+
+# DOC of datasets._quantized: Features of texts and images, one byte each: ``X = q * scale + offset``.
+
+# DOC of datasets._tables: Tables in CSV and Parquet files, read with every cell checked.

@@ -1,0 +1,264 @@
+"""From many items to a matrix of features."""
+
+from __future__ import annotations
+
+import os
+import reprlib
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+
+from setpoint._internal.validation import check_whole
+from setpoint.errors import SetpointError
+from setpoint.paper.features.cache import FeatureCache
+from setpoint.paper.features.encoder import Encoder, Features
+
+_BATCHES = 16  # that go into a shard,
+_SECONDS = 60.0  # unless they take longer than this: what a power cut costs at most
+
+
+def extract(
+    items: Iterable[Any],
+    encoder: Encoder,
+    cache: str | os.PathLike[str] | None = None,
+    batch_size: int = 64,
+    progress: bool = True,
+) -> Features:
+    """Return the vectors of items, in their order.
+
+    Items of equal content are encoded once. With a cache, what was ever computed by the same
+    encoder is read, and what is computed now is kept: a run that was stopped, by Ctrl-C or by a
+    crash, goes on where it was when it is called again.
+
+    Parameters
+    ----------
+    items : iterable
+        Texts, paths of image files, or whatever the encoder takes.
+    encoder : Encoder
+        E.g. ``TextEncoder.from_pretrained("bert-base-uncased")``.
+    cache : str or path-like, optional
+        A folder; one may serve any number of encoders and data sets.
+    batch_size : int
+        How many items are encoded at once. It is halved when the device runs out of memory.
+    progress : bool
+        Whether to show a bar, on a terminal or in a notebook.
+
+    Returns
+    -------
+    ndarray of float32, shape (n, encoder.dimension)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from setpoint.paper.features import extract
+    >>> class Lengths:
+    ...     dimension, fingerprint = 1, "lengths"
+    ...
+    ...     def digest(self, item):
+    ...         return str(len(item))
+    ...
+    ...     def encode(self, items):
+    ...         return np.array([[len(item)] for item in items], np.float32)
+    >>> extract(["fever", "", "cough"], Lengths()).tolist()
+    [[5.0], [0.0], [5.0]]
+    """
+    if isinstance(items, str | bytes | os.PathLike):
+        raise SetpointError(f"items must be a list, not the single item {_short(items)}.")
+    items = list(items)
+    batch_size = check_whole(batch_size, "batch_size")
+    features = np.empty((len(items), encoder.dimension), np.float32)
+    if not items:
+        return features
+    with Progress(progress) as bar:
+        digests = _digests(items, encoder, bar)
+        first: dict[str, int] = {}  # the first item of each content stands for the others
+        for row, digest in enumerate(digests):
+            first.setdefault(digest, row)
+        store, known = None, set()
+        if cache is not None:
+            store = FeatureCache(cache, encoder.fingerprint, encoder.dimension)
+            known = store.fill(features, first)
+        note = f"{len(known)} from the cache" if store is not None else ""
+        bar.begin("encoding", len(first), len(known), note)
+        missing = {row: digest for digest, row in first.items() if digest not in known}
+        _encode_all(items, missing, encoder, store, features, batch_size, bar)
+    sources = np.fromiter((first[digest] for digest in digests), np.intp, len(items))
+    copies = np.flatnonzero(sources != np.arange(len(items)))
+    features[copies] = features[sources[copies]]
+    return features
+
+
+def _digests(items: Sequence[Any], encoder: Encoder, bar: Progress) -> list[str]:
+    bar.begin("reading", len(items))
+    digests = []
+    for row, item in enumerate(items):
+        try:
+            digests.append(encoder.digest(item))
+        except SetpointError as error:
+            raise SetpointError(f"item {row}: {error}") from error
+        bar.advance()
+    return digests
+
+
+def _encode_all(
+    items: Sequence[Any],
+    missing: dict[int, str],
+    encoder: Encoder,
+    store: FeatureCache | None,
+    features: Features,
+    batch_size: int,
+    bar: Progress,
+) -> None:
+    """Encode the items of the rows that are missing, and keep them also if it ends early."""
+    length = getattr(encoder, "length", None)
+    rows = list(missing) if length is None else sorted(missing, key=lambda r: -length(items[r]))
+    start = kept = 0  # rows[kept:start] are encoded and not yet in the cache
+    written = time.monotonic()
+
+    def keep() -> None:
+        nonlocal kept, written
+        if store is not None and kept < start:
+            fresh = rows[kept:start]
+            store.add([missing[row] for row in fresh], features[fresh])
+        kept, written = start, time.monotonic()
+
+    try:
+        while start < len(rows):
+            batch = rows[start : start + batch_size]
+            found = _encode(encoder, [items[row] for row in batch])
+            if found is None:
+                batch_size = _halve(len(batch), items[batch[0]])
+                continue
+            _check(found, batch, items, encoder)
+            features[batch] = found
+            start += len(batch)
+            bar.advance(len(batch))
+            if start - kept >= _BATCHES * batch_size or time.monotonic() - written > _SECONDS:
+                keep()
+    finally:
+        keep()
+
+
+def _encode(encoder: Encoder, batch: Sequence[Any]) -> Features | None:
+    """Return the vectors of a batch, or None if it does not fit into memory.
+
+    The error is let go here: it holds the tensors that fill the memory.
+    """
+    try:
+        return np.asarray(encoder.encode(batch), np.float32)
+    except (RuntimeError, MemoryError) as error:
+        # CUDA has a class of its own for this, other devices say it in words.
+        if not (
+            isinstance(error, torch.cuda.OutOfMemoryError | MemoryError)
+            or "out of memory" in str(error).lower()
+            or "can't allocate memory" in str(error).lower()
+        ):
+            raise
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return None
+
+
+def _halve(size: int, item: Any) -> int:
+    """Return half the size of a batch that was too large."""
+    if size == 1:
+        raise SetpointError(
+            f"the memory does not hold the model and a single item ({_short(item)}); use a device "
+            "with more, precision='bfloat16', or a smaller model."
+        )
+    half = size // 2
+    warnings.warn(
+        f"a batch of {size} items does not fit into memory; going on with {half}.",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+    return half
+
+
+def _check(found: Features, batch: Sequence[int], items: Sequence[Any], encoder: Encoder) -> None:
+    expected = (len(batch), encoder.dimension)
+    if found.shape != expected:
+        raise SetpointError(
+            f"{type(encoder).__name__}.encode returned the shape {found.shape} instead of "
+            f"{expected}: one vector per item."
+        )
+    broken = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    if len(broken):
+        row = batch[broken[0]]
+        raise SetpointError(
+            f"item {row} ({_short(items[row])}) has features that are NaN or infinite; with "
+            "float16 large values overflow: use precision='float32' or 'bfloat16'."
+        )
+
+
+def _short(item: Any) -> str:
+    return reprlib.repr(os.fspath(item) if isinstance(item, os.PathLike) else item)
+
+
+class Progress:
+    """Shows one task after the other; shows nothing if ``show`` is false or no one watches."""
+
+    def __init__(self, show: bool) -> None:
+        self._bar: Any = _bar() if show else None
+        self._task: Any = None
+        self._start = 0.0
+        self._done = 0
+
+    def __enter__(self) -> Progress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begin(self, what: str, total: int, done: int = 0, note: str = "") -> None:
+        """Start a task of which ``done`` steps are done already, which do not count as speed."""
+        self._start, self._done = time.monotonic(), 0
+        if self._bar is not None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(what, total=total, completed=done, rate="", note=note)
+
+    def advance(self, steps: int = 1) -> None:
+        """Count steps of the current task."""
+        self._done += steps
+        if self._bar is not None:
+            seconds = max(time.monotonic() - self._start, 1e-9)
+            rate = f"{self._done / seconds:.3g} items/s"
+            self._bar.update(self._task, advance=steps, rate=rate)
+
+
+def _bar() -> Any:
+    """Return a bar on the standard error, or None where that is no terminal or notebook."""
+    try:
+        from rich import console as consoles
+        from rich import progress
+    except ImportError:  # vectors can do without a bar
+        return None
+    console = consoles.Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        return None
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}"),
+        console=console,
+    )
+
+
+# DOC of features._progress: A progress bar where a person is watching.

@@ -1,0 +1,292 @@
+"""Which columns a model wants, and whether a table has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from setpoint._internal.imports import need
+from setpoint._internal.validation import listed, nearest, shown
+from setpoint.data.values import (
+    MARKERS,
+    Values,
+    amount,
+    dates,
+    given,
+    has_unit,
+    numbers,
+    texts,
+    truths,
+    uncategorised,
+)
+from setpoint.errors import SchemaError
+from setpoint.tables.kinds import Column, column_of
+
+_MISSING, _CONSTANT = "missing in every row", "the same in every row"
+_EXPECTED = {
+    "number": "numbers",
+    "boolean": "true or false",
+    "category": "texts",
+    "text": "texts",
+    "date": "dates",
+}
+_REMEDY = {
+    "number": "Correct such values, or leave them empty where the number is not known.",
+    "boolean": "Write true or false, or leave unknown ones empty.",
+    "category": "Save the column as texts.",
+    "text": "Save the column as texts.",
+    "date": "Write them so, or leave unknown ones empty.",
+}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a model, in its order.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        What is used.
+    aside : tuple of (str, str)
+        Columns that are known and not used, with the reason. A table may have them or not.
+    """
+
+    columns: tuple[Column, ...]
+    aside: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, frame: Any, aside: Mapping[str, str] | None = None) -> Schema:
+        """Learn the columns of a table.
+
+        Columns that are missing or the same in every row are put aside.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            The table.
+        aside : mapping of str to str, optional
+            Columns that are not to be used, and why, e.g. ``{"Class": "the target"}``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> schema = Schema.of(pd.DataFrame({"amount": [1, 2.5], "where": ["home", "away"]}))
+        >>> [(column.name, column.kind) for column in schema.columns]
+        [('amount', 'number'), ('where', 'category')]
+        """
+        _check_names(frame)
+        unused = dict(aside or {})
+        columns = []
+        for name in frame.columns:
+            if name in unused:
+                continue
+            series = frame[name]
+            told = given(series)
+            if not told.any():
+                unused[name] = _MISSING
+            elif told.all() and _one_value(series):
+                unused[name] = _CONSTANT
+            else:
+                columns.append(column_of(series))
+        if not columns:
+            raise SchemaError(
+                "no column is left to learn from: "
+                + "; ".join(f"{name!r} is {why}" for name, why in list(unused.items())[:8])
+            )
+        return cls(tuple(columns), tuple(unused.items()))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns that are used."""
+        return [column.name for column in self.columns]
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """The columns to read as texts, even if all their values in some file look like numbers."""
+        found = {c.name for c in self.columns if c.kind in ("category", "text") and not c.mixed}
+        # Of numbers that are written in a way of their own, 1.234 may be 1234.
+        return frozenset(found | {c.name for c in self.of_kind("number") if c.format is not None})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know about how columns were read, and which are not used."""
+        unused = [
+            f"The column {name!r} is {why} and is not used."
+            for name, why in self.aside
+            if why in (_MISSING, _CONSTANT)
+        ]
+        return (*unused, *(column.note for column in self.columns if column.note))
+
+    def of_kind(self, *kinds: str) -> list[Column]:
+        """Return the columns of some kinds."""
+        return [column for column in self.columns if column.kind in kinds]
+
+    def check_names(
+        self, names: Sequence[str], ignore_extra: bool = False, known: Sequence[str] = ()
+    ) -> None:
+        """Raise an error that names every column that is missing or not known.
+
+        ``known`` are further columns that may be there.
+        """
+        wrong = self._wrong_names(names, ignore_extra, known)
+        if wrong:
+            raise SchemaError(_complaint(wrong))
+
+    def _wrong_names(
+        self, names: Sequence[str], ignore_extra: bool, known: Sequence[str] = ()
+    ) -> list[str]:
+        known = [*self.names, *(name for name, _ in self.aside), *known]
+        extra = [name for name in names if name not in known]
+        wrong = [
+            f"{name!r} is missing.{nearest(name, extra)}"
+            for name in self.names
+            if name not in names
+        ]
+        if extra and not ignore_extra:
+            wrong.append(
+                f"not known to the model: {listed(extra)}. Leave them out, or have "
+                "them passed over (--ignore-extra, ignore_extra=True)."
+            )
+        return wrong
+
+    def check(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Any:
+        """Return the model's columns, in its order and with its types.
+
+        Numbers and booleans become 64-bit floats, NaN where missing; categories and texts become
+        texts, empty where missing; dates become times in the model's time zone.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            New rows.
+        ignore_extra : bool
+            Whether columns that the model does not know are passed over.
+        first_row : int
+            How many rows of the file came before these, for messages.
+
+        Raises
+        ------
+        SchemaError
+            Names every column that is missing, not known, or of another type.
+        """
+        pd = need("pandas", "cli", "a table")
+        _check_names(frame)
+        wrong = self._wrong_names(list(frame.columns), ignore_extra)
+        found = {}
+        for column in self.columns:
+            if column.name in frame.columns:
+                found[column.name], bad = _converted(frame[column.name], column)
+                if bad.any():
+                    wrong.append(_retyped(frame[column.name], column, bad, first_row))
+        if wrong:
+            raise SchemaError(_complaint(wrong))
+        return pd.DataFrame(found, index=frame.index)
+
+    def counted(self, checked: Any) -> Schema:
+        """Return the schema that knows how often each column is missing in checked rows.
+
+        They should be those that a model is trained on.
+        """
+        counts = {name: int(absent(checked[name]).sum()) for name in self.names}
+        columns = [replace(c, absent=(counts[c.name], len(checked))) for c in self.columns]
+        return replace(self, columns=tuple(columns))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {
+            "columns": [asdict(column) for column in self.columns],
+            "aside": [list(pair) for pair in self.aside],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Schema:
+        """Return the schema that ``to_dict`` was called on."""
+        try:
+            columns = tuple(_column(**column) for column in fields["columns"])
+            aside = tuple((str(name), str(why)) for name, why in fields["aside"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise SchemaError(f"this is no schema: {error}") from error
+        unknown = [c.kind for c in columns if c.kind not in _EXPECTED]
+        if unknown or not columns:
+            raise SchemaError(f"this is no schema: columns of the kinds {unknown}")
+        names = [c.name for c in columns]
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise SchemaError(f"this is no schema: columns of the names {listed(names)}")
+        return cls(columns, aside)
+
+
+def absent(series: Any) -> Any:
+    """Return where a column of checked rows is missing."""
+    return series.isna() | (series == "")
+
+
+def _column(*, missing: Sequence[str] = (), absent: Any = None, **fields: Any) -> Column:
+    """Return a column from plain values."""
+    if absent is not None:
+        count, rows = absent
+        if not type(count) is type(rows) is int or not 0 <= count <= rows:
+            raise ValueError(f"a column that is missing in {count!r} of {rows!r} rows")
+        absent = (count, rows)
+    column = Column(missing=tuple(map(str, missing)), absent=absent, **fields)
+    if column.kind == "number" and column.format is not None:
+        amount("", column.format)  # complains about a format that is none
+    return column
+
+
+def _converted(series: Any, column: Column) -> Values:
+    """Return the values of a column in the model's type, and which do not fit."""
+    if not column.mixed:
+        series = uncategorised(series)
+    if column.kind == "number":
+        return numbers(series, {*MARKERS, *column.missing}, column.format)
+    if column.kind == "boolean":
+        return truths(series)
+    if column.kind == "date":
+        return dates(series, column.format, column.zone, {*MARKERS, *column.missing})
+    return texts(series, strict=not column.mixed)
+
+
+def _retyped(series: Any, column: Column, bad: Any, first_row: int) -> str:
+    row = int(np.flatnonzero(bad)[0])
+    what = _EXPECTED[column.kind]
+    if column.kind == "date":
+        what += " without a time zone" if column.zone is None else " with a time zone"
+        what += "" if column.format in (None, "ISO8601") else f" such as {column.format}"
+    elif column.format is not None:
+        what += f" written like {column.format}"
+    remedy = _REMEDY[column.kind]
+    if column.kind == "number" and column.format is not None:
+        remedy = f"Write them like {column.format}, as in training, or fit the model anew"
+        remedy += " on plain numbers" if has_unit(column.format) else ""
+        remedy += "; leave unknown ones empty."
+    return (
+        f"{column.name!r} held {what} when the model was trained ({column.dtype}), and now holds "
+        f"{shown(series.iloc[row])} in row {first_row + row + 1:,} ({int(bad.sum()):,} such). "
+        f"{remedy}"
+    )
+
+
+def _complaint(wrong: list[str]) -> str:
+    return "the table does not have the columns of the model: " + " ".join(wrong)
+
+
+def _check_names(frame: Any) -> None:
+    if not len(frame.columns) or not len(frame):
+        raise SchemaError(f"the table has {len(frame.columns)} columns and {len(frame)} rows.")
+    for name in frame.columns:
+        if not isinstance(name, str):
+            raise SchemaError(f"column names must be texts, not {name!r} ({type(name).__name__}).")
+    twice = [name for name, count in Counter(frame.columns).items() if count > 1]
+    if twice:
+        raise SchemaError(f"several columns are called {listed(twice)}; rename them.")
+
+
+def _one_value(series: Any) -> bool:
+    try:
+        return bool(series.nunique() == 1)
+    except TypeError:  # lists and the like, which are complained about later
+        return False

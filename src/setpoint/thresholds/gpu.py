@@ -1,0 +1,84 @@
+"""The exact threshold where the scores are: on a GPU, with two short messages to the host.
+
+The counts are whole numbers and the operations those of :mod:`setpoint.thresholds.sweep`, one by one, in
+float64; so is the result, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from setpoint.thresholds.operating_point import threshold_below
+from setpoint.thresholds.sweep import Cut, Ranking, rank_of
+
+_NUMBERS = 2**25  # scores that are sorted at once
+
+
+class Swept(NamedTuple):
+    """The best threshold, and what it counts."""
+
+    threshold: float
+    tp: float
+    fp: float
+
+
+def sweep(positive: Tensor, scores: Tensor, ranking: Ranking) -> list[Swept]:
+    """Return what :func:`setpoint.thresholds.sweep.best_cut` finds for each model, for rows of weight 1.
+
+    Parameters
+    ----------
+    positive : Tensor of bool, shape (n,)
+        Labels of both classes.
+    scores : Tensor of shape (k, n)
+        Finite.
+    ranking : Ranking
+        Of metrics that are quotients; others may be functions of numpy alone.
+    """
+    classes = [torch.nonzero(own).squeeze(1) for own in (positive, ~positive)]
+    size = max(1, _NUMBERS // len(positive))
+    parts = (scores[i : i + size] for i in range(0, len(scores), size))
+    return [swept for part in parts for swept in _sweep(classes, part, ranking)]
+
+
+def _sweep(classes: list[Tensor], scores: Tensor, ranking: Ranking) -> Iterator[Swept]:
+    above, below = (scores[:, own].sort(dim=1).values for own in classes)
+    P, N = (float(len(own)) for own in classes)
+    values = above if ranking.is_monotone else torch.cat([above, below], dim=1)
+    # Counts of rows from each value on
+    tp, fp = (own.shape[1] - torch.searchsorted(own, values).double() for own in (above, below))
+    best = _best_index(ranking, tp, fp, P, N)
+    found = torch.cat([own.double().gather(1, best) for own in (values, tp, fp)], dim=1).tolist()
+    nothing = rank_of(ranking, 0.0, 0.0, P, N)
+    cuts = [
+        cut if rank_of(ranking, cut.tp, cut.fp, P, N) > nothing else Cut(None, 0.0, 0.0)
+        for cut in map(Cut._make, found)
+    ]
+    for cut, near in zip(cuts, _neighbours(cuts, scores), strict=True):
+        threshold = threshold_below(cut.lowest_positive, near[np.isfinite(near)])
+        yield Swept(threshold, cut.tp, cut.fp)
+
+
+def _best_index(ranking: Ranking, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
+    """Return where the violation is least, then the gain largest, then TP, then -FP."""
+    best = torch.ones_like(tp, dtype=torch.bool)
+    for key in (-ranking.violation(tp, fp, P, N), ranking.gain(tp, fp, P, N), tp, -fp):
+        key = torch.where(best, key, -torch.inf)
+        best = key == key.max(dim=1, keepdim=True).values
+    return best.to(torch.uint8).argmax(dim=1, keepdim=True)
+
+
+def _neighbours(cuts: list[Cut], scores: Tensor) -> Any:
+    """Return the score above each cut and the next on both sides: no others matter to it.
+
+    Infinite where there is none; above no score the highest is the one to look at.
+    """
+    lowest = [torch.inf if cut.lowest_positive is None else cut.lowest_positive for cut in cuts]
+    here = scores.new_tensor(lowest).minimum(scores.max(dim=1).values)[:, None]
+    lower = torch.where(scores < here, scores, -torch.inf).max(dim=1).values
+    higher = torch.where(scores > here, scores, torch.inf).min(dim=1).values
+    return torch.stack([lower, here.squeeze(1), higher], dim=1).cpu().numpy()

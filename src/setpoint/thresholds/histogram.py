@@ -1,0 +1,267 @@
+"""Weights of the scores of several models in 65,536 buckets, from one pass over the rows.
+
+The bucket of a float32 score is the upper half of its key (see :mod:`setpoint.thresholds.histogram`): its
+sign, its exponent and seven bits of its mantissa. Counts at the buckets' edges are exact, whatever
+the scores are; between two edges nothing is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from setpoint._internal.processes import add_up
+from setpoint.errors import DivergedError, SetpointError
+from setpoint.thresholds.sweep import Ranking, best_index, rank_of
+
+Keys = NDArray[np.unsignedinteger[Any]]
+Scores = NDArray[np.floating[Any]]
+
+_SIGNED: dict[str, Any] = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
+_FLOAT: dict[str, Any] = {"uint16": np.float16, "uint32": np.float32, "uint64": np.float64}
+
+
+def to_keys(scores: Scores) -> Keys:
+    """Return an unsigned number for each score, as wide as the score and in the same order.
+
+    ``key(a) < key(b)`` exactly where ``a < b``; -0.0 and 0.0 have one key. Infinities are scores
+    like others.
+
+    Parameters
+    ----------
+    scores : ndarray of float16, float32 or float64
+        None of them NaN, which has no place in an order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> keys = to_keys(np.array([-np.inf, -1.5, -0.0, 0.0, 1e-45, 2.0], dtype=np.float32))
+    >>> bool((np.diff(keys.astype(np.int64)) > 0).all()), bool(keys[2] == keys[3])
+    (False, True)
+    """
+    scores = np.asarray(scores)
+    if scores.dtype.name not in _SIGNED:
+        raise SetpointError(f"scores must be float16, float32 or float64, not {scores.dtype}.")
+    if np.isnan(scores).any():
+        raise SetpointError(f"{int(np.isnan(scores).sum())} of {scores.size} scores are NaN.")
+    kind = _SIGNED[scores.dtype.name]
+    bits = np.asarray(scores + scores.dtype.type(0)).view(kind)  # -0.0 + 0.0 is 0.0
+    flip = bits >> (8 * bits.itemsize - 1)  # all bits of negative numbers, none of others
+    flip |= np.iinfo(kind).min
+    flip ^= bits
+    return np.asarray(flip.view(f"uint{8 * flip.itemsize}"))
+
+
+def from_keys(keys: Keys) -> Scores:
+    """Return the scores that have these keys; uint32 gives float32, uint64 gives float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from_keys(to_keys(np.array([-2.5, 0.0, np.inf])))
+    array([-2.5,  0. ,  inf])
+    """
+    keys = np.asarray(keys)
+    if keys.dtype.name not in _FLOAT:
+        raise SetpointError(f"keys must be uint16, uint32 or uint64, not {keys.dtype}.")
+    sign = keys.dtype.type(1 << (8 * keys.itemsize - 1))
+    bits = np.where(keys >= sign, keys ^ sign, ~keys)
+    return np.asarray(bits).view(_FLOAT[keys.dtype.name])
+
+
+def largest_below(key: int) -> float:
+    """Return the largest float32 whose key is smaller: ``score > it`` where the key is reached.
+
+    The number just before the key of 0 would be that of -0.0, which is not below 0; there it is
+    the negative float next to 0.
+    """
+    before = key - 2 if key == 1 << 31 else key - 1
+    return float(from_keys(np.array(before, dtype=np.uint32)))
+
+
+BUCKETS = 1 << 16
+_HALF = BUCKETS // 2
+_ROWS = 1 << 16  # counted at once: what stays in a processor's cache
+_LOWEST = int(to_keys(np.array(-np.inf, dtype=np.float32))) >> 16  # no cut lies below -inf
+
+
+class EdgeCut(NamedTuple):
+    """The decision "score > threshold" at the edge of a bucket, and what it counts."""
+
+    threshold: float
+    tp: float
+    fp: float
+
+
+class ScoreHistogram:
+    """Weights by class of the scores of k models, and the best edge for a goal.
+
+    A bucket spans 1/128 of an octave: scores near 0 are told apart to any precision, scores near
+    1 to 0.008. So that the best edge is as good as the best cut, give scores from which an
+    estimate of the threshold, that of the last pass for example, was taken off: the finest
+    buckets then lie where the cut is looked for. Add the estimate to the edge that comes back.
+
+    Parameters
+    ----------
+    k : int
+        The number of models. Each takes 1 MiB, where its scores are.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from setpoint import Goal
+    >>> histogram = ScoreHistogram(1)
+    >>> scores = torch.tensor([[-1.0, 0.25, 0.5, 2.0]])
+    >>> histogram.add(scores, torch.tensor([False, True, False, True]))
+    >>> histogram.best(Goal.parse("max f1"))
+    [EdgeCut(threshold=0.2499999850988388, tp=2.0, fp=1.0)]
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        # Negatives, positives, and how many scores are NaN: one tensor, for one all_reduce.
+        self._table = torch.zeros(k, 2 * BUCKETS + 1, dtype=torch.float64)
+
+    def add(self, scores: Tensor, positive: Tensor, weight: Tensor | None = None) -> None:
+        """Count some rows.
+
+        Parameters
+        ----------
+        scores : Tensor of float32, shape (k, m)
+            Of each model.
+        positive : Tensor of bool, shape (m,)
+            The labels.
+        weight : Tensor of shape (m,), optional
+            Weights >= 0; without them each row counts 1.
+        """
+        if scores.dtype != torch.float32 or scores.shape != (self.k, len(positive)):
+            raise SetpointError(
+                f"scores must be float32 of the shape {(self.k, len(positive))}; they are "
+                f"{str(scores.dtype).removeprefix('torch.')} of the shape {tuple(scores.shape)}."
+            )
+        self._table = self._table.to(scores.device)
+        positive = positive.to(scores.device)
+        weight = None if weight is None else weight.to(scores.device)
+        self._table[:, -1] += scores.isnan().sum(dim=1)
+        for table, row in zip(self._table, scores.detach(), strict=True):
+            count_buckets(table[:-1], row, positive, weight)
+
+    def merge(self, other: ScoreHistogram) -> None:
+        """Add what another histogram has counted of the same models."""
+        self._table += other._table.to(self._table.device)
+
+    def all_reduce(self) -> None:
+        """Add up the histograms of all processes, where there are several; one call."""
+        self._table = self._table.cpu()
+        add_up(self._table)
+
+    @property
+    def diverged(self) -> list[int]:
+        """The models with a score that is not a number."""
+        return [int(i) for i in torch.nonzero(self._table[:, -1]).flatten()]
+
+    @property
+    def positive(self) -> NDArray[np.float64]:
+        """The weight of the positives, shape (k, 65,536), buckets in ascending order."""
+        return self._ordered()[:, 1]
+
+    @property
+    def negative(self) -> NDArray[np.float64]:
+        """The weight of the negatives, likewise."""
+        return self._ordered()[:, 0]
+
+    def _ordered(self) -> NDArray[np.float64]:
+        tables = self._table[:, :-1].reshape(self.k, 2, BUCKETS)
+        return np.asarray(in_order(tables).cpu().numpy())
+
+    def best(self, goal: Ranking) -> list[EdgeCut]:
+        """Return each model's best edge, by the order of ``choose_threshold``.
+
+        Feasible first, then the objective, then more true and fewer false positives; that nothing
+        is positive is one of the choices. The edge found is the lower one of a bucket that holds
+        scores.
+        """
+        if self.diverged:
+            raise DivergedError(
+                f"the scores of {len(self.diverged)} of {self.k} models are not numbers; try a "
+                "lower learning rate."
+            )
+        return [_best_edge(negative, positive, goal) for negative, positive in self._ordered()]
+
+
+def _best_edge(
+    negative: NDArray[np.float64], positive: NDArray[np.float64], goal: Ranking
+) -> EdgeCut:
+    check_classes(float(positive.sum()), float(negative.sum()), weighted=False)
+    held = np.flatnonzero(positive + negative)
+    tp, fp = (np.cumsum(weights[held][::-1])[::-1] for weights in (positive, negative))
+    P, N = float(tp[0]), float(fp[0])
+    # Infinity is the last number of its bucket: what comes after it is no number.
+    above_all = float(np.fmin(largest_below(int(held[-1] + 1) << 16), np.inf))
+    nothing = EdgeCut(above_all, 0.0, 0.0)
+    kept = held > _LOWEST
+    held, tp, fp = held[kept], tp[kept], fp[kept]
+    if not len(held):
+        return nothing
+    with np.errstate(divide="ignore", invalid="ignore"):  # as in best_cut
+        i = best_index(goal, tp, fp, P, N)
+        if rank_of(goal, tp[i], fp[i], P, N) <= rank_of(goal, 0.0, 0.0, P, N):
+            return nothing
+    return EdgeCut(largest_below(int(held[i]) << 16), float(tp[i]), float(fp[i]))
+
+
+def bucket_values() -> NDArray[np.float64]:
+    """Return a score in the middle of each bucket, infinite beyond all finite numbers."""
+    bucket = np.arange(BUCKETS)
+    middle = from_keys(((bucket << 16) + _HALF).astype(np.uint32))
+    beyond = np.where(bucket < _HALF, -np.inf, np.inf)
+    return np.where(np.isfinite(middle), middle, beyond.astype(np.float32)).astype(np.float64)
+
+
+def count_buckets(table: Tensor, scores: Tensor, positive: Tensor, weight: Tensor | None) -> None:
+    """Add scores of any floating type to a table of 2 x 65,536 weights, negatives first.
+
+    Buckets are in the order of the scores' bits, which costs nothing; :func:`in_order` gives them
+    in the order of the scores.
+    """
+    step = _ROWS if table.device.type == "cpu" else max(len(scores), 1)
+    one = torch.ones(1, dtype=table.dtype, device=table.device)
+    for start in range(0, len(scores), step):
+        rows = slice(start, start + step)
+        index = _upper_half(scores[rows]).add_(positive[rows].long() * BUCKETS + _HALF)
+        w = one.expand(len(index)) if weight is None else weight[rows].to(table.dtype)
+        table.scatter_add_(0, index, w)
+
+
+def _upper_half(scores: Tensor) -> Tensor:
+    """Return the upper 16 bits as numbers from -32,768 on; -0.0 counts as 0.0."""
+    kind = {2: torch.int16, 4: torch.int32, 8: torch.int64}[scores.element_size()]
+    return ((scores + 0.0).view(kind) >> (8 * scores.element_size() - 16)).long()
+
+
+def in_order(tables: Tensor) -> Tensor:
+    """Return buckets in ascending order of their scores: negative ones count downwards."""
+    return torch.cat((tables[..., :_HALF].flip(-1), tables[..., _HALF:]), dim=-1)
+
+
+def check_classes(P: float, N: float, weighted: bool) -> None:
+    """Refuse data that lack one of the classes."""
+    for total, name in ((P, "positive"), (N, "negative")):
+        if total == 0:
+            weightless = " of positive weight" if weighted else ""
+            raise SetpointError(
+                f"there are no {name} samples{weightless}; a threshold needs both classes."
+            )
+
+
+# DOC of streams.keys: Whole numbers that are ordered as scores are, so that scores can be counted without a sort.
+#
+# The bits of a positive float, read as a whole number, rise with it; those of a negative one fall.
+# With the sign bit of the positive ones set and all bits of the negative ones flipped, the numbers
+# have the order of the floats. Their upper 16 bits part the scores into 65,536 buckets, each of
+# them a range of scores, and finer the nearer to 0.
+#

@@ -1,0 +1,1 @@
+"""Training steps that stay on a GPU."""

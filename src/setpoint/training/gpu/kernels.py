@@ -1,0 +1,142 @@
+"""The elementwise part of a step as three GPU kernels; imported only where there is a GPU.
+
+What :mod:`setpoint.method.capped_loss` does with arrays in some fifty small operations is here one pass
+over the margins for the counts, one tiny program for the prices, and one pass for the slopes.
+tests/cuda compares them with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+_ROWS = 1024
+
+
+@triton.jit
+def _margins_kernel(z_ptr, sign_ptr, counted_ptr, right_ptr, n, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    k = tl.program_id(1)
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = i < n
+    at = z_ptr + k.to(tl.int64) * n + i
+    v = tl.load(at, mask=inside, other=0.0) * tl.load(sign_ptr + i, mask=inside, other=0.0)
+    tl.store(at, v, mask=inside)
+    counted = tl.load(counted_ptr + i, mask=inside, other=0.0).to(tl.float64)
+    right = tl.where(v > 0, counted, 0.0)
+    positive = tl.load(sign_ptr + i, mask=inside, other=0.0) > 0
+    tl.atomic_add(right_ptr + 2 * k, tl.sum(tl.where(positive, right, 0.0), axis=0))
+    tl.atomic_add(right_ptr + 2 * k + 1, tl.sum(tl.where(positive, 0.0, right), axis=0))
+
+
+@triton.jit
+def _prices_kernel(  # type: ignore[no-untyped-def]
+    right_ptr,
+    base_ptr,
+    table_ptr,
+    multiplier_ptr,
+    price_ptr,
+    clock_ptr,
+    lam_ptr,
+    rate_ptr,
+    k_models,
+    CONSTRAINTS: tl.constexpr,
+):
+    k = tl.program_id(0)
+    # TP = rest + right positives;  FP = rest + all negatives that count - right negatives
+    tp = tl.load(base_ptr + 2 * k) + tl.load(right_ptr + 2 * k)
+    fp = tl.load(base_ptr + 2 * k + 1) - tl.load(right_ptr + 2 * k + 1)
+    tl.store(right_ptr + 2 * k, 0.0)
+    tl.store(right_ptr + 2 * k + 1, 0.0)
+    # A row of the table: lam0, growth, steps, lr, dual_rate, and then 9 numbers for each metric.
+    table_ptr += k * (5 + 9 * (1 + CONSTRAINTS))
+    elapsed = tl.load(clock_ptr + k) / tl.load(table_ptr + 2)
+    tl.store(clock_ptr + k, tl.load(clock_ptr + k) + 1.0)
+    lam = tl.load(table_ptr) * tl.exp(elapsed * tl.load(table_ptr + 1))
+    tl.store(lam_ptr + k, lam.to(tl.float32))
+    if k == 0:
+        rate = tl.load(table_ptr + 3) * (1.0 + tl.cos(elapsed * 3.141592653589793)) / 2.0
+        tl.store(rate_ptr, rate.to(tl.float32))
+    # The objective: sign, n0, n1, n2, d0, d1, d2, empty, level (unused)
+    o = table_ptr + 5
+    sign = tl.load(o)
+    n1, n2, d1, d2 = tl.load(o + 2), tl.load(o + 3), tl.load(o + 5), tl.load(o + 6)
+    top = tl.load(o + 1) + n1 * tp + n2 * fp
+    bottom = tl.load(o + 4) + d1 * tp + d2 * fp
+    safe = tl.where(bottom > 0, bottom, 1.0)
+    worth = tl.where(bottom > 0, sign * (n1 * safe - top * d1) / (safe * safe), 0.0)
+    cost = tl.where(bottom > 0, -sign * (n2 * safe - top * d2) / (safe * safe), 0.0)
+    size = tl.maximum(tl.maximum(tl.abs(worth), tl.abs(cost)), 1e-300)
+    worth, cost = worth / size, cost / size
+    for j in tl.static_range(CONSTRAINTS):
+        c = table_ptr + 5 + 9 * (j + 1)
+        sign, level = tl.load(c), tl.load(c + 8)
+        n1, n2, d1, d2 = tl.load(c + 2), tl.load(c + 3), tl.load(c + 5), tl.load(c + 6)
+        top = tl.load(c + 1) + n1 * tp + n2 * fp
+        bottom = tl.load(c + 4) + d1 * tp + d2 * fp
+        value = tl.where(bottom > 0, top / tl.where(bottom > 0, bottom, 1.0), tl.load(c + 7))
+        missed = sign * (level - value)
+        missed = tl.where(missed == missed, missed, 0.0)
+        push = tl.minimum(tl.maximum(5.0 * missed, -1.0), 1.0)
+        at = multiplier_ptr + j * k_models + k
+        held = tl.load(at) * tl.exp(tl.load(table_ptr + 4) * push)
+        held = tl.minimum(tl.maximum(held, 1e-3), 1e3)
+        tl.store(at, held)
+        # The cleared constraint is linear in the counts: its slopes are constants.
+        more_worth, more_cost = -sign * (level * d1 - n1), sign * (level * d2 - n2)
+        size = tl.maximum(tl.maximum(tl.abs(more_worth), tl.abs(more_cost)), 1e-300)
+        worth += held * more_worth / size
+        cost += held * more_cost / size
+    worth, cost = tl.maximum(worth, 0.0), tl.maximum(cost, 0.0)
+    dearer = tl.maximum(tl.maximum(worth, cost), 1e-12)
+    tl.store(price_ptr + 2 * k, (worth / dearer).to(tl.float32))
+    tl.store(price_ptr + 2 * k + 1, (cost / dearer).to(tl.float32))
+
+
+@triton.jit
+def _slopes_kernel(v_ptr, sign_ptr, share_ptr, price_ptr, lam_ptr, gamma, n, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    k = tl.program_id(1)
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = i < n
+    at = v_ptr + k.to(tl.int64) * n + i
+    v = tl.load(at, mask=inside, other=0.0)
+    positive = tl.load(sign_ptr + i, mask=inside, other=0.0) > 0
+    price = tl.where(positive, tl.load(price_ptr + 2 * k), tl.load(price_ptr + 2 * k + 1))
+    lam = tl.load(lam_ptr + k)
+    a = tl.sigmoid(v)
+    wrong = tl.maximum(0.5 - a, 0.0)
+    fights = lam * wrong - gamma * v < price
+    pull = tl.where((wrong > 0) & fights, a * (1.0 - a), 0.0)
+    slope = gamma * (a - tl.where(fights, 1.0, 0.0)) - lam * pull
+    tl.store(at, slope * tl.load(share_ptr + i, mask=inside, other=0.0), mask=inside)
+
+
+def margins_and_counts(z: Any, sign: Any, counted: Any, right: Any) -> None:
+    """Turn logits (k, n) into margins, in place, and add what is right to (k, 2)."""
+    k, n = z.shape
+    _margins_kernel[(triton.cdiv(n, _ROWS), k)](z, sign, counted, right, n, ROWS=_ROWS)
+
+
+def prices(
+    right: Any,
+    base: Any,
+    table: Any,
+    multipliers: Any,
+    price: Any,
+    clock: Any,
+    lam: Any,
+    rate: Any,
+    constraints: int,
+) -> None:
+    """Move the clock, the multipliers and the prices on by a step, and empty the counts."""
+    k = len(price)
+    _prices_kernel[(k,)](
+        right, base, table, multipliers, price, clock, lam, rate, k, CONSTRAINTS=constraints
+    )
+
+
+def slopes(v: Any, sign: Any, share: Any, price: Any, lam: Any, gamma: float) -> None:
+    """Turn margins (k, n) into the loss's slopes in the logits, in place."""
+    k, n = v.shape
+    _slopes_kernel[(triton.cdiv(n, _ROWS), k)](v, sign, share, price, lam, gamma, n, ROWS=_ROWS)

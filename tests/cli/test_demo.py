@@ -1,0 +1,32 @@
+import pytest
+
+from setpoint.cli import demo
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    return demo.run()
+
+
+def test_the_demo_prints_a_table_draws_a_picture_and_writes_a_report(
+    outcomes, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(demo, "run", lambda quiet=False: outcomes)
+    folder = tmp_path / "new"
+    picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
+    demo.main(["--folder", str(folder)])
+    out = capsys.readouterr().out
+    for words in ("max recall", "s.t. precision >= 0.9", "logistic regression", "setpoint", "met"):
+        assert words in out
+    assert "…" not in out  # nothing is cut off
+    assert str(picture) in out
+    assert str(page) in out
+    assert "nines" in page.read_text("utf-8")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    demo.main(["--folder", str(folder)])  # its own files it may replace
+
+
+def test_on_validation_rows_the_goals_are_met_and_never_worse_than_the_baseline(outcomes):
+    for goal, (baseline, ours) in outcomes[0].items():
+        assert ours.chosen.feasible, goal
+        assert ours.chosen.rank >= baseline.chosen.rank, goal

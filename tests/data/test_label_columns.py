@@ -1,0 +1,104 @@
+"""Two labels, however they are written."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setpoint.data.label_columns import labels_of, read_target, same, scores_of
+from setpoint.errors import TargetError
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "negative"),
+    [
+        ([0, 1, 0], 1, 0),
+        ([0.0, 1.0, 1.0], 1, 0),
+        ([-1, 1, 1], 1, -1),
+        ([1, 2, 2], 2, 1),
+        ([True, False, True], True, False),
+        (pd.array([0, 1, 1], dtype="Int64"), 1, 0),
+        (["ok", "fraud", "ok"], "fraud", "ok"),
+        (["ok ", "fraud", " ok"], "fraud", "ok"),
+        (["a", "b"], "b", "a"),
+        (pd.Categorical(["ok", "fraud", "ok"], categories=["ok", "fraud", "never"]), "fraud", "ok"),
+        (pd.Categorical([1, 0, 0]), 1, 0),
+        ([0.5, 1.5, 1.5], 1.5, 0.5),
+    ],
+)
+def test_likely_positive(values, positive, negative):
+    series = pd.Series(values, name="y")
+    found = read_target(series)
+    assert (found.positive, found.negative) == (positive, negative)
+    assert type(found.positive) in (str, int, float, bool)
+    assert found.y.dtype == bool
+    assert (found.note == "") == (set(values) in ({0, 1}, {-1, 1}))
+    assert found.note == "" or repr(positive) in found.note
+    # The other one, by name, has no note.
+    other = read_target(series, negative)
+    assert (other.y == ~found.y).all()
+    assert other.note == ""
+
+
+@pytest.mark.parametrize("asked", ["1", 1, 1.0, True, "1.0", "True", "true"])
+@pytest.mark.parametrize(
+    "values", [[0, 1, 0], [0.0, 1.0, 0.0], [False, True, False], ["0", "1", "0"]]
+)
+def test_spellings_of_one(asked, values):
+    if isinstance(asked, str) and asked.lower() == "true" and not isinstance(values[0], bool):
+        with pytest.raises(TargetError, match="does not occur"):
+            read_target(pd.Series(values), asked)
+        return
+    assert read_target(pd.Series(values), asked).y.tolist() == [False, True, False]
+
+
+def test_texts_are_not_confused():
+    assert not same("no", "No")
+    assert not same("a", "b")
+    assert not same(1, 0)
+    assert not same("1a", 1)
+
+
+def test_positive_that_does_not_occur():
+    with pytest.raises(TargetError) as caught:
+        read_target(pd.Series(["Fraud"] * 2 + ["ok"] * 5, name="Class"), "fraud")
+    told = str(caught.value)
+    for part in ("'fraud' does not occur in 'Class'", "'ok' (5), 'Fraud' (2)", "mean 'Fraud'"):
+        assert part in told
+
+
+def test_other_than_two_values():
+    with pytest.raises(TargetError, match=r"3 different.*'a' \(3\), 'b' \(2\), 'c' \(1\)"):
+        read_target(pd.Series(list("aaabbc")))
+    with pytest.raises(TargetError, match=r"100 different.*, \.\.\."):
+        read_target(pd.Series(range(100)))
+    with pytest.raises(TargetError, match=r"holds only 1 \(3\)"):
+        read_target(pd.Series([1, 1, 1]))
+    with pytest.raises(TargetError, match="3 different"):
+        read_target(pd.Series([0, 1, "unknown"]))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "", "  "])
+def test_missing_labels(missing):
+    with pytest.raises(TargetError, match="2 of 5 labels in 'y' are missing, the first in row 3"):
+        read_target(pd.Series(["a", "b", missing, "a", missing], name="y"))
+
+
+def test_later_labels():
+    assert labels_of(pd.Series(["1", "0"]), 0, 1).tolist() == [True, False]
+    assert labels_of(pd.Series([True, False]), 0, 1).tolist() == [True, False]
+    assert labels_of(pd.Series([0.0, 0.0]), False, True).tolist() == [False, False]
+    with pytest.raises(TargetError, match="holds 2, 'x'; the model knows 0 and 1"):
+        labels_of(pd.Series([0, 2, "x"]), 0, 1)
+    with pytest.raises(TargetError, match="1 of 2 labels"):
+        labels_of(pd.Series([0, None]), 0, 1)
+
+
+def test_scores():
+    assert scores_of(pd.Series(["0.5", 1])).tolist() == [0.5, 1.0]
+    with pytest.raises(TargetError, match="'s' 'high' of row 2 is no number"):
+        scores_of(pd.Series([0.5, "high"], name="s"))
+    with pytest.raises(TargetError, match="that of row 1 is missing"):
+        scores_of(pd.Series([None, 0.5]))
+    with pytest.raises(TargetError) as caught:
+        scores_of(pd.Series([0.5, np.nan]))
+    assert "np." not in str(caught.value)

@@ -1,0 +1,360 @@
+"""Tables in files: the same whole and in batches, and clear words for what is broken."""
+
+import errno
+import gzip
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from setpoint.data import table_reader as files
+from setpoint.data import table_writer as writer
+from setpoint.data.table_reader import TableFile, read_table, table_batches
+from setpoint.data.table_writer import TableWriter
+from setpoint.errors import TableFileError
+
+ENDINGS = [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".arrow", ".feather"]
+
+
+def messy(n=1_000):
+    rows = np.arange(n)
+    return pd.DataFrame(
+        {
+            "größe (m²)": np.where(rows % 7, rows / 8, np.nan),
+            "id": pd.array(2**60 + rows, dtype="Int64"),
+            "count": pd.array([None if i % 5 else i for i in range(n)], dtype="Int64"),
+            "flag": pd.array([None if i % 4 == 0 else i % 2 == 0 for i in range(n)], "boolean"),
+            "code": pd.Series([f"{i:06d}" for i in range(n)], dtype="str"),
+            "text, quoted": pd.Series([f'a "b"\nline {i}; x,y' for i in range(n)], dtype="str"),
+            "none": np.full(n, np.nan),
+            "late": pd.Series([None] * (n - 1) + ["at last"], dtype="str"),
+        }
+    )
+
+
+def write(path, frame, pieces=3):
+    with TableWriter(path) as out:
+        for part in np.array_split(np.arange(len(frame)), pieces):
+            out.write(frame.iloc[part])
+    return path
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_round_trip_whole_and_in_batches(tmp_path, ending):
+    frame = messy()
+    path = write(tmp_path / f"table{ending}", frame)
+    pd.testing.assert_frame_equal(read_table(path), frame)
+    for rows in (1_000_000, 1_000, 7):
+        batches = list(table_batches(path, rows))
+        assert {len(b) for b in batches[:-1]} <= {rows}
+        assert all(list(b.dtypes) == list(frame.dtypes) for b in batches)
+        pd.testing.assert_frame_equal(pd.concat(batches, ignore_index=True), frame)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_columns_in_the_order_asked(tmp_path, ending):
+    path = write(tmp_path / f"table{ending}", messy(20))
+    assert list(read_table(path, ["late", "id"])) == ["late", "id"]
+    with pytest.raises(TableFileError, match="no column 'cont'.*Did you mean 'count'"):
+        read_table(path, ["cont"])
+
+
+def test_csv_types_come_from_all_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("setpoint.data.csv_files._BLOCK", 256)
+    path = tmp_path / "late.csv"
+    lines = [f"{i},{i},{i}" for i in range(500)] + ["500,0.5,x"]
+    path.write_text("a,b,c\n" + "\n".join(lines))
+    whole = read_table(path)
+    assert [str(t) for t in whole.dtypes] == ["Int64", "float64", "str"]
+    first = next(table_batches(path, rows=3))
+    assert list(first.dtypes) == list(whole.dtypes)
+    assert first["c"].tolist() == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        (["1", " 2", ""], "Int64"),
+        (["1", "2.5", "NA"], "float64"),
+        (["1e3", "inf", "null"], "float64"),
+        (["True", "false", ""], "boolean"),
+        (["true", "1"], "str"),
+        (["007", "12"], "str"),
+        (["0x1f", "0x20"], "str"),
+        (["12345678901234567890", "1"], "str"),
+        (["1.5", "12345678901234567890"], "str"),
+        (["2024-01-01", "2024-02-01"], "str"),
+        (["", "NA"], "float64"),
+        (["yes", ""], "str"),
+    ],
+)
+def test_what_csv_values_are_taken_for(tmp_path, values, dtype):
+    path = tmp_path / "values.csv"
+    path.write_text("x,y\n" + "".join(f"{value},1\n" for value in values))
+    found = read_table(path)["x"]
+    assert str(found.dtype) == dtype
+    if dtype == "str":
+        assert found.dropna().tolist() == [v for v in values if v]
+
+
+def test_columns_that_stay_text(tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text("code,n\n12,1\n13,2\n")
+    (frame,) = TableFile(path).frames(texts={"code"})
+    assert frame["code"].tolist() == ["12", "13"]
+    assert frame["n"].tolist() == [1, 2]
+
+
+def test_semicolons_and_decimal_commas(tmp_path):
+    path = tmp_path / "europe.csv"
+    path.write_bytes("\ufeffname;preis\nä;3,5\nb;4\n".encode())
+    frame = read_table(path)
+    assert frame["name"].tolist() == ["ä", "b"]
+    assert frame["preis"].tolist() == [3.5, 4.0]
+
+
+def test_types_that_only_some_formats_have(tmp_path):
+    path = tmp_path / "typed.parquet"
+    table = pa.table(
+        {
+            "category": pa.array(["a", "b", "a"]).dictionary_encode(),
+            "day": pa.array([0, 1, None], pa.date32()),
+            "zoned": pa.array([0, 1, 2], pa.timestamp("us", "Europe/Paris")),
+            "price": pa.array([1, 2, 3], pa.int64()).cast(pa.decimal128(22, 2)),
+            "nothing": pa.nulls(3),
+            "a.b": pa.array([1, 2, 3], pa.int8()),
+            "a": pa.array([4, 5, 6], pa.uint64()),
+            "__index_level_0__": pa.array([7, 8, 9]),
+        }
+    )
+    pa.parquet.write_table(table, path)
+    frame = read_table(path)
+    kinds = ["str", "datetime64[ms]", "datetime64[us, Europe/Paris]", "float64", "float64"]
+    assert [str(t) for t in frame.dtypes] == [*kinds, "Int8", "UInt64"]
+    assert list(read_table(path, ["a"])) == ["a"]
+    assert TableFile(path).rows == 3
+
+
+def test_arrow_streams_are_read_too(tmp_path):
+    path = tmp_path / "stream.arrow"
+    table = pa.table({"a": [1, 2, 3]})
+    with pa.ipc.new_stream(path, table.schema) as out:
+        out.write_table(table)
+    assert read_table(path)["a"].tolist() == [1, 2, 3]
+
+
+def test_memory_of_batches_does_not_grow_with_the_file(tmp_path):
+    # Each batch must own its rows: a view of a few rows would keep a whole block alive.
+    path = write(tmp_path / "t.arrow", pd.DataFrame({"a": np.arange(200_000)}), pieces=1)
+    pool = pa.default_memory_pool()
+    before, most = pool.bytes_allocated(), 0
+    for _ in table_batches(path, rows=1_000):
+        most = max(most, pool.bytes_allocated() - before)
+    assert most < 3 * 65_536 * 8
+
+
+# --- what is broken -----------------------------------------------------------------------------
+
+
+def broken(tmp_path, name, content, match):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(TableFileError, match=match) as caught:
+        read_table(path)
+    assert name in str(caught.value)
+    with pytest.raises(TableFileError, match=match):
+        list(table_batches(path))
+
+
+def test_no_such_file(tmp_path):
+    (tmp_path / "data.csv").write_text("a\n1\n")
+    with pytest.raises(TableFileError, match="there is no file.*Did you mean 'data.csv'"):
+        read_table(tmp_path / "dat.csv")
+    with pytest.raises(TableFileError, match="no folder"):
+        read_table(tmp_path / "nowhere" / "data.csv")
+
+
+def test_empty_folder_and_unknown_ending(tmp_path):
+    (tmp_path / "data.csv").mkdir()
+    with pytest.raises(TableFileError, match="data.csv holds no file that ends in .parquet"):
+        read_table(tmp_path / "data.csv")
+    with pytest.raises(TableFileError, match="ending, which is one of .csv"):
+        read_table(tmp_path / "data.xlsx")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_empty_file(tmp_path, ending):
+    broken(tmp_path, f"empty{ending}", b"", "is empty")
+
+
+def test_blank_lines_only(tmp_path):
+    broken(tmp_path, "blank.csv", b"\n\r\n", "is empty")
+
+
+@pytest.mark.parametrize("content", [b"a,b\n", b"a,b", b"a,b\n\n\n"])
+def test_header_only(tmp_path, content):
+    broken(tmp_path, "header.csv", content, "header and no rows|columns and no rows")
+
+
+def test_parquet_without_rows(tmp_path):
+    path = tmp_path / "none.parquet"
+    pa.parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
+    with pytest.raises(TableFileError, match="no rows"):
+        read_table(path)
+
+
+def test_broken_row_names_its_line(tmp_path):
+    content = b'a,b\n1,2\n"x\ny",3\n4\n5,6\n'
+    broken(tmp_path, "row.csv", content, "line 5: 2 fields were expected.*there are 1: '4'")
+
+
+def test_broken_row_late_in_a_gzipped_file(tmp_path):
+    content = gzip.compress(b"a,b\n" + b"1,2\n" * 50_000 + b"1,2,3\n" + b"1,2\n" * 9)
+    broken(tmp_path, "row.csv.gz", content, "line 50002: 2 fields.*there are 3")
+
+
+def test_duplicate_names(tmp_path):
+    broken(tmp_path, "twice.csv", b"a,b,a\n1,2,3\n", r"'a' \(columns 1, 3\)")
+    path = tmp_path / "twice.parquet"
+    pa.parquet.write_table(pa.table([[1], [2]], names=["a", "a"]), path)
+    with pytest.raises(TableFileError, match="several columns of one name"):
+        read_table(path)
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    broken(tmp_path, "latin.csv", "a,b\n1,ä\n".encode("latin1"), "no UTF-8.*iconv")
+    broken(tmp_path, "head.csv", "ä,b\n1,2\n".encode("latin1"), "no UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        ("a,b\n1,2\n".encode("utf-16"), "in UTF-16; .*iconv -f utf-16"),
+        ("a,b\n1,2\n".encode("utf-16-be"), "no text file"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), "gzipped; let its name end in .gz"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "an image and no table"),
+        (b"PK\x03\x04" + bytes(range(256)), "workbook; save the table in it as CSV"),
+        (b"PAR1" + bytes(range(256)), "Parquet file; let its name end in .parquet"),
+        (b"\x08\x09\x12\x08model:\x87\x04", "no text file"),
+        (b"a,b\n1,2\n\0\0,3\n", "no text file"),
+    ],
+)
+def test_files_of_another_kind(tmp_path, content, advice):
+    broken(tmp_path, "other.csv", content, advice)
+    with pytest.raises(TableFileError) as caught:
+        read_table(tmp_path / "other.csv")
+    assert "latin1" not in str(caught.value)
+
+
+def test_cut_off_files(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=20_000)})
+    for ending in (".parquet", ".arrow", ".csv.gz"):
+        path = write(tmp_path / f"whole{ending}", frame)
+        half = path.read_bytes()[: path.stat().st_size // 2]
+        broken(tmp_path, f"half{ending}", half, "cut off")
+        broken(tmp_path, f"other{ending}", b"no such thing at all", "cut off")
+
+
+def test_parquet_damaged_in_the_middle(tmp_path):
+    rng = np.random.default_rng(0)
+    path = write(tmp_path / "t.parquet", pd.DataFrame({"a": rng.normal(size=20_000)}))
+    content = bytearray(path.read_bytes())
+    content[4:4_000] = bytes(3_996)
+    broken(tmp_path, "bad.parquet", bytes(content), "damaged")
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+class FullDisk:
+    """A file on a disk that has room for a few bytes."""
+
+    def __init__(self, file, room):
+        self._file, self._room = file, room
+
+    def write(self, data):
+        self._room -= len(data)
+        if self._room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._file.write(data)
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".arrow"])
+@pytest.mark.parametrize("old", [True, False])
+def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, ending, old):
+    path = tmp_path / f"out{ending}"
+    if old:
+        path.write_bytes(b"old")
+    real = open
+    monkeypatch.setattr(
+        writer, "open", lambda p, mode: FullDisk(real(p, mode), 1_000), raising=False
+    )
+    rng = np.random.default_rng(0)
+    match = "disk is full.*" + ("untouched" if old else "another disk")
+    with pytest.raises(TableFileError, match=match):
+        write(path, pd.DataFrame({"a": rng.normal(size=150_000)}))
+    assert [p.name for p in tmp_path.iterdir()] == ([path.name] if old else [])
+    assert not old or path.read_bytes() == b"old"
+
+
+def test_read_only_folder(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(writer, "open", refuse, raising=False)
+    with pytest.raises(TableFileError, match="read-only"), TableWriter(tmp_path / "out.csv"):
+        pass
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt])
+def test_failure_within_the_block_leaves_nothing(tmp_path, failure):
+    path = tmp_path / "out.parquet"
+    path.write_bytes(b"old")
+
+    def interrupted():
+        with TableWriter(path) as out:
+            out.write(pd.DataFrame({"a": [1]}))
+            raise failure
+
+    with pytest.raises(failure):
+        interrupted()
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_wrong_places_to_write(tmp_path):
+    with pytest.raises(TableFileError, match="no folder"), TableWriter(tmp_path / "x" / "a.csv"):
+        pass
+    (tmp_path / "b.csv").mkdir()
+    with pytest.raises(TableFileError, match="is a folder"), TableWriter(tmp_path / "b.csv"):
+        pass
+    with pytest.raises(TableFileError, match="no rows were written"):  # noqa: SIM117
+        with TableWriter(tmp_path / "c.csv"):
+            pass
+    with pytest.raises(TableFileError, match="ending"):
+        TableWriter(tmp_path / "d.xls")
+    assert [p.name for p in tmp_path.iterdir()] == ["b.csv"]
+
+
+def test_frames_that_do_not_agree(tmp_path):
+    def disagree():
+        with TableWriter(tmp_path / "a.parquet") as out:
+            out.write(pd.DataFrame({"a": [1]}))
+            out.write(pd.DataFrame({"a": ["x"]}))
+
+    with pytest.raises(TableFileError, match="cannot be written"):
+        disagree()
+
+
+def test_missing_extra_is_named(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"setpoint\[cli\]"):
+        files.read_table(tmp_path / "a.csv")

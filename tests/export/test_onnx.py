@@ -1,0 +1,298 @@
+"""onnxruntime makes the same decisions as the classifier."""
+
+import json
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from torch import nn
+
+from setpoint import SetpointClassifier, SetpointThreshold
+from setpoint.errors import ModelFileError, OnnxError
+from setpoint.export import export_onnx
+from setpoint.export import onnx as export
+
+HGB = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+FOREST = RandomForestClassifier(15, random_state=0)
+
+
+def make_rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.3
+    X = rng.standard_normal((n, 4))
+    X[:, 0] += 1.5 * y
+    X[:, 3] = rng.integers(0, 9, n) * (1 + y) % 9
+    return X * [1, 1e3, 1e-3, 1] + [0, 5, 0, 0], y
+
+
+X, Y = make_rows(400)
+NEW, _ = make_rows(5000, seed=1)
+
+
+def fitted(model, X=X, y=Y, **parameters):
+    parameters = {"goal": "max f1", "random_state": 0} | parameters
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if isinstance(model, str) or callable(model):
+            clf = SetpointClassifier(model=model, solver="cross_entropy", **parameters)
+        else:
+            clf = SetpointThreshold(model, cv=0.5, **parameters)
+        return clf.fit(X, y)
+
+
+def served(path, X):
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    kinds = {"tensor(double)": np.float64, "tensor(float)": np.float32}
+    (entry,) = session.get_inputs()
+    assert entry.name == "X"
+    return session.run(["score", "decision"], {"X": np.asarray(X, kinds[entry.type])})
+
+
+def expected(clf, X):
+    scores = clf.positive_scores(X)
+    if isinstance(clf, SetpointThreshold):
+        scores = scores.astype(np.float64) - clf.threshold_
+    return scores, clf.predict(X) == clf.pos_label_
+
+
+def assert_agrees(clf, path, X, tolerance):
+    scores, decisions = served(path, X)
+    wanted, decided = expected(clf, X)
+    assert scores.shape == decisions.shape == (len(X),)
+    assert decisions.dtype == bool
+    assert np.array_equal(decisions, decided)
+    assert 0 < decided.mean() < 1
+    assert np.abs(scores - wanted).max() <= tolerance * (1 + np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 1e-5)])
+def test_our_models(model, dtype, tolerance, positive, tmp_path):
+    clf = fitted(model, X.astype(dtype), pos_label=positive)
+    export_onnx(clf, tmp_path / "model.onnx")
+    for rows in (NEW, X, NEW[:1]):
+        scores, decisions = served(tmp_path / "model.onnx", rows.astype(dtype))
+        wanted, decided = expected(clf, rows.astype(dtype))
+        assert scores.dtype == dtype
+        assert np.array_equal(decisions, decided)
+        assert np.abs(scores - wanted).max() <= tolerance * (1 + np.abs(wanted).max())
+
+
+def test_rows_at_the_threshold(tmp_path):
+    """Whole numbers are added without rounding, so a score of 0 is 0 everywhere."""
+    clf = fitted("linear", standardize=False)
+    weights = {"weight": [[1.0, 2.0, -3.0, 4.0]], "bias": [0.5]}
+    for name, value in weights.items():
+        parameter = getattr(clf.module_, name).data
+        parameter.copy_(parameter.new_tensor(value))
+    clf.logit_threshold_ = 2.5
+    export_onnx(clf, tmp_path / "model.onnx")
+    rows = np.random.default_rng(0).integers(-3, 4, (3000, 4)).astype(float)
+    scores, decisions = served(tmp_path / "model.onnx", rows)
+    assert (scores == 0).sum() > 50
+    assert not decisions[scores == 0].any()
+    assert np.array_equal(scores, clf.positive_scores(rows))
+    assert np.array_equal(decisions, clf.predict(rows))
+
+
+def test_constant_and_huge_features_and_a_threshold_that_nothing_passes(tmp_path):
+    wide = X * [1, 0, 1e150, 1e-150]
+    for parameters in ({}, {"goal": "max recall s.t. precision >= 1"}):
+        clf = fitted("linear", wide, **parameters)
+        export_onnx(clf, tmp_path / "model.onnx")
+        scores, decisions = served(tmp_path / "model.onnx", wide)
+        assert np.array_equal(decisions, clf.predict(wide))
+        assert np.allclose(scores, clf.positive_scores(wide), rtol=1e-12, atol=1e-12)
+
+
+def test_modules_of_ones_own(tmp_path):
+    known = fitted(lambda n: nn.Sequential(nn.Linear(n, 3, bias=False), nn.Tanh(), nn.Dropout(),
+                                           nn.Sequential(nn.Linear(3, 1))))  # fmt: skip
+    export_onnx(known, tmp_path / "known.onnx")
+    assert_agrees(known, tmp_path / "known.onnx", NEW, 1e-13)
+
+    class Own(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.norm, self.out = nn.BatchNorm1d(n), nn.Linear(n, 1)
+
+        def forward(self, X):
+            return self.out(self.norm(X).abs() + X).squeeze(1)
+
+    other = fitted(Own, X.astype(np.float32))
+    export_onnx(other, tmp_path / "other.onnx")
+    assert_agrees(other, tmp_path / "other.onnx", NEW.astype(np.float32), 1e-5)
+
+    class Unknown(Own):
+        def forward(self, X):
+            return super().forward(X) + float(np.linalg.matrix_rank(X.detach().numpy()))
+
+    for strange in (fitted(Unknown), fitted(lambda n: Hooked(n, 1))):
+        with pytest.raises(OnnxError, match="torch cannot export|does not agree"):
+            export_onnx(strange, tmp_path / "strange.onnx")
+    assert not (tmp_path / "strange.onnx").exists()
+
+
+class Hooked(nn.Linear):
+    """Computes something that the exporter sees only for the rows that it tries."""
+
+    def forward(self, X):
+        return super().forward(X) * (1.0 if len(X) == 3 else 2.0)
+
+
+def test_trees_and_linear_models_of_scikit_learn(tmp_path):
+    missing = X.copy()
+    missing[::3, 1] = np.nan
+    gaps = NEW.copy()
+    gaps[::4, :3] = np.nan
+    odd = np.where(NEW[:, 3] == 4, 77, NEW[:, 3])  # a category that is not known
+    odd[::50] = np.nan
+    categories = np.column_stack([NEW[:, :3], odd])
+    by_category = HistGradientBoostingClassifier(
+        max_iter=20, categorical_features=[1, 3], random_state=0
+    )
+    levels = X * [1, 0, 1, 1] + [0, 3, 0, 0]
+    for model, seen, new in [
+        (HGB, missing, gaps),
+        (by_category, np.where(levels == 3, -2.5, levels), categories),
+        (HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=2), X, NEW),
+        (HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=400), X, None),
+        (FOREST, X, NEW),
+        (FOREST, missing, gaps),
+        (ExtraTreesClassifier(5, max_depth=3, random_state=0), X, NEW),
+        (LogisticRegression(max_iter=1000), X, NEW),
+    ]:
+        for positive in (False, True):
+            clf = fitted(model, seen, pos_label=positive)
+            export_onnx(clf, tmp_path / "model.onnx")
+            if new is None:  # trees without a single split
+                scores, _ = served(tmp_path / "model.onnx", X)
+                assert np.allclose(scores, expected(clf, X)[0])
+                continue
+            assert_agrees(clf, tmp_path / "model.onnx", new, 1e-13)
+
+
+def test_texts_and_probabilities_of_strings_as_labels(tmp_path):
+    labels = np.where(Y, "ä", "b")
+    clf = fitted(FOREST, pd.DataFrame(X, columns=list("wxyz")), labels, pos_label="ä")
+    export_onnx(clf, tmp_path / "model.onnx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # arrays have no column names
+        assert_agrees(clf, tmp_path / "model.onnx", NEW, 1e-13)
+    facts = {p.key: p.value for p in onnx.load(tmp_path / "model.onnx").metadata_props}
+    assert facts["goal"] == "max f1"
+    assert (facts["positive"], facts["negative"]) == ("ä", "b")
+    assert json.loads(facts["features"]) == list("wxyz")
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "tolerance"),
+    [
+        (make_pipeline(StandardScaler(), LogisticRegression()), {}, 1e-13),
+        (
+            make_pipeline(StandardScaler(), "passthrough", LogisticRegression()),
+            {"response_method": "predict_proba", "pos_label": False},
+            1e-13,
+        ),
+        (make_pipeline(StandardScaler(), HGB), {"pos_label": False}, 1e-13),
+        (CalibratedClassifierCV(FOREST, cv=2), {}, 1e-5),
+        (GradientBoostingClassifier(n_estimators=5, random_state=0), {"pos_label": False}, 1e-5),
+    ],
+    ids=["pipeline", "probabilities", "boosted pipeline", "calibrated", "single precision"],
+)
+def test_what_skl2onnx_converts(model, parameters, tolerance, tmp_path):
+    clf = fitted(model, **parameters)
+    export_onnx(clf, tmp_path / "model.onnx")
+    # Rows whose scores are this near to the threshold may go either way.
+    scores, decisions = served(tmp_path / "model.onnx", NEW)
+    wanted, decided = expected(clf, NEW)
+    slack = tolerance * (1 + np.abs(wanted).max())
+    assert np.abs(scores - wanted).max() <= slack
+    clear = np.abs(wanted) > slack
+    assert clear.mean() > 0.99
+    assert np.array_equal(decisions[clear], decided[clear])
+
+
+def test_imputed_values(tmp_path):
+    missing, gaps = X.copy(), NEW.astype(np.float32)
+    missing[::3, 1] = np.nan
+    gaps[::4, :2] = np.nan
+    clf = fitted(make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), missing)
+    export_onnx(clf, tmp_path / "model.onnx")
+    scores, _ = served(tmp_path / "model.onnx", gaps)
+    assert np.abs(scores - expected(clf, gaps)[0]).max() < 1e-4
+
+
+def test_one_of_ours_inside(tmp_path):
+    for positive in (False, True):
+        clf = fitted(
+            SetpointClassifier("max recall", solver="cross_entropy", random_state=0),
+            pos_label=positive,
+        )
+        export_onnx(clf, tmp_path / "model.onnx")
+        assert_agrees(clf, tmp_path / "model.onnx", NEW, 1e-13)
+
+
+def test_what_cannot_be_exported_is_said(tmp_path):
+    path = tmp_path / "model.onnx"
+    texts = [f"w{i % 5} x" for i in range(60)]
+    named = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(Y, "u", "v"))})
+    by_text = HistGradientBoostingClassifier(max_iter=2, categorical_features=["b"])
+    for model, message in [
+        (LogisticRegression(), "LogisticRegression cannot be exported"),
+        (
+            fitted(make_pipeline(TfidfVectorizer(), LogisticRegression()), texts,
+                   np.arange(60) % 5 == 0),
+            "does not take a table of numbers",
+        ),
+        (
+            fitted(make_pipeline(FunctionTransformer(np.sinh), StandardScaler(),
+                                 LogisticRegression()), X / 1e4),
+            "cannot be exported",
+        ),
+        (fitted(by_text, named), "categories that are texts"),
+    ]:  # fmt: skip
+        with pytest.raises(OnnxError, match=message):
+            export_onnx(model, path)
+    with pytest.raises(NotFittedError):
+        export_onnx(SetpointClassifier(), path)
+    assert not path.exists()
+
+
+def test_a_model_that_came_out_wrong_is_not_written(tmp_path, monkeypatch):
+    def wrong(graph, clf, X):
+        return graph.add("Neg", original(graph, clf, X))
+
+    original = export.classifier_scores
+    monkeypatch.setattr(export, "classifier_scores", wrong)
+    (tmp_path / "model.onnx").write_text("the old one")
+    with pytest.raises(OnnxError, match="does not agree with the classifier on 500 of 500 rows"):
+        export_onnx(fitted("linear"), tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").read_text() == "the old one"
+
+
+def test_files_that_cannot_be_written(tmp_path):
+    clf = fitted("linear")
+    export_onnx(clf, tmp_path / "new" / "model.onnx")
+    assert [p.name for p in (tmp_path / "new").iterdir()] == ["model.onnx"]
+    with pytest.raises(ModelFileError, match="cannot be written"):
+        export_onnx(clf, tmp_path / "new")
+    with pytest.raises(ModelFileError, match="cannot be written"):
+        export_onnx(clf, tmp_path / "new" / "model.onnx" / "x.onnx")

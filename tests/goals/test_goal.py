@@ -1,0 +1,195 @@
+import copy
+import pickle
+import string
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from setpoint import FPOR, FROP, OFOS, Constraint, Goal, GoalError
+from setpoint.goals.metrics import fbeta, metric
+
+NAMES = ["precision", "recall", "f1", "fpr", "fnr", "specificity", "npv", "accuracy",
+         "balanced_accuracy", "gmean", "jaccard", "mcc", "alarm_rate"]  # fmt: skip
+any_metric = st.one_of(
+    st.sampled_from(NAMES).map(metric),
+    st.floats(1e-6, 1e6).map(fbeta),
+)
+
+
+@st.composite
+def goals(draw):
+    constrained = draw(st.lists(any_metric, max_size=4, unique_by=lambda m: m.name))
+    constraints = [Constraint(m, draw(st.floats(*m.bounds))) for m in constrained]
+    return Goal(draw(any_metric), tuple(constraints))
+
+
+@given(goals())
+def test_parse_and_str_are_inverse(goal):
+    assert Goal.parse(str(goal)) == goal
+    assert str(Goal.parse(str(goal))) == str(goal)
+
+
+@given(goals())
+def test_goals_survive_pickle_and_copy(goal):
+    assert pickle.loads(pickle.dumps(goal)) == goal
+    assert copy.deepcopy(goal) == goal
+    assert hash(copy.deepcopy(goal)) == hash(goal)
+
+
+WORDS = ["max", "min", "s.t.", "st", "and", ",", ">=", "<=", ">", "=", "0.9", "90%", "-1", "1e-3",
+         "recall", "precision", "fbeta(2)", "fbeta(", ")", "fpor(0.9)", "ofos", "nan", "é",
+         "'"]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join))
+def test_fuzz_words_give_a_goal_or_a_clear_error(text):
+    _parse_or_refuse(text)
+
+
+@given(st.text(max_size=40) | st.text(string.printable, max_size=40))
+def test_fuzz_text_gives_a_goal_or_a_clear_error(text):
+    _parse_or_refuse(text)
+
+
+@given(goals(), st.data())
+def test_fuzz_damaged_goals_give_a_goal_or_a_clear_error(goal, data):
+    text = str(goal)
+    i = data.draw(st.integers(0, len(text) - 1))
+    _parse_or_refuse(text[:i] + data.draw(st.text(max_size=2)) + text[i + 1 :])
+
+
+def _parse_or_refuse(text):
+    try:
+        goal = Goal.parse(text)
+    except GoalError as error:
+        assert len(str(error)) > 20
+    else:
+        assert Goal.parse(str(goal)) == goal
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("max recall s.t. precision >= 0.9", "max recall s.t. precision >= 0.9"),
+        ("  MAXIMISE  Recall subject to Precision≥90% ", "max recall s.t. precision >= 0.9"),
+        ("max tpr such that ppv => .9", "max recall s.t. precision >= 0.9"),
+        ("min fpr st tpr >= 1", "min fpr s.t. recall >= 1"),
+        ("max fbeta( 2 )", "max fbeta(2)"),
+        ("max recall s.t. fpr <= 1e-2 and precision >= 0.5",
+         "max recall s.t. fpr <= 0.01, precision >= 0.5"),
+        ("max f1 s.t. mcc >= -0.5", "max f1 s.t. mcc >= -0.5"),
+        ("FPOR(0.9)", "max recall s.t. precision >= 0.9"),
+        ("frop( 95% )", "max precision s.t. recall >= 0.95"),
+        ("ofos", "max f1"),
+        ("OFOS()", "max f1"),
+        ("max recall s.t. 0.9 <= precision", "max recall s.t. precision >= 0.9"),
+        ("max recall, s.t. precision >= 0.9, and fpr <= 0.1",
+         "max recall s.t. precision >= 0.9, fpr <= 0.1"),
+        ("max recall s.t. precision >= 99.9%", "max recall s.t. precision >= 0.999"),
+        ("max recall s.t. precision >= 0.9,0.1 >= fpr",
+         "max recall s.t. precision >= 0.9, fpr <= 0.1"),
+    ],
+)  # fmt: skip
+def test_ways_to_say_it(text, canonical):
+    assert str(Goal.parse(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("", "empty"),
+        ("   ", "empty"),
+        ("recall", "'recall' does not begin with 'max' or 'min'"),
+        ("maxrecall", "'maxrecall' does not begin"),
+        ("max", "no metric after 'max'"),
+        ("max recal", "'recal'; did you mean recall"),
+        ("max recall s.t. precison >= 0.9", "'precison'; did you mean precision"),
+        ("max recall s.t. precision >= 1.2", "'precision >= 1.2'.*between 0 and 1"),
+        ("max recall s.t. precision >= -0.1", "'precision >= -0.1'"),
+        ("max f1 s.t. mcc >= -2", "'mcc >= -2'.*between -1 and 1"),
+        ("max recall max precision", "'max recall max precision' names two objectives"),
+        ("max recall, precision", "two objectives"),
+        ("max recall and f1 s.t. fpr <= 0.1", "'max recall and f1' names two objectives"),
+        ("max precision >= 0.9", "'precision >= 0.9' holds a level"),
+        ("max recall s.t.", "constraint is empty"),
+        ("max recall s.t. precision >= 0.9,", "constraint is empty"),
+        ("max recall s.t. precision", "'precision' does not read"),
+        ("max recall s.t. precision >= 0.9 >= 0.8", "does not read"),
+        ("max recall s.t. precision >= high", "'high' in 'precision >= high' is not a number"),
+        ("max recall s.t. precision >= 0,9", "'0,9'.*decimals with a point"),
+        ("max recall s.t. precision > 0.9", "uses '>'; write 'precision >= 0.9'"),
+        ("max recall s.t. precision == 0.9", "uses '=='; write 'precision >= 0.9'"),
+        ("max recall s.t. precision >= 90", "Did you mean 90%"),
+        ("max recall s.t. precision >= 1e9999999999999999999%", "too large"),
+        ("max f2", r"did you mean fbeta\(2\)"),
+        ("max balanced accuracy", "did you mean balanced_accuracy"),
+        ("max recall s.t. precision <= 0.9", "precision is better when higher"),
+        ("max recall s.t. fpr >= 0.1", "fpr is better when lower; write 'fpr <= 0.1'"),
+        ("max recall s.t. 0.9 >= precision", "precision is better when higher"),
+        ("max recall s.t. the precision >= 0.9", "'the precision'"),
+        ("max recall s.t. precision >= 0.9 s.t. fpr <= 0.1", "'s.t.' twice"),
+        ("max recall s.t. precision >= 0.9, precision >= 0.8", "constrained twice"),
+        ("max fpr", "fpr is better when lower; write 'min fpr'"),
+        ("min recall", "recall is better when higher"),
+        ("FPOR", "needs a level"),
+        ("FPOR(1.5)", "alpha must lie"),
+        ("OFOS(1)", "takes no level"),
+        ("max fbeta(0)", "beta must lie between"),
+    ],
+)
+def test_errors_quote_the_offending_part(text, quoted):
+    with pytest.raises(GoalError, match=quoted):
+        Goal.parse(text)
+
+
+def test_other_types_are_refused():
+    with pytest.raises(GoalError, match="not int"):
+        Goal.parse(3)
+
+
+def test_many_metrics_of_a_family_stay_themselves():
+    goal = Goal.parse("max fbeta(2)")
+    for beta in range(3, 300):
+        Goal.parse(f"max fbeta({beta})")
+    assert Goal.parse(str(goal)) == goal == pickle.loads(pickle.dumps(goal))
+
+
+def test_named_goals():
+    assert FPOR(0.9) == Goal.parse("max recall s.t. precision >= 0.9")
+    assert FROP(0.95) == Goal.parse("max precision s.t. recall >= 0.95")
+    assert OFOS() == Goal.parse("max f1")
+    for bad in (-0.1, 1.1, float("nan")):
+        with pytest.raises(GoalError, match="alpha"):
+            FPOR(bad)
+
+
+def test_goal_is_built_from_names():
+    assert Goal("recall", [Constraint("precision", 0.9)]) == FPOR(0.9)
+    assert Goal("recall", ["precision >= 9E-1"]) == FPOR(0.9)
+
+
+def test_monotone_goals():
+    assert FPOR(0.9).is_monotone
+    assert not Goal.parse("max recall s.t. alarm_rate <= 0.01").is_monotone
+
+
+@given(
+    st.sampled_from(NAMES).map(metric),
+    st.floats(0, 1),
+    st.tuples(st.integers(0, 8), st.integers(0, 20)),
+)
+def test_the_cleared_constraint_is_the_shortfall_times_a_positive_number(m, level, counts):
+    constraint = Constraint(m, level)
+    at = (*counts, 8.0, 20.0)
+    factor = 8.0 if m.fraction is None else m.fraction.parts(*at)[1]
+    assume(factor > 0)  # at 0/0 the cleared form is 0, the limit of all values of the quotient
+    assert constraint.cleared(*at) == pytest.approx(factor * constraint.shortfall(*at), abs=1e-9)
+
+
+def test_violation_adds_what_is_missed_and_forgives_rounding():
+    goal = Goal.parse("max recall s.t. precision >= 0.9, fpr <= 0.1")
+    assert goal.violation(5, 5, 10, 20) == pytest.approx(0.4 + 0.15)
+    assert goal.violation(9, 1, 10, 20) == 0.0
+    tenth = sum([0.1] * 3) / 0.3  # not quite 1
+    assert Goal.parse("max f1 s.t. recall >= 1").violation(tenth * 10, 0, 10, 20) == 0.0

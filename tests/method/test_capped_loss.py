@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from setpoint import FPOR, FROP, OFOS, Goal
+from setpoint.method.capped_loss import capped_loss, capped_slope, prices
+from setpoint.method.reformulation import eta, psi
+
+numbers = st.floats(-8, 8).filter(lambda v: abs(v) > 1e-3)
+
+
+def lifted_contribution(margin, is_positive, s, price, lam, gamma):
+    """What one sample adds to F(theta, s, t, lambda), from the paper's own functions."""
+    z = torch.tensor([margin if is_positive else -margin], dtype=torch.float64)
+    s = torch.tensor([s], dtype=torch.float64)
+    tie = eta(z.sigmoid(), s, 0.5, torch.tensor([is_positive])).relu()
+    metric = -price * s if is_positive else price * s  # the Lagrangian, linear in the counts
+    regulariser = psi(z, s, torch.ones(1, dtype=torch.float64))
+    constant = price if is_positive else 0.0  # so that both classes pay for their mistakes
+    return float(constant + metric + lam * tie - gamma * regulariser)
+
+
+@given(numbers, st.booleans(), st.floats(0, 1), st.floats(0.1, 1000), st.floats(0, 2))
+def test_the_lifted_variables_are_eliminated_exactly(margin, is_positive, price, lam, gamma):
+    grid = np.linspace(0, 1, 101)
+    lifted = [lifted_contribution(margin, is_positive, s, price, lam, gamma) for s in grid]
+    v = torch.tensor([margin], dtype=torch.float64)
+    assert float(capped_loss(v, price, lam, gamma)) == pytest.approx(min(lifted), abs=1e-9)
+    assert min(lifted) == pytest.approx(min(lifted[0], lifted[-1]), abs=1e-9)  # at 0 or 1
+
+
+@given(numbers, st.floats(0, 1), st.floats(0.1, 1000), st.floats(0, 2))
+def test_the_slope_is_the_derivative(margin, price, lam, gamma):
+    v = torch.tensor([margin], dtype=torch.float64, requires_grad=True)
+    h = 1e-6
+    left, here, right = (capped_loss(v + d, price, lam, gamma) for d in (-h, 0.0, h))
+    one_sided = sorted([float((right - here).detach()) / h, float((here - left).detach()) / h])
+    slope = float(capped_slope(v.detach(), price, lam, gamma))
+    if one_sided[1] - one_sided[0] < 1e-3 * max(1.0, lam):  # not at the cap's edge
+        assert slope == pytest.approx(one_sided[0], rel=1e-3, abs=1e-3)
+        here.backward()
+        assert slope == pytest.approx(float(v.grad), rel=1e-9, abs=1e-12)
+
+
+def test_with_lambda_the_loss_becomes_the_count():
+    margins = torch.tensor([-3.0, -0.5, -0.01, 0.01, 2.0])
+    price = torch.tensor([0.2, 1.0, 0.7, 1.0, 0.3])
+    mistakes = price * (margins < 0)
+    for lam, tolerance in ((1.0, 1.0), (100.0, 0.5), (1e4, 1e-6)):
+        assert torch.allclose(capped_loss(margins, price, lam, 0.0), mistakes, atol=tolerance)
+
+
+def test_without_regulariser_most_slopes_are_exactly_zero():
+    margins = torch.linspace(-5, 5, 1001)
+    slopes = capped_slope(margins, 1.0, 100.0, 0.0)
+    moving = margins[slopes != 0]
+    assert moving.min() > -0.05
+    assert moving.max() < 0.0
+
+
+def one(goal, tp, fp, P=100.0, N=900.0, multipliers=()):
+    m = np.array([[float(m)] for m in multipliers]).reshape(len(multipliers), 1)
+    worth, cost = prices(Goal.parse(goal), np.array([float(tp)]), np.array([float(fp)]), P, N, m)
+    return float(worth[0]), float(cost[0])
+
+
+@given(st.integers(1, 100), st.integers(0, 900))
+def test_the_prices_of_f1_are_dinkelbachs(tp, fp):
+    f1 = 2 * tp / (100 + tp + fp)
+    worth, cost = one(OFOS(), tp, fp)
+    assert cost / worth == pytest.approx(f1 / (2 - f1))
+    assert max(worth, cost) == 1
+
+
+def test_the_prices_of_a_precision_floor_follow_its_multiplier():
+    assert one(FPOR(0.9), 50, 5, multipliers=[0.0]) == (1.0, 0.0)  # only recall counts
+    worth, cost = one(FPOR(0.9), 50, 5, multipliers=[9.0])
+    assert worth / cost == pytest.approx((1 + 9 * 0.1 / 0.9) / 9)
+    worth, cost = one(FPOR(0.9), 50, 5, multipliers=[1e6])
+    assert worth / cost == pytest.approx(1 / 9, rel=1e-3)  # nine true alarms pay for a false one
+
+
+def test_a_recall_floor_raises_the_price_of_positives():
+    low, high = (one(FROP(0.9), 50, 500, multipliers=[m]) for m in (0.1, 10.0))
+    assert high[0] / high[1] > low[0] / low[1]
+
+
+def test_several_constraints_add_up():
+    goal = "max recall s.t. fpr <= 0.01, precision >= 0.5"
+    worth, cost = one(goal, 50, 5, multipliers=[2.0, 3.0])
+    assert cost / worth == pytest.approx((2 + 3) / (1 + 3))
+
+
+@given(
+    st.sampled_from(
+        ["max recall s.t. alarm_rate <= 0.05", "max mcc", "max gmean s.t. npv >= 0.9", "max npv"]
+    ),
+    st.integers(0, 100),
+    st.integers(0, 900),
+    st.floats(1e-3, 1e3),
+)
+def test_prices_are_finite_and_never_negative(goal, tp, fp, multiplier):
+    many = [multiplier] * len(Goal.parse(goal).constraints)
+    worth, cost = one(goal, tp, fp, multipliers=many)
+    assert 0 <= worth <= 1
+    assert 0 <= cost <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_against_the_coupled_problem_the_gap_is_at_most_one_sample(seed):
+    """Fixed scores, FPOR: the dual is a sum of capped losses, and one s at most is fractional."""
+    rng = np.random.default_rng(seed)
+    n, lam, alpha = 40, 2.0, 0.8
+    y = rng.random(n) < 0.4
+    a = rng.random(n)
+    P = y.sum()
+    # what s = 1 adds against s = 0: the metric, and the ends of each concave tie
+    ties = np.where(y, lam * np.maximum(0.5 - a, 0), -lam * np.maximum(a - 0.5, 0))
+    objective = np.where(y, -1.0, 0.0) + ties
+    constraint = np.where(y, -(1 - alpha), alpha)
+    at_zero = (lam * np.maximum(a - 0.5, 0))[~y].sum()  # negatives at s = 0 pay their ties
+    relaxed = linprog(objective, constraint[None], [0.0], bounds=(0, 1), method="highs-ds")
+    fractional = (relaxed.x > 1e-9) & (relaxed.x < 1 - 1e-9)
+    assert fractional.sum() <= 1
+    fought = np.where(fractional, y, relaxed.x > 0.5)  # a positive to 1, a negative to 0
+    assert constraint @ fought <= 1e-12  # which no monotone constraint can mind
+
+    mu = -float(relaxed.ineqlin.marginals[0])
+    margin = torch.from_numpy(np.where(y, 1, -1) * np.log(a / (1 - a)))
+    price = torch.from_numpy(np.where(y, 1 + mu * (1 - alpha), mu * alpha))
+    losses = float(capped_loss(margin, price, lam, 0.0).sum())
+    dual = losses - P * (1 + mu * (1 - alpha))  # the constant of the lemma
+    assert dual == pytest.approx(relaxed.fun + at_zero, abs=1e-9)
+    gap = objective @ fought + at_zero - dual
+    assert -1e-9 <= gap <= float(price[fractional].sum()) + 1e-9

@@ -1,0 +1,278 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from problems import overlapping
+
+from setpoint import FPOR, FROP, OFOS, ExactPenalty, Goal, GoalError, SetpointError
+from setpoint.method.reformulation import H, psi, psi_weights
+from setpoint.training import Lifted
+from setpoint.training.models import build
+
+POSITIVE = torch.tensor([True, True, False, False, False])
+LOGITS = torch.tensor([2.0, -1.0, 0.5, -3.0, 1.0], dtype=torch.float64)
+S = torch.tensor([1.0, 0.6, 0.3, 0.0, 0.9], dtype=torch.float64)
+
+
+def penalty(goal, **kwargs):
+    p = ExactPenalty(goal, POSITIVE, dtype=torch.float64, lam=3.0, gamma=0.5, **kwargs)
+    with torch.no_grad():
+        p.s.copy_(S)
+    return p
+
+
+def by_hand(obj, con, unit, psi_w, ties):
+    reg = psi(LOGITS, S, psi_w)
+    return -obj - 0.5 * reg + 3.0 * (unit * max(con, 0.0) + unit * ties)
+
+
+@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
+@pytest.mark.parametrize(
+    ("goal", "objective", "constraint"),
+    [
+        (FPOR(0.9), 1.6 / 2, 0.9 * 1.2 - 0.1 * 1.6),
+        (FROP(0.9), 1.6 / 2.8, 0.9 * 2 - 1.6),
+        (OFOS(), 2 * 1.6 / (2 + 2.8), 0.0),
+    ],
+)
+def test_the_three_problems_by_hand(scaling, goal, objective, constraint):
+    h = H(torch.sigmoid(LOGITS), S, 0.5)
+    ties = float(torch.where(POSITIVE, h, -h).relu().sum())
+    if scaling == "paper":
+        expected = by_hand(objective, constraint, 1.0, psi_weights(POSITIVE, torch.ones(5)), ties)
+    else:
+        expected = by_hand(objective, constraint, 1 / 2, torch.full((5,), 1 / 2), ties)
+    value = penalty(goal, scaling=scaling)(LOGITS)
+    assert float(value.detach()) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_the_equality_form_penalises_both_signs():
+    h = H(torch.sigmoid(LOGITS), S, 0.5)
+    expected = by_hand(1.6 / 2, 0.92, 1 / 2, torch.full((5,), 1 / 2), float(h.abs().sum()))
+    value = penalty(FPOR(0.9), form="equality")(LOGITS)
+    assert float(value.detach()) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_at_the_decisions_only_objective_and_constraint_remain():
+    """s = 1{f > t} satisfies all ties, so F without psi is -objective + lambda * violation."""
+    p = ExactPenalty(FPOR(0.9), POSITIVE, dtype=torch.float64, lam=3.0, gamma=0.0)
+    with torch.no_grad():
+        p.s.copy_(LOGITS > 0)
+    tp, fp = 1.0, 2.0
+    assert float(p(LOGITS).detach()) == pytest.approx(-tp / 2 + 3 * (0.9 * fp - 0.1 * tp) / 2)
+
+
+def test_weights_are_repetitions():
+    times = torch.tensor([2, 1, 3, 1, 2])
+    weighted = ExactPenalty(FPOR(0.9), POSITIVE, times, dtype=torch.float64)
+    repeated = ExactPenalty(FPOR(0.9), POSITIVE.repeat_interleave(times), dtype=torch.float64)
+    with torch.no_grad():
+        weighted.s.copy_(S)
+        repeated.s.copy_(S.repeat_interleave(times))
+    assert torch.allclose(weighted(LOGITS), repeated(LOGITS.repeat_interleave(times)))
+
+
+def test_projection():
+    p = penalty(OFOS(), learn_t=True)
+    with torch.no_grad():
+        p.s.add_(torch.tensor([5.0, -5.0, 0.0, 0.0, 0.0]))
+        p.t.fill_(-3.0)
+    p.project_()
+    assert p.s.tolist() == [1.0, 0.0, 0.3, 0.0, 0.9]
+    assert p.t.item() == 0.0
+
+
+def test_t_is_a_parameter_only_where_learned():
+    assert not penalty(OFOS()).t.requires_grad
+    p = penalty(OFOS(), learn_t=True)
+    p(LOGITS).backward()
+    assert p.t.grad is not None
+
+
+def test_state_goes_through_state_dict():
+    p, q = penalty(OFOS()), ExactPenalty(OFOS(), POSITIVE, dtype=torch.float64)
+    q.load_state_dict(p.state_dict())
+    assert torch.equal(q.s, p.s)
+
+
+def test_a_column_of_logits_is_a_vector_of_logits():
+    p = penalty(OFOS())
+    assert torch.equal(p(LOGITS[:, None]), p(LOGITS))
+    with pytest.raises(SetpointError, match=r"one per sample, shape \(5,\).*shape \(5, 2\)"):
+        p(LOGITS[:, None].repeat(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "expected"),
+    [
+        ((torch.ones(3),), {}, "both classes"),
+        ((torch.tensor([float("nan"), 0.0, 1.0]),), {}, "of booleans, or of 0 and 1"),
+        ((torch.tensor([-1, 1]),), {}, "of booleans, or of 0 and 1"),
+        ((POSITIVE, torch.ones(3)), {}, "one per sample"),
+        ((POSITIVE, torch.full((5,), torch.inf)), {}, "finite"),
+        ((POSITIVE, -torch.ones(5)), {}, "must be positive"),
+        ((POSITIVE,), {"scaling": "big"}, "'big' is not"),
+    ],
+)
+def test_bad_input_is_refused(arguments, options, expected):
+    with pytest.raises(SetpointError, match=expected):
+        ExactPenalty(OFOS(), *arguments, **options)
+
+
+def test_a_form_that_is_not_exact_is_refused():
+    with pytest.raises(GoalError, match="inequality form"):
+        ExactPenalty("max recall s.t. alarm_rate <= 0.1", POSITIVE, form="inequality")
+
+
+# --- the smooth form ------------------------------------------------------------------------------
+
+
+def smooth_by_hand(t, scaling, weight, lam=3.0, gamma=0.5):
+    """Return F of 'max recall s.t. precision >= 0.9, fpr <= 0.2' with sigmoids for decisions."""
+    z, y, w = LOGITS.numpy(), POSITIVE.numpy(), np.asarray(weight, dtype=float)
+    s = 1 / (1 + np.exp(-(z - math.log(t / (1 - t)))))
+    P, N = w[y].sum(), w[~y].sum()
+    tp, fp = (w * s)[y].sum(), (w * s)[~y].sum()
+    missed = max(0.9 * fp - 0.1 * tp, 0.0) + max(fp - 0.2 * N, 0.0)
+    a = 1 / (1 + np.exp(-z))
+    if scaling == "paper":
+        unit, psi_w = 1.0, w / np.where(y, P, N) / (P + N)
+    else:
+        unit, psi_w = 1 / P, w / P
+    reg = (psi_w * (s * np.log(a) + (1 - s) * np.log(1 - a))).sum()
+    return -tp / P + lam * unit * missed - gamma * reg
+
+
+SMOOTH = {"goal": "max recall s.t. precision >= 0.9, fpr <= 0.2", "form": "smooth"}
+
+
+@pytest.mark.parametrize("weight", [[1.0] * 5, [1.0, 2.0, 0.5, 3.0, 0.1]])
+@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
+@pytest.mark.parametrize("t", [0.5, 0.3, 0.999])
+def test_the_smooth_form_by_hand(t, scaling, weight):
+    p = ExactPenalty(
+        **SMOOTH, positive=POSITIVE, sample_weight=torch.tensor(weight, dtype=torch.float64),
+        scaling=scaling, t=t, lam=3.0, gamma=0.5,
+    )  # fmt: skip
+    assert p(LOGITS).item() == pytest.approx(smooth_by_hand(t, scaling, weight), rel=1e-9)
+
+
+def test_the_smooth_form_has_no_ties_and_no_use_for_s():
+    p = penalty(**SMOOTH)
+    with torch.no_grad():
+        p.s.fill_(float("nan"))
+    z = LOGITS.clone().requires_grad_()
+    value = p(z)
+    value.backward()
+    assert value.isfinite()
+    assert z.grad.isfinite().all()
+    assert p.s.grad is None
+    assert not p.s.requires_grad
+    assert not p.terms(LOGITS)[3].any()
+
+
+def test_slopes_of_the_smooth_form_in_logits_and_threshold():
+    p = penalty(**SMOOTH, learn_t=True, t=0.3)
+
+    def value(z, t):
+        return torch.func.functional_call(p, {"t": t}, (z,))
+
+    t = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(value, (LOGITS.clone().requires_grad_(), t))
+
+
+def test_the_smooth_form_takes_any_goal():
+    p = ExactPenalty("max recall s.t. alarm_rate <= 0.1", POSITIVE, form="smooth")
+    assert p(LOGITS.float()).isfinite()
+    with pytest.raises(GoalError, match="'auto', 'inequality', 'equality' or 'smooth'"):
+        ExactPenalty("max f1", POSITIVE, form="rough")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beyond", [-3.0, 7.0])
+def test_a_learned_threshold_of_the_smooth_form_stays_where_its_slope_is_finite(beyond, dtype):
+    """logit(t) is infinite at the ends of [0, 1], and its slope times 0 no number."""
+    p = ExactPenalty("max f1", POSITIVE, form="smooth", learn_t=True, dtype=dtype)
+    with torch.no_grad():
+        p.t.fill_(beyond)
+    p.project_()
+    assert 0 <= p.t <= 1
+    p(LOGITS.to(dtype)).backward()
+    assert p.t.grad.isfinite()
+    assert p.t.grad != 0  # nor is it stuck there
+
+
+def smooth_run(**changes):
+    problem = overlapping("max recall s.t. precision >= 0.6", n=120)
+    solver = Lifted(form="smooth", inner_iterations=20, outer_iterations=5, **changes)
+    return problem, solver.prepare(problem, build("linear", 3).double())
+
+
+@pytest.mark.parametrize("start_s", ["labels", "random"])
+@pytest.mark.parametrize("s_step", ["gradient", "adam"])
+def test_lifted_trains_the_smooth_form_and_leaves_s_alone(s_step, start_s):
+    problem, run = smooth_run(start="given", gamma0=0.0, s_step=s_step, start_s=start_s)
+    losses = [run.start().loss]
+    s = run.penalty.s.detach().clone()
+    for k in range(1, 6):
+        with torch.no_grad():
+            start = float(run.penalty(run.module(problem.X)[:, 0] - run._origin))
+        losses.append(run.advance(k).loss)
+        assert torch.equal(run.penalty.s.detach(), s)
+        if k == 1:
+            assert losses[-1] < start
+    (contender,) = run.contenders()
+    assert contender.point.feasible
+    assert contender.point.recall > 0.2
+
+
+@pytest.mark.parametrize(("lr", "places"), [(0.005, 5), (0.5, 1)])
+def test_lifted_learns_the_threshold_of_the_smooth_form(lr, places):
+    """Even where the steps are so large that t runs into its end."""
+    _, run = smooth_run(start="given", threshold="learned", lr=lr)
+    run.start()
+    seen = set()
+    for k in range(1, 6):
+        run.advance(k)
+        t = float(run.penalty.t.detach())
+        seen.add(t)
+        assert 0 < t < 1
+        (contender,) = run.contenders()
+        assert contender.point.threshold == pytest.approx(math.log(t / (1 - t)))
+    assert len(seen) >= places
+    assert 0.5 not in seen
+
+
+@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
+@pytest.mark.parametrize("form", ["inequality", "equality"])
+@pytest.mark.parametrize(
+    "goal",
+    [FPOR(0.9), FROP(0.9), OFOS(), "max gmean", "max recall s.t. mcc >= 0.9, fpr <= 0.01"],
+    ids=str,
+)
+def test_slopes_are_those_of_autograd(goal, form, scaling):
+    rng = torch.Generator().manual_seed(0)
+    n = 400
+    positive = torch.rand(n, generator=rng) < 0.3
+    weight = torch.rand(n, generator=rng, dtype=torch.float64) + 0.5
+    if form == "inequality" and not Goal.parse(goal).is_monotone:
+        form = "equality"
+    p = ExactPenalty(goal, positive, weight, form=form, scaling=scaling, lam=3.0, gamma=0.5)
+    p.objective_scale = 1.7
+    logits = (3 * torch.randn(n, generator=rng, dtype=torch.float64)).requires_grad_()
+    for low, high in ((0.0, 1.0), (-0.5, 1.5), (0.0, 0.05)):  # the last breaks no constraint of fpr
+        with torch.no_grad():
+            p.s.copy_(torch.rand(n, generator=rng, dtype=torch.float64) * (high - low) + low)
+            p.s.clamp_(0.0, 1.0)
+        logits.grad = p.s.grad = None
+        p(logits).backward()
+        in_z, in_s = p.slopes(logits.detach())
+        torch.testing.assert_close(in_z, logits.grad, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(in_s, p.s.grad, rtol=1e-9, atol=1e-12)
+
+
+def test_no_slopes_of_a_learned_threshold_or_without_s():
+    for kwargs in ({"learn_t": True}, {"form": "smooth"}):
+        with pytest.raises(SetpointError, match="slopes are of the forms with s"):
+            penalty(OFOS(), **kwargs).slopes(LOGITS)

@@ -1,0 +1,411 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import overlapping
+
+from setpoint.paper.competitors import Lagrangian, SigmoidF1
+from setpoint.paper.competitors.lagrangian import Ascent, SwapRegret
+from setpoint.training import LabelledRows, make_problem, solve
+from setpoint.training.models import build, scores_of
+
+FORMULATIONS = ["lagrangian", "proxy_lagrangian"]
+
+
+class Shift(torch.nn.Module):
+    """The first feature plus a bias, which is all there is to learn."""
+
+    def __init__(self, bias=0.0):
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.tensor(bias, dtype=torch.float64))
+
+    def forward(self, X):
+        return X[:, 0] + self.bias
+
+
+def two_heaps(goal, P=3, N=12, of_positives=1.5, of_negatives=-1.0, **kwargs):
+    """All positives at one logit, all negatives at another."""
+    X = torch.tensor([[of_positives]] * P + [[of_negatives]] * N, dtype=torch.float64)
+    return make_problem(X, torch.arange(P + N) < P, goal, **kwargs)
+
+
+def separable(goal, n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.3
+    X = rng.normal(size=(n, 2)) * 0.3 + np.where(y, 1.5, -1.5)[:, None]
+    return make_problem(torch.tensor(X), torch.tensor(y), goal)
+
+
+def weights_of(dual):
+    """The objective's weight, then the constraints'."""
+    worth, prices = dual.weights
+    return [float(worth), *prices.tolist()]
+
+
+def sigmoid(z):
+    return 1 / (1 + math.exp(-z))
+
+
+def slope(z):
+    return sigmoid(z) * (1 - sigmoid(z))
+
+
+# --- the plain Lagrangian -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.1, 0.2, 0.3])
+def test_it_converges_to_the_known_multiplier_of_a_false_positive_rate(level):
+    """Maximise sigmoid(b + 1.5) subject to (N/P) (sigmoid(b - 1) - level) <= 0.
+
+    The constraint binds, sigmoid(b* - 1) = level, and the slopes of both agree:
+    sigmoid'(b* + 1.5) = mu* (N/P) sigmoid'(b* - 1).
+    """
+    best = math.log(level / (1 - level)) + 1.0
+    multiplier = 3 / 12 * slope(best + 1.5) / slope(best - 1.0)
+    module = Shift()
+    solver = Lagrangian("lagrangian", lr=1.0, dual_scale=0.2, inner_iterations=300)
+    run = solver.prepare(two_heaps(f"max recall s.t. fpr <= {level}"), module)
+    run.start()
+    progress = run.advance(1)
+    assert module.bias.item() == pytest.approx(best, abs=1e-6)
+    assert progress.lam == pytest.approx(multiplier, abs=1e-6)
+    assert sigmoid(module.bias.item() - 1.0) == pytest.approx(level, abs=1e-6)
+    assert progress.loss == pytest.approx(-sigmoid(best + 1.5), abs=1e-6)  # the gap is closed
+
+
+def test_it_converges_to_the_known_multiplier_of_an_alarm_rate():
+    """Alarms are P sigmoid(b + 1.5) + N sigmoid(b - 1) = 0.2 (P + N); solved by bisection."""
+    low, high = -20.0, 20.0
+    for _ in range(100):
+        b = (low + high) / 2
+        if 3 * sigmoid(b + 1.5) + 12 * sigmoid(b - 1) < 0.2 * 15:
+            low = b
+        else:
+            high = b
+    # cleared of its denominator and divided by P, as the Lagrangian has it
+    multiplier = slope(b + 1.5) / ((3 * slope(b + 1.5) + 12 * slope(b - 1)) / 3)
+    module = Shift()
+    run = Lagrangian("lagrangian", lr=1.0, dual_scale=0.2, inner_iterations=300).prepare(
+        two_heaps("max recall s.t. alarm_rate <= 0.2"), module
+    )
+    run.start()
+    progress = run.advance(1)
+    assert module.bias.item() == pytest.approx(b, abs=1e-6)
+    assert progress.lam == pytest.approx(multiplier, abs=1e-6)
+
+
+def test_a_constraint_that_does_not_bind_has_no_multiplier():
+    """precision >= 0.1 holds whatever the bias: 3 of 15 rows are positive."""
+    run = Lagrangian("lagrangian", lr=0.5, inner_iterations=100).prepare(
+        two_heaps("max recall s.t. precision >= 0.1, fpr <= 0.1"), Shift()
+    )
+    run.start()
+    run.advance(1)
+    of_precision, of_fpr = weights_of(run.dual)[1:]
+    assert of_precision == 0.0
+    assert of_fpr > 0.1
+
+
+def test_weights_are_repetitions():
+    weighted = overlapping("max recall s.t. precision >= 0.7", n=60, weights=True)
+    times = weighted.sample_weight.long()
+    repeated = make_problem(
+        weighted.X.repeat_interleave(times, 0),
+        weighted.positive.repeat_interleave(times),
+        weighted.goal,
+    )
+    for formulation in FORMULATIONS:
+        solver = Lagrangian(formulation, outer_iterations=3, inner_iterations=10)
+        one, many = (
+            solve(p, build("linear", 3).double(), solver).history for p in (weighted, repeated)
+        )
+        np.testing.assert_allclose(one.column("loss"), many.column("loss"), rtol=1e-9)
+        np.testing.assert_allclose(one.lam, many.lam, rtol=1e-9)
+
+
+def test_the_multipliers_climb_by_adagrad():
+    """Against torch's, with its values put back to 0 where they fall below."""
+    rng = np.random.default_rng(0)
+    dual = Ascent(3, 0.2)
+    mu = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    adagrad = torch.optim.Adagrad([mu], lr=0.2, maximize=True)
+    for _ in range(50):
+        constraints = rng.normal(loc=[0.5, 0.0, -0.5])
+        dual.follow(torch.tensor(constraints))
+        mu.grad = torch.tensor(constraints)
+        adagrad.step()
+        with torch.no_grad():
+            mu.clamp_(min=0.0)
+        worth, prices = dual.weights
+        assert worth == 1.0
+        assert prices.tolist() == pytest.approx(mu.tolist(), rel=1e-7)
+    assert min(prices) >= 0
+    before = prices.tolist()
+    dual.follow(torch.zeros(3, dtype=torch.float64))
+    assert dual.weights[1].tolist() == before
+
+
+def test_a_constraint_that_is_exactly_met_from_the_start_is_no_division_by_zero():
+    dual = Ascent(2, 0.1)
+    dual.follow(torch.tensor([0.0, 1.0], dtype=torch.float64))
+    assert weights_of(dual) == [1.0, 0.0, pytest.approx(0.1)]
+
+
+# --- the proxy-Lagrangian's multipliers -----------------------------------------------------------
+
+
+@given(m=st.integers(1, 4), seed=st.integers(0, 10_000))
+def test_the_weights_are_the_stationary_distribution(m, seed):
+    M = np.random.default_rng(seed).random((m + 1, m + 1)) ** 3 + 1e-3
+    dual = SwapRegret(m, 0.1)
+    dual.state = {"M": torch.tensor(M / M.sum(axis=0))}
+    values, vectors = np.linalg.eig(dual.state["M"].numpy())
+    expected = np.real(vectors[:, np.argmax(np.real(values))])
+    assert weights_of(dual) == pytest.approx(expected / expected.sum(), rel=1e-7)
+
+
+def test_the_weights_of_a_matrix_that_hardly_mixes():
+    """Of two states that are left with 1e-9 and 3e-9, the first holds three quarters."""
+    dual = SwapRegret(1, 0.1)
+    dual.state = {"M": torch.tensor([[1 - 1e-9, 3e-9], [1e-9, 1 - 3e-9]], dtype=torch.float64)}
+    assert weights_of(dual) == pytest.approx([0.75, 0.25], rel=1e-7)
+
+
+def test_the_published_example():
+    """TFCO's own test of multiplicative swap-regret updates: a matrix, constraints, two steps."""
+    dual = SwapRegret(3, 1.0)
+    dual.state = {"M": torch.tensor(np.repeat([[0.4], [0.2], [0.2], [0.2]], 4, axis=1))}
+    first = [
+        [0.36999014, 0.38528351, 0.38528351, 0.38528351],
+        [0.23517483, 0.21720297, 0.21720297, 0.21720297],
+        [0.17774131, 0.18882719, 0.18882719, 0.18882719],
+        [0.21709373, 0.20868632, 0.20868632, 0.20868632],
+    ]
+    second = [
+        [0.33972109, 0.36811863, 0.37118462, 0.36906575],
+        [0.27114826, 0.23738228, 0.23376693, 0.23626491],
+        [0.15712313, 0.17641793, 0.17858959, 0.17708679],
+        [0.23200752, 0.21808115, 0.21645886, 0.21758255],
+    ]
+    for expected in (first, second):
+        dual.follow(torch.tensor([0.6, -0.1, 0.4], dtype=torch.float64))
+        np.testing.assert_allclose(dual.state["M"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("constraint", "end"), [(0.3, 1.0), (-0.3, 0.0)])
+def test_a_constraint_always_missed_gets_all_the_weight_one_always_met_none(constraint, end):
+    dual = SwapRegret(1, 1.0)
+    path = [weights_of(dual)[1]]
+    for _ in range(400):
+        dual.follow(torch.tensor([constraint], dtype=torch.float64))
+        path.append(weights_of(dual)[1])
+    assert path[0] == pytest.approx(0.5)
+    assert path[-1] == pytest.approx(end, abs=1e-9)
+    assert (np.diff(path) * constraint >= -1e-9).all()
+
+
+def test_of_two_constraints_the_one_that_is_missed_gets_the_weight():
+    dual = SwapRegret(2, 1.0)
+    for _ in range(400):
+        dual.follow(torch.tensor([-0.2, 0.2], dtype=torch.float64))
+    assert weights_of(dual) == pytest.approx([0.0, 0.0, 1.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("end", [1e-300, 1e300, -1e300])
+def test_extreme_constraints_leave_a_distribution(end):
+    dual = SwapRegret(2, 1.0)
+    for constraint in (end, -end, end):
+        dual.follow(torch.tensor([constraint, 0.1], dtype=torch.float64))
+        weights = weights_of(dual)
+        assert sum(weights) == pytest.approx(1.0)
+        assert min(weights) > 0
+        np.testing.assert_allclose(dual.state["M"].sum(axis=0), 1.0)
+
+
+def test_the_multipliers_see_decisions_and_theta_sees_sigmoids():
+    """All negatives a little above 0: in truth every one is an alarm, to the sigmoid half of one.
+
+    fpr <= 0.7 is then missed by 0.3 in truth and met with 0.2 to spare in the proxies.
+    """
+    problem = two_heaps("max recall s.t. fpr <= 0.7", of_negatives=1e-3)
+    still = {"lr": 1e-9, "dual_scale": 1e9, "inner_iterations": 5}
+    plain = Lagrangian("lagrangian", **still).prepare(problem, Shift())
+    proxy = Lagrangian("proxy_lagrangian", **still).prepare(problem, Shift())
+    for run in (plain, proxy):
+        run.start()
+        run.advance(1)
+    assert weights_of(plain.dual)[1:] == [0.0]
+    expected = SwapRegret(1, 1.0)
+    for _ in range(5):
+        expected.follow(torch.tensor([(12 - 0.7 * 12) / 3], dtype=torch.float64))
+    assert weights_of(proxy.dual) == pytest.approx(weights_of(expected), rel=1e-6)
+    assert weights_of(proxy.dual)[1] > 0.7
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_the_game_written_out(formulation):
+    """Both players' steps in plain numbers, while the true rate goes over its level and back."""
+    module = Shift()
+    solver = Lagrangian(formulation, lr=0.5, dual_scale=2.0, inner_iterations=60)
+    run = solver.prepare(two_heaps("max recall s.t. fpr <= 0.1"), module)
+    run.start()
+    run.advance(1)
+    b, squares, sides = 0.0, 0.0, set()
+    mu, dual_squares, M = 0.0, 0.0, np.full((2, 2), 0.5)
+    for _ in range(60):
+        worth, price = 1.0, mu
+        if formulation == "proxy_lagrangian":  # the stationary distribution of two states
+            worth = M[0, 1] / (M[0, 1] + M[1, 0])
+            price = 1 - worth
+        proxy = 12 / 3 * (sigmoid(b - 1) - 0.1)
+        truth = 12 / 3 * ((b - 1 > 0) - 0.1)
+        sides.add(truth > 0)
+        pull = -worth * slope(b + 1.5) + price * 12 / 3 * slope(b - 1)
+        squares += pull**2
+        b -= 0.5 * pull / math.sqrt(squares)
+        if formulation == "lagrangian":
+            dual_squares += proxy**2
+            mu = max(mu + 1.0 * proxy / math.sqrt(dual_squares), 0.0)
+        else:
+            M[1] *= np.exp(1.0 * truth * np.array([worth, price]))
+            M /= M.sum(axis=0)
+    assert module.bias.item() == pytest.approx(b, rel=1e-6)
+    if formulation == "lagrangian":
+        assert weights_of(run.dual) == [1.0, pytest.approx(mu, rel=1e-6)]
+    else:
+        assert sides == {True, False}
+        np.testing.assert_allclose(run.dual.state["M"], M, rtol=1e-5)
+
+
+# --- what theta sees ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_the_lagrangian_written_out(formulation):
+    problem = overlapping("max recall s.t. precision >= 0.7, fpr <= 0.1", weights=True)
+    module = build("linear", 3).double()
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor([[1.0, -0.5, 2.0]]))
+    run = Lagrangian(formulation, inner_iterations=3).prepare(problem, module)
+    run.start()
+    progress = run.advance(1)
+    z = scores_of(module, problem.X).numpy()
+    w, y = problem.sample_weight.numpy(), problem.positive.numpy()
+    decided = w / (1 + np.exp(-z))
+    tp, fp, P, N = decided[y].sum(), decided[~y].sum(), w[y].sum(), w[~y].sum()
+    worth, of_precision, of_fpr = weights_of(run.dual)
+    value = -worth * tp / P + (of_precision * (0.7 * fp - 0.3 * tp) + of_fpr * (fp - 0.1 * N)) / P
+    assert progress.loss == pytest.approx(value, rel=1e-9)
+    assert progress.lam == pytest.approx(max(of_precision, of_fpr) / worth)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_without_constraints_it_is_sigmoid_f1(formulation):
+    problem = overlapping("max f1")
+    module = build("linear", 3).double()
+    run = Lagrangian(formulation, outer_iterations=3).prepare(problem, module)
+    run.start()
+    progress = run.advance(1)
+    share = torch.full((300,), 1 / 300, dtype=torch.float64)
+    rows = LabelledRows(problem.positive, share, 1.0, 1.0)
+    expected = SigmoidF1()(scores_of(module, problem.X), rows)
+    assert progress.loss == pytest.approx(float(expected) - 1)
+    assert progress.lam == 0.0
+    assert run.advance(2).loss < progress.loss
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-30, 30), st.booleans(), st.floats(0.1, 9)), min_size=1, max_size=20
+    )
+)
+def test_hinges_bound_the_counts(rows):
+    """TP from below, FP from above; touching where |z| >= 1 on the right side."""
+    logits, positive, weight = (torch.tensor(v) for v in zip(*rows, strict=True))
+    logits = torch.cat([logits.double(), torch.tensor([0.0, 0.0])])
+    positive = torch.cat([positive, torch.tensor([True, False])])
+    weight = torch.cat([weight.double(), torch.ones(2)])
+    problem = make_problem(logits[:, None], positive, "max recall s.t. fpr <= 0.1", weight)
+    run = Lagrangian(proxy="hinge").prepare(problem, Shift())
+    weighted = run._proxies(logits) * weight
+    tp, fp = weighted[positive].sum(), weighted[~positive].sum()
+    alarm = logits > 0
+    assert tp <= weight[alarm & positive].sum() + 1e-9
+    assert fp >= weight[alarm & ~positive].sum() - 1e-9
+    sure = torch.where(positive, 5.0, -5.0).double()
+    assert torch.equal(run._proxies(sure), positive.double())
+
+
+def test_the_hinge_takes_the_objective_at_the_true_counts():
+    """Its value is the true precision; its slope the quotient rule there, times hinge slopes."""
+    logits = torch.tensor([2.0, 0.5, -0.5, 0.25, -0.5, -3.0], dtype=torch.float64)
+    problem = make_problem(logits[:, None], torch.arange(6) < 3, "max precision s.t. recall >= 0.5")
+    run = Lagrangian(proxy="hinge").prepare(problem, Shift())
+    run.dual.state = {
+        "M": torch.tensor([[0.25, 0.25], [0.75, 0.75]], dtype=torch.float64)
+    }  # weights 1/4 and 3/4
+    game = run._look(logits, run._proxies(logits))
+    # TP = 2 and FP = 1. Recall's constraint sees the hinges: TP~ = 1 + 0.5 - 0.5 of 3.
+    assert float(game.value) == pytest.approx(-1 / 4 * 2 / 3 + 3 / 4 * (0.5 * 3 - 1) / 3)
+    d_tp, d_fp = 1 / 9, -2 / 9  # FP / (TP + FP)^2 and -TP / (TP + FP)^2
+    assert game.slopes.tolist() == pytest.approx([-1 / 4 * d_tp - 3 / 4 / 3, -1 / 4 * d_fp])
+    assert game.seen.tolist() == pytest.approx([(0.5 * 3 - 2) / 3])  # the dual player: TP
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("proxy", ["sigmoid", "hinge"])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "max recall s.t. precision >= 0.9",
+        "max precision s.t. recall >= 0.9",
+        "max recall s.t. fpr <= 0.05, precision >= 0.8",
+        "max f1",
+    ],
+)
+def test_an_easy_problem_ends_feasible_in_true_counts(goal, formulation, proxy):
+    problem = separable(goal)
+    module = build("linear", 2).double()
+    solver = Lagrangian(formulation, proxy, threshold="fixed", outer_iterations=5)
+    solution = solve(problem, module, solver)
+    last = solution.history[-1]
+    assert last.feasible
+    assert last.objective > 0.95
+    point = solution.operating_point
+    alarm = scores_of(module, problem.X) > 0
+    assert point.threshold == 0.0
+    assert point.tp == int((alarm & problem.positive).sum())
+    assert point.fp == int((alarm & ~problem.positive).sum())
+
+
+def test_an_mlp_and_float32_are_trained_too():
+    problem = overlapping("max recall s.t. precision >= 0.5", dtype=torch.float32)
+    torch.manual_seed(0)
+    solution = solve(problem, build("mlp", 3), Lagrangian(lr=0.03, outer_iterations=5))
+    assert solution.operating_point.feasible
+    assert solution.operating_point.recall > 0.3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"formulation": "dual"}, "formulation is one of"),
+        ({"proxy": "relu"}, "proxy is one of"),
+        ({"threshold": "learned"}, "threshold is one of"),
+        ({"lr": 0.0}, "lr and dual_scale must be positive"),
+        ({"lr": float("nan")}, "lr and dual_scale must be positive"),
+        ({"dual_scale": -1.0}, "lr and dual_scale must be positive"),
+        ({"outer_iterations": -1}, "outer_iterations must be >= 0"),
+        ({"inner_iterations": 0}, "inner_iterations >= 1"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused(parameters, expected):
+    with pytest.raises(ValueError, match=expected):
+        Lagrangian(**parameters)

@@ -1,0 +1,270 @@
+"""Files that are damaged, strange or made to do harm are refused, with a reason."""
+
+import io
+import json
+import os
+import stat
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+
+from setpoint.errors import ModelFileError
+from setpoint.model_files import load, save
+from setpoint.saving import reading
+from setpoint.saving.document import FORMAT, _digest
+
+
+@pytest.fixture
+def folder(tmp_path, linear):
+    save(linear, tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def archive(tmp_path, linear):
+    save(linear, tmp_path / "model.zip")
+    return tmp_path / "model.zip"
+
+
+def weights_of(folder):
+    return next(folder.glob("weights-*.safetensors"))
+
+
+def edited(folder, change, *, honest=True):
+    """Change model.json, and its checksum with it where the forger is careful."""
+    content = json.loads((folder / "model.json").read_bytes())
+    digest = content.pop("sha256")
+    change(content)
+    content["sha256"] = _digest(content) if honest else digest
+    (folder / "model.json").write_text(json.dumps(content))
+
+
+def refused(path, match):
+    with pytest.raises(ModelFileError, match=match) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_no_model(tmp_path):
+    refused(tmp_path / "nothing", "there is no model")
+    refused(tmp_path, "no model.json")
+    (tmp_path / "text").write_text("hello")
+    refused(tmp_path / "text", "no model, or a damaged one")
+    (tmp_path / "empty.zip").write_bytes(b"")
+    refused(tmp_path / "empty.zip", "no model, or a damaged one")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as file:
+        file.writestr("a.txt", "a")
+    refused(tmp_path / "other.zip", "is no model")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', "[" * 100_000, "\xff"])
+def test_model_json_of_something_else(folder, text):
+    (folder / "model.json").write_text(text, encoding="latin-1")
+    refused(folder, "cannot be read|not that of a setpoint model")
+
+
+def test_a_newer_format_is_refused_with_advice(folder):
+    def newer(content):
+        content["format"], content["setpoint"] = FORMAT + 1, "9.1"
+
+    edited(folder, newer)
+    refused(folder, r"setpoint 9\.1, format 2; this is setpoint .*format 1: upgrade")
+
+
+@pytest.mark.parametrize("value", [0, -1, "1", "0", 1.5, True, None, [1]])
+def test_a_format_that_never_was_is_no_reason_to_upgrade(folder, value):
+    edited(folder, lambda content: content.update(format=value))
+    with pytest.raises(ModelFileError, match="no setpoint wrote.*damaged or changed") as caught:
+        load(folder)
+    assert "upgrade" not in str(caught.value)
+
+
+def test_every_byte_of_a_part_counts(folder):
+    file = weights_of(folder)
+    data = file.read_bytes()
+    for changed in (data[:-1], data + b"\0", b""):
+        file.write_bytes(changed)
+        refused(folder, f"is {len(changed):,} bytes long instead of {len(data):,}")
+    for position in (0, len(data) // 2, len(data) - 1):
+        flipped = bytearray(data)
+        flipped[position] ^= 1
+        file.write_bytes(flipped)
+        refused(folder, "checksum of weights-.* does not agree")
+    file.unlink()
+    refused(folder, "weights-.* is missing")
+
+
+def test_numbers_in_model_json_cannot_be_changed_by_hand(folder):
+    def looser(content):
+        content["model"]["operating_point"]["tp"] += 1
+
+    edited(folder, looser, honest=False)
+    refused(folder, "checksum of model.json does not agree")
+
+
+def test_every_truncation_of_a_zip_is_refused(archive):
+    data = archive.read_bytes()
+    for length in [0, 1, 30, *range(100, len(data), len(data) // 40), len(data) - 1]:
+        archive.write_bytes(data[:length])
+        refused(archive, "no model, or a damaged one")
+
+
+def test_every_flipped_byte_of_a_zip_is_refused_or_harmless(archive, linear, rows):
+    data = archive.read_bytes()
+    expected = linear.positive_scores(rows[0])
+    harmless = 0
+    positions = np.random.default_rng(0).choice(len(data), 60, replace=False)
+    # Also all of the directory at the end, where names, sizes and offsets are.
+    for position in [*positions, *range(len(data) - 150, len(data), 2)]:
+        flipped = bytearray(data)
+        flipped[position] ^= 0x41
+        archive.write_bytes(flipped)
+        try:
+            found = load(archive)
+        except ModelFileError:
+            continue
+        harmless += 1  # e.g. the date of an entry
+        assert np.array_equal(found.positive_scores(rows[0]), expected)
+    assert harmless < 60
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "/etc/passwd", "weights.pkl", "a/weights.skops", 7, None]
+)
+def test_model_json_cannot_name_files_elsewhere(folder, name):
+    def elsewhere(content):
+        content["files"]["weights.safetensors"]["name"] = name
+
+    edited(folder, elsewhere)
+    refused(folder, "names a strange file")
+
+
+def forge(path, entries):
+    """Write a zip with any entries: (ZipInfo or name, content)."""
+    with zipfile.ZipFile(path, "w") as file:
+        for entry, data in entries:
+            file.writestr(entry, data)
+
+
+def entries_of(path):
+    with zipfile.ZipFile(path) as file:
+        return [(name, file.read(name)) for name in file.namelist()]
+
+
+def test_zips_that_setpoint_does_not_write(archive):
+    original = entries_of(archive)
+    link = zipfile.ZipInfo("weights.safetensors")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    packed = zipfile.ZipInfo("weights.safetensors")
+    packed.compress_type = zipfile.ZIP_DEFLATED
+    for entries, message in [
+        ([*original, ("../evil.py", "x")], "points outside"),
+        ([*original, ("/evil.py", "x")], "points outside"),
+        ([*original, ("evil.py", "x")], "no part of the model"),
+        ([original[0], (link, "/etc/passwd")], "is a link"),
+        ([original[0], (packed, original[1][1])], "is compressed"),
+        (original[:1], "is missing"),
+        (original[1:], "is no model"),
+        ([*original, *[(f"{i}.skops", "") for i in range(99)]], "is no model"),
+    ]:
+        forge(archive, entries)
+        refused(archive, message)
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        forge(archive, [*original, original[1]])
+    refused(archive, "is there twice")
+
+
+def test_a_zip_bomb_is_refused_before_it_goes_off(archive):
+    original = entries_of(archive)
+    packed = zipfile.ZipInfo("weights.safetensors")
+    packed.compress_type = zipfile.ZIP_DEFLATED
+    forge(archive, [original[0], (packed, b"\0" * 20_000_000)])
+    assert archive.stat().st_size < 100_000
+    refused(archive, "is compressed")
+
+
+def test_overlapping_entries_are_refused(archive):
+    """Many directory entries for the same bytes: each is honest, all together are not."""
+    data = b"\0" * 100_000
+    buffer = io.BytesIO()
+    header = struct.pack(
+        "<4sHHHHHIIIHH", b"PK\3\4", 20, 0, 0, 0, 0, zlib.crc32(data), len(data), len(data), 10, 0
+    )
+    buffer.write(header + b"model.json" + data)
+    start = buffer.tell()
+    names = [b"model.json", *(f"w{i}.skops".encode() for i in range(10))]
+    for name in names:
+        buffer.write(
+            struct.pack(
+                "<4sHHHHHHIIIHHHHHII", b"PK\1\2", 20, 20, 0, 0, 0, 0, zlib.crc32(data), len(data),
+                len(data), len(name), 0, 0, 0, 0, 0, 0,
+            ) + name
+        )  # fmt: skip
+    length = buffer.tell() - start
+    buffer.write(struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, *[len(names)] * 2, length, start, 0))
+    archive.write_bytes(buffer.getvalue())
+    refused(archive, "holds more than it can|damaged")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
+def test_links_and_pipes_in_a_folder_are_refused(folder, tmp_path):
+    file = weights_of(folder)
+    moved = tmp_path / "elsewhere"
+    file.rename(moved)
+    file.symlink_to(moved)
+    refused(folder, "is a link")
+    file.unlink()
+    os.mkfifo(file)
+    refused(folder, "no plain file")  # and does not wait for someone to write
+    file.unlink()
+    file.mkdir()
+    refused(folder, "directory|no plain file")
+
+
+def test_a_folder_that_is_replaced_while_it_is_read(
+    folder, other_linear, linear, rows, monkeypatch
+):
+    original, replaced = reading._regular, []
+
+    def overtaken(path, most):
+        if path.suffix == ".safetensors" and not replaced:
+            replaced.append(True)
+            save(other_linear, folder)
+        return original(path, most)
+
+    monkeypatch.setattr(reading, "_regular", overtaken)
+    scores = load(folder).positive_scores(rows[0])
+    assert np.array_equal(scores, other_linear.positive_scores(rows[0]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.pop("model"),
+        lambda c: c.pop("files"),
+        lambda c: c.pop("versions"),
+        lambda c: c.update(model=[]),
+        lambda c: c["model"].update(kind="rm -rf"),
+        lambda c: c["model"].pop("goal"),
+        lambda c: c["model"].update(goal="max nothing"),
+        lambda c: c["model"].update(goal=3),
+        lambda c: c["model"].update(labels={}),
+        lambda c: c["model"].update(dtype="object"),
+        lambda c: c["model"].update(n_features_in=10**12),
+        lambda c: c["model"].update(n_features_in=6),
+        lambda c: c["model"]["module"].update(name="os.system"),
+        lambda c: c["model"].update(logit_threshold={"$": "pickle"}),
+        lambda c: c["model"]["parameters"]["kept"].update(goal={"$": "tuple"}),
+    ],
+)
+def test_a_careful_forger_gets_no_further_than_an_error(folder, change):
+    edited(folder, change)
+    refused(folder, "model")
+
+
+def test_parameters_of_other_versions_are_passed_over(folder, linear, rows):
+    edited(folder, lambda c: c["model"]["parameters"]["kept"].update(tomorrows=3))
+    assert np.array_equal(load(folder).predict(rows[0]), linear.predict(rows[0]))

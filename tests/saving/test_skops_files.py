@@ -1,0 +1,209 @@
+"""skops files that were made to do harm are refused."""
+
+import io
+import json
+import os
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+import skops.io
+from scipy import sparse
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from setpoint.errors import ModelFileError
+from setpoint.saving import skops_files as sklearn_part
+from setpoint.saving.integrity import check
+from setpoint.saving.skops_files import ALLOWED, estimator_from_bytes, estimator_to_bytes
+
+
+def rezipped(data, change, compression=zipfile.ZIP_STORED):
+    """Return a skops file with some of its entries changed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w", compression) as new:
+        for name in old.namelist():
+            new.writestr(name, change(name, old.read(name)))
+    return out.getvalue()
+
+
+class Evil:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/evil",)
+
+
+@pytest.mark.parametrize(
+    ("harm", "named"),
+    [
+        (FunctionTransformer(os.system), "posix.system|nt.system"),
+        (FunctionTransformer(eval), "builtins.eval"),
+        (FunctionTransformer(np.load), "numpy.load"),
+        (make_pipeline(FunctionTransformer(LogisticRegression().fit)), "fit"),
+    ],
+)
+def test_functions_that_run_things_are_refused_by_name(harm, named):
+    data = skops.io.dumps(harm)  # as a forger would
+    with pytest.raises(ModelFileError, match=f"{named}.*not loaded"):
+        estimator_from_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("builtins", "exec"),
+        ("subprocess", "Popen"),
+        ("numpy.testing._private.utils", "runstring"),
+        ("sklearn.utils._testing", "assert_run_python_script_without_output"),
+        ("skrub._data_ops._estimator", "SkrubLearner"),
+        ("joblib.memory", "Memory"),
+        ("setpoint.model_files", "load"),
+        ("a.b", "c"),
+    ],
+)
+@pytest.mark.parametrize("loader", ["ObjectNode", "FunctionNode", "TypeNode", "PartialNode"])
+def test_types_are_refused_whatever_loads_them(module, name, loader):
+    data = skops.io.dumps(LogisticRegression())
+
+    def change(entry, content):
+        schema = json.loads(content)
+        schema |= {"__module__": module, "__class__": name, "__loader__": loader}
+        if loader == "FunctionNode":
+            schema["content"] = {"module_path": module, "function": name}
+        return json.dumps(schema)
+
+    with pytest.raises(ModelFileError):
+        estimator_from_bytes(rezipped(data, change))
+
+
+def test_only_harmless_names_are_allowed():
+    for name in ALLOWED:
+        package = name.partition(".")[0]
+        assert package in ("sklearn", "skrub", "scipy", "numpy", "functools", "builtins")
+        assert "*" not in name
+    assert not {n for n in ALLOWED if "data_ops" in n or "_llm" in n or "joblib" in n}
+
+
+def test_pickles_are_not_read():
+    data = skops.io.dumps(LogisticRegression().fit([[0], [1]], [0, 1]))
+
+    def pickled(name, content):
+        if not name.endswith(".npy"):
+            return content
+        buffer = io.BytesIO()
+        np.save(buffer, np.array([Evil()], dtype=object), allow_pickle=True)
+        return buffer.getvalue()
+
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        estimator_from_bytes(rezipped(data, pickled))
+
+
+def test_bombs_are_refused_and_honest_models_are_not(monkeypatch):
+    monkeypatch.setattr(sklearn_part, "_HARMLESS", 100_000)
+    monkeypatch.setattr(sklearn_part, "_TIGHTEST", 5)
+    model = LogisticRegression()
+    model.coef_ = np.zeros((1, 500_000))  # packs to nearly nothing
+    data = estimator_to_bytes(model, "The model")
+    assert len(data) > 4_000_000  # is therefore not packed
+    assert estimator_from_bytes(data).coef_.tobytes() == model.coef_.tobytes()
+    packed = skops.io.dumps(model, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ModelFileError, match="packed too tightly"):
+        estimator_from_bytes(packed)
+    model.coef_ = sparse.csr_matrix(np.ones((1, 200_000)))  # which skops packs by itself
+    inside = skops.io.dumps(model)
+    with pytest.raises(ModelFileError, match="packed too tightly"):
+        estimator_from_bytes(inside)
+
+
+@pytest.mark.parametrize("length", [0, 10, 500])
+def test_damage_is_told(length):
+    data = estimator_to_bytes(LogisticRegression().fit([[0], [1]], [0, 1]), "The model")
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        estimator_from_bytes(data[:length])
+
+
+@pytest.fixture(scope="module")
+def xy():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    X[:, 2] = rng.integers(0, 9, 200)
+    return X, (X[:, 0] > 0.3) ^ (X[:, 2] % 3 == 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("left", 10**6), ("right", 10**6), ("left", 0), ("feature_idx", 3), ("bitset_idx", 999)],
+)
+def test_boosted_trees_that_point_elsewhere(field, value, xy):
+    model = HistGradientBoostingClassifier(
+        max_iter=2, max_depth=3, categorical_features=[2], random_state=0
+    ).fit(*xy)
+    check(model)
+    nodes = model._predictors[0][0].nodes
+    assert nodes["is_categorical"].any()
+    inner = np.flatnonzero((nodes["is_leaf"] == 0) & (nodes["is_categorical"] == 1))[0]
+    nodes[field][inner] = value
+    with pytest.raises(ModelFileError, match="do not exist"):
+        estimator_from_bytes(skops.io.dumps(model))
+
+
+def test_predictors_without_nodes(xy):
+    model = HistGradientBoostingClassifier(max_iter=1).fit(*xy)
+    predictor: TreePredictor = model._predictors[0][0]
+    predictor.nodes = predictor.nodes[:0]
+    with pytest.raises(ModelFileError, match="do not exist"):
+        check(model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(max_depth=3, random_state=0),
+        RandomForestClassifier(2, random_state=0),
+        GradientBoostingClassifier(n_estimators=2, random_state=0),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+@pytest.mark.parametrize(
+    ("field", "value"), [("left_child", 10**6), ("right_child", 0), ("feature", 77)]
+)
+def test_trees_that_point_elsewhere(model, field, value, xy):
+    model.fit(*xy)
+    check(model)
+    tree = model
+    while not hasattr(tree, "tree_"):
+        tree = np.ravel(tree.estimators_)[0]
+    state = tree.tree_.__getstate__()
+    state["nodes"] = state["nodes"].copy()
+    state["nodes"][field][0] = value
+    tree.tree_.__setstate__(state)
+    with pytest.raises(ModelFileError, match="do not exist"):
+        estimator_from_bytes(skops.io.dumps(model))
+
+
+def test_a_forest_for_fewer_features_than_its_trees(xy):
+    model = RandomForestClassifier(2, random_state=0).fit(*xy)
+    model.n_features_in_ = 1
+    with pytest.raises(ModelFileError, match="do not exist"):
+        check(model)
+
+
+def test_sparse_matrices_that_point_elsewhere(xy):
+    X, y = xy
+    model = SVC().fit(sparse.csr_matrix(X), y)
+    check(model)
+    model.support_vectors_.indices[0] = 10**6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ModelFileError, match="sparse matrix"):
+            check(model)

@@ -1,0 +1,154 @@
+"""Leaks are noticed, and honest tables are left in peace."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setpoint.tables.leakage import find_smells
+from setpoint.tables.parts import Parts, part_rows
+from setpoint.tables.schema import Schema
+
+N = 1_000
+
+
+def honest(n=N, seed=0, share=0.1):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < share
+    frame = pd.DataFrame(
+        {
+            "strong": rng.normal(size=n) + 2.5 * y,  # area under the curve: 0.96
+            "noise": rng.normal(size=n),
+            "count": rng.poisson(3, n),
+            "cents": rng.integers(0, 10**7, n),
+            "level": rng.choice(list("abcde"), n),
+            "shop": [f"s{i}" for i in rng.integers(0, 400, n)],
+            "flag": rng.random(n) < 0.5,
+            "gaps": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+            "when": pd.Timestamp("2024") + pd.to_timedelta(rng.integers(0, 10**6, n), "s"),
+            "text": [f"this is some text number {i}, {bad}" for i, bad in enumerate(y)],
+        }
+    )
+    return frame, y, rng
+
+
+def smells_of(frame, y, parts=None):
+    schema = Schema.of(frame)
+    return find_smells(schema.check(frame), y, schema, parts or part_rows(len(y), y))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_honest_tables_do_not_smell(seed):
+    frame, y, _ = honest(seed=seed)
+    assert smells_of(frame, y) == []
+
+
+def test_small_honest_tables_do_not_smell():
+    for seed in range(4):
+        frame, y, _ = honest(n=150, seed=seed, share=0.2)
+        assert smells_of(frame, y) == []
+
+
+def leak(kind, y, rng):
+    return {
+        "number": np.where(y, 100.0, 1.0) + rng.normal(size=len(y)),
+        "band": np.where(y, 0.0, rng.choice([-12.0, 12.0], len(y))) + rng.normal(size=len(y)),
+        "category": np.where(y, rng.choice(["x", "y"], len(y)), rng.choice(["a", "b"], len(y))),
+        "many levels": [f"{p}{rng.integers(60)}" for p in y],
+        "date": pd.Timestamp("2024") + pd.to_timedelta(500 * y + rng.random(len(y)), "D"),
+        "infinite": np.where(y, np.inf, rng.normal(size=len(y))),
+    }[kind]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["number", "band", "category", "many levels", "date", "infinite"])
+def test_column_that_tells_the_label(kind):
+    frame, y, rng = honest()
+    (found,) = smells_of(frame.assign(leak=leak(kind, y, rng)), y)
+    assert (found.kind, found.column) == ("predictor", "leak")
+    assert "alone tells the label" in found.message
+
+
+def test_missingness_that_tells_the_label():
+    frame, y, rng = honest()
+    values = np.where(y, rng.normal(size=N), np.nan)
+    (found,) = smells_of(frame.assign(closed=values), y)
+    assert (found.kind, found.column) == ("missing", "closed")
+    texts = pd.Series(rng.choice(["a", "b", "c"], N)).where(y, None)
+    (found,) = smells_of(frame.assign(closed=texts), y)
+    assert found.kind == "missing"
+
+
+@pytest.mark.parametrize(
+    "rename", [lambda y: y, lambda y: np.where(y, "no", "yes"), lambda y: np.where(y, 3, 7)]
+)
+def test_label_by_another_name(rename):
+    frame, y, _ = honest()
+    (found,) = smells_of(frame.assign(status=rename(y)), y)
+    assert (found.kind, found.column) == ("label", "status")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(N),
+        np.random.default_rng(0).permutation(N) + 10**6,
+        np.cumsum(np.random.default_rng(0).integers(1, 10**6, N)),
+        [f"uuid-{i:x}" for i in np.random.default_rng(0).permutation(N)],
+    ],
+)
+def test_identifiers(values):
+    frame, y, _ = honest()
+    (found,) = smells_of(frame.assign(id=values), y)
+    assert (found.kind, found.column) == ("identifier", "id")
+
+
+def test_rows_in_both_parts():
+    frame, y, _ = honest()
+    frame, y = pd.concat([frame, frame[:100]], ignore_index=True), np.r_[y, y[:90], ~y[90:100]]
+    parts = Parts(np.arange(N), np.arange(N, N + 100))
+    (found,) = smells_of(frame, y, parts)
+    assert found.kind == "duplicates"
+    assert "100 of 100 test rows" in found.message
+    assert "90 of them with the same label" in found.message
+
+
+def doubled(n=100):
+    frame, y, _ = honest()
+    return pd.concat([frame, frame[:n]], ignore_index=True), np.r_[y, y[:n]]
+
+
+def test_rows_that_certify_and_were_trained_on():
+    frame, y = doubled()
+    parts = Parts(np.arange(N + 100), np.arange(0))
+    schema = Schema.of(frame)
+    judged = np.arange(N - 100), np.arange(N - 100, N + 100)
+    (found,) = find_smells(schema.check(frame), y, schema, parts, judged)
+    assert found.kind == "duplicates"
+    assert "100 of 200 rows that set the threshold are among those trained on" in found.message
+    assert "test rows" not in found.message
+    apart = np.arange(100, N), np.r_[:100, N : N + 100]  # twins, but all of them certify
+    assert find_smells(schema.check(frame), y, schema, parts, apart) == []
+
+
+def test_twins_among_training_rows_where_chance_sets_the_threshold():
+    frame, y = doubled()
+    parts = Parts(np.arange(N + 100), np.arange(0))
+    (found,) = smells_of(frame, y, parts)
+    assert "200 of 1,100 training rows are there more than once" in found.message
+    schema = Schema.of(frame)
+    together = np.r_[:N, :100]  # a twin is of the same group, which is never parted
+    assert find_smells(schema.check(frame), y, schema, parts, None, together) == []
+    apart = np.arange(N + 100)
+    (found,) = find_smells(schema.check(frame), y, schema, parts, None, apart)
+    assert "200 of 1,100" in found.message
+
+
+def test_equal_rows_of_a_coarse_table_are_no_surprise():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(0, 3, N), "b": rng.choice(list("xy"), N)})
+    assert smells_of(frame, rng.random(N) < 0.2) == []
+
+
+def test_too_few_positives_to_judge():
+    frame, _, rng = honest()
+    y = np.arange(N) < 5
+    assert smells_of(frame.assign(leak=leak("number", y, rng)), y) == []

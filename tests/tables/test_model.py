@@ -1,0 +1,317 @@
+"""From a messy table to decisions that do not depend on how the rows come."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+
+from setpoint.data import read_table, table_batches
+from setpoint.data.table_writer import TableWriter
+from setpoint.errors import (
+    GoalError,
+    PartsError,
+    SchemaError,
+    SetpointError,
+    TableFileError,
+    TargetError,
+)
+from setpoint.tables import MODELS, fit_table, score_file
+
+GOAL = "max recall s.t. precision >= 0.7"
+SLIM = ["outcome", "country", "größe (€) ", "ratio"]  # for models that take long
+pytestmark = pytest.mark.filterwarnings("ignore::setpoint.UncertifiedWarning")
+
+
+def of(model, frame):
+    """Return the columns for a model."""
+    return frame[SLIM] if model in ("mlp", "forest", "hgb") else frame
+
+
+@pytest.fixture(scope="module")
+def fits(table):
+    """The fits, each made when it is first asked for."""
+    made = {}
+
+    def fit(model, confidence=None):
+        if (model, confidence) not in made:
+            frame = of(model, table)
+            made[model, confidence] = fit_table(
+                frame, "outcome", GOAL, model=model, confidence=confidence, text_features=5,
+                drop=[name for name in ("customer", "when", "account") if name in frame],
+            )  # fmt: skip
+        return made[model, confidence]
+
+    return fit
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_learn(fits, table, name):
+    fitted = fits(name)
+    model, point = fitted.model, fitted.test_point
+    assert (model.positive, model.negative) == ("fraud", "fine")
+    assert point.recall > 0.3
+    assert point.precision > 0.45
+    assert fitted.test.y.sum() == point.tp + point.fn
+    assert model.operating_point.threshold == 0
+    assert str(model.goal) == GOAL
+    assert fitted.baseline.scores.shape == fitted.test.scores.shape
+    rows = of(name, table).iloc[fitted.test.rows]
+    assert np.array_equal(model.scores(rows), fitted.test.scores)
+    again = model.evaluate(rows, on="them")
+    assert (again.tp, again.fp) == (point.tp, point.fp)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_row_at_a_time_gives_the_same_scores(fits, later, name):
+    model, later = fits(name).model, of(name, later)
+    whole = model.scores(later)
+    one_by_one = np.concatenate([model.scores(later.iloc[[i]]) for i in range(6)])
+    assert np.array_equal(one_by_one, whole[:6])
+    for size in (150, 299):
+        pieces = [model.scores(later.iloc[i : i + size]) for i in range(0, len(later), size)]
+        assert np.array_equal(np.concatenate(pieces), whole)
+    many = pd.concat([later] * 30, ignore_index=True)  # more than one block
+    assert np.array_equal(model.scores(many), np.tile(whole, 30))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_decisions_are_those_of_the_classifier(fits, later, name):
+    model, later = fits(name).model, of(name, later)
+    found = model.predict(later)
+    assert np.array_equal(found["alarm"], model.classifier.predict(model.features(later)))
+    assert np.array_equal(found["alarm"], found["score"] > 0)
+    assert np.array_equal(found["predicted"] == "fraud", found["alarm"])
+    assert found.index.equals(later.index)
+
+
+def test_notes_and_facts(fits, table):
+    fitted = fits("linear")
+    told = " ".join(fitted.notes)
+    for part in ("'fraud' is taken for the positive", "'empty' is missing", "'one' is the same"):
+        assert part in told
+    facts = fitted.model.facts
+    assert facts["rows"] == len(table) == facts["training rows"] + facts["test rows"]
+    for aside in ("customer", "when", "account", "outcome", "empty", "one"):
+        assert aside not in fitted.model.schema.names
+
+
+def test_the_same_fit_twice(table):
+    small = table[SLIM].head(300)
+    first, second = (
+        fit_table(small, "outcome", GOAL, model="logistic", test=0, text_features=5).model.scores(
+            small
+        )
+        for _ in range(2)
+    )
+    assert np.array_equal(first, second)
+
+
+def test_no_test_part(table):
+    fitted = fit_table(
+        table[SLIM].head(400), "outcome", GOAL, model="logistic", test=0, text_features=5
+    )
+    assert fitted.test is fitted.test_point is fitted.baseline is None
+    assert fitted.model.facts["training rows"] == 400
+
+
+@pytest.mark.parametrize("name", ["linear", "logistic"])
+def test_certificates(fits, name):
+    fitted = fits(name, 0.8)
+    certificate = fitted.model.certificate
+    assert certificate.threshold == certificate.operating_point.threshold == 0
+    assert certificate.confidence == 0.8
+    point = certificate.operating_point
+    # 30 % of the training rows certify, and no one else's counts are in it.
+    assert point.tp + point.fp + point.fn + point.tn == fitted.model.facts["certifying rows"] == 144
+    assert fits(name).model.certificate is None
+
+
+@pytest.mark.parametrize("confidence", [None, 0.8])
+def test_a_notebook_shows_what_it_does_and_its_steps(fits, confidence):
+    model = replace(fits("linear", confidence).model, positive="<script>fraud")
+    shown = model._repr_html_()
+    assert "positive: &lt;script&gt;fraud" in shown
+    assert "negative: fine" in shown
+    assert "<script>fraud" not in shown
+    assert ("80 % confidence" in shown) == (confidence is not None)
+    assert shown.index("threshold 0 on") < shown.index("sk-container")
+    with config_context(display="text"):
+        assert "sk-container" not in model._repr_html_()
+
+
+def test_features_are_not_fitted_on_certifying_rows(table):
+    frame = table[["outcome", "country", "größe (€) "]].copy()
+    ordinary = fit_table(frame, "outcome", GOAL, model="logistic", confidence=0.8)
+    encoder = ordinary.model.encoder
+    scaler = encoder.named_transformers_["numbers"][0].robust_scaler_
+    train = np.setdiff1d(np.arange(len(frame)), ordinary.test.rows)
+    values = frame["größe (€) "].iloc[train]
+    assert scaler.center_[0] != np.nanmedian(values)  # that of all training rows
+
+
+def test_groups_are_never_parted(table):
+    table = table[[*SLIM, "customer", "when"]]
+    fitted = fit_table(
+        table,
+        "outcome",
+        GOAL,
+        model="logistic",
+        group="customer",
+        confidence=0.8,
+        drop=["when"],
+        text_features=5,
+    )
+    test = set(table["customer"].iloc[fitted.test.rows])
+    train = np.setdiff1d(np.arange(len(table)), fitted.test.rows)
+    assert not test & set(table["customer"].iloc[train])
+    assert fitted.model.certificate.one_per_group
+    assert fitted.model.group == "customer"
+    assert "customer" not in fitted.model.schema.names
+
+
+@pytest.mark.parametrize("name", ["linear", "logistic"])
+def test_time(table, name):
+    shuffled = table.sample(frac=1, random_state=0).reset_index(drop=True)
+    fitted = fit_table(
+        shuffled[["outcome", "country", "note", "when"]], "outcome", GOAL, model=name,
+        time="when", confidence=0.8, text_features=5,
+    )  # fmt: skip
+    when = shuffled["when"]
+    train = np.setdiff1d(np.arange(len(when)), fitted.test.rows)
+    assert when[train].max() < when[fitted.test.rows].min()
+    assert any("newest training rows" in note for note in fitted.notes)
+    assert "when" not in fitted.model.schema.names
+    # The certifying rows are the newest of the training rows.
+    newest = when[train].sort_values().index[-144:]
+    point = fitted.model.certificate.operating_point
+    assert point.tp + point.fn == (shuffled["outcome"][newest] == "fraud").sum()
+
+
+def test_too_few_new_positives_to_set_a_threshold(table):
+    frame = table[SLIM].assign(when=np.arange(len(table)))
+    fraud = frame["outcome"] == "fraud"
+    frame = frame[~fraud | (frame["when"] < 350) | (frame["when"] > 590)]
+    fitted = fit_table(frame, "outcome", "max f1", model="logistic", time="when")
+    assert any("rows of all times" in note for note in fitted.notes)
+
+
+def test_time_and_groups_together(table):
+    table = table[[*SLIM, "customer", "when"]]
+    fitted = fit_table(
+        table,
+        "outcome",
+        GOAL,
+        model="logistic",
+        group="customer",
+        time="when",
+        text_features=5,
+    )
+    train = np.setdiff1d(np.arange(len(table)), fitted.test.rows)
+    groups = table["customer"].to_numpy()
+    assert not set(groups[train]) & set(groups[fitted.test.rows])
+    assert any("Whole groups" in note for note in fitted.notes)
+
+
+def test_labels_of_later_rows(fits, later):
+    model = fits("logistic").model
+    with pytest.raises(SchemaError, match="no column 'outcome' with the labels"):
+        model.evaluate(later.drop(columns="outcome"))
+    with pytest.raises(TargetError, match="holds 'other'; the model knows 'fine' and 'fraud'"):
+        model.evaluate(later.assign(outcome="other"))
+    y, scores = model.labelled_scores(later)
+    assert y.sum() == (later["outcome"] == "fraud").sum()
+    assert len(scores) == len(y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "match"),
+    [
+        ({"target": "outcom"}, SchemaError, "no column 'outcom' .the target.*mean 'outcome'"),
+        ({"group": "costumer"}, SchemaError, "no column 'costumer' .the group.*mean 'customer'"),
+        ({"drop": ["xyz"]}, SchemaError, "no column 'xyz'"),
+        ({"group": "outcome"}, SchemaError, "is the target and cannot be the group too"),
+        ({"model": "hbg"}, SchemaError, "no model 'hbg'.*mean 'hgb'"),
+        ({"goal": "max recall s.t."}, GoalError, None),
+        ({"positive": "frau"}, TargetError, "mean 'fraud'"),
+        ({"target": "country"}, TargetError, "missing|3 different"),
+        ({"confidence": 2.0}, SetpointError, "confidence"),
+        ({"test": 1.0}, PartsError, "less than 1"),
+        ({"random_state": -1}, PartsError, "seed must be a whole number"),
+        ({"group": "country"}, PartsError, "groups in 'country' are missing"),
+        ({"time": "merchant"}, PartsError, "missing|neither"),
+    ],
+)
+def test_bad_input(table, changes, error, match):
+    arguments = {"target": "outcome", "goal": GOAL, "model": "logistic"} | changes
+    with pytest.raises(error, match=match):
+        fit_table(table, **arguments)
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def save(path, frame):
+    with TableWriter(path) as out:
+        out.write(frame)
+    return path
+
+
+@pytest.mark.parametrize("source", [".parquet", ".arrow"])
+@pytest.mark.parametrize("out", [".parquet", ".csv.gz"])
+def test_scored_files(tmp_path, fits, later, source, out):
+    model = fits("linear").model
+    frame = later.assign(mixed=later["mixed"].astype(str))
+    path = save(tmp_path / f"new{source}", frame)
+    seen = []
+    done = score_file(
+        model, path, tmp_path / f"scored{out}", batch_rows=70, keep=["account", "one"],
+        progress=seen.append,
+    )  # fmt: skip
+    found = read_table(tmp_path / f"scored{out}")
+    assert list(found) == ["account", "one", "score", "alarm", "predicted"]
+    assert found["account"].tolist() == later["account"].tolist()  # beyond 2**53
+    assert np.array_equal(found["score"].to_numpy(np.float32), model.scores(later))
+    assert (done.rows, done.alarms) == (300, int(found["alarm"].sum()))
+    assert seen == [70, 140, 210, 280, 300]
+
+
+def test_csv_keeps_codes_that_look_like_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    codes = [f"{i}" if i % 2 else f"x{i}" for i in rng.integers(0, 30, 600)]
+    y = np.array([int(c.strip("x")) < 8 for c in codes]) ^ (rng.random(600) < 0.05)
+    frame = pd.DataFrame({"code": codes, "y": y.astype(int)})
+    model = fit_table(frame, "y", "max f1", model="logistic", test=0, text_features=5).model
+    later = frame[frame["code"].str.isdigit()].head(50)  # a file of numbers only
+    path = save(tmp_path / "new.csv", later)
+    assert str(read_table(path)["code"].dtype) == "Int64"
+    score_file(model, path, tmp_path / "scored.parquet")
+    found = read_table(tmp_path / "scored.parquet")["score"].to_numpy()
+    assert np.array_equal(found, model.scores(later))
+    assert np.array_equal(model.scores(model.read(path)), found)
+    assert list(next(table_batches(path))) == ["code", "y"]
+
+
+def test_scored_files_refused(tmp_path, fits, later):
+    model = fits("logistic").model
+    frame = later.assign(mixed=later["mixed"].astype(str))
+    path = save(tmp_path / "new.parquet", frame)
+    with pytest.raises(TableFileError, match="is the table to score"):
+        score_file(model, path, path)
+    with pytest.raises(TableFileError, match="no column 'xyz'"):
+        score_file(model, path, tmp_path / "out.csv", keep=["xyz"])
+    with pytest.raises(TableFileError, match="'predicted' cannot be kept"):
+        score_file(model, path, tmp_path / "out.csv", keep=["predicted"])
+    save(path, frame.drop(columns="note").assign(extra=1))
+    with pytest.raises(SchemaError, match="'note' is missing.*not known to the model: 'extra'"):
+        score_file(model, path, tmp_path / "out.csv")
+    save(path, frame.assign(extra=1))
+    score_file(model, path, tmp_path / "out.csv", keep=["extra"])
+    score_file(model, path, tmp_path / "out.csv", ignore_extra=True)
+    with pytest.raises(SchemaError, match="'extra'"):
+        score_file(model, path, tmp_path / "out.csv")
+    save(path, frame.assign(ratio=["x" if i == 250 else "1" for i in range(300)]))
+    with pytest.raises(SchemaError, match="'ratio' held numbers.*'x' in row 251"):
+        score_file(model, path, tmp_path / "new.csv", batch_rows=100)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["new.parquet", "out.csv"]

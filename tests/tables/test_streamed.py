@@ -1,0 +1,519 @@
+import pickle
+from contextlib import closing
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from setpoint.data.splits import TESTING
+from setpoint.data.table_stream import TableFiles
+from setpoint.errors import PartsError, SchemaError, SetpointError, TableFileError, TargetError
+from setpoint.estimators import stream_fitting as fitting
+from setpoint.tables import stream_fitting
+from setpoint.tables import stream_rows as stream_kept
+from setpoint.tables import stream_survey as stream_look
+from setpoint.tables import stream_survey as stream_parts
+from setpoint.tables.stream_fitting import fit_streamed
+from setpoint.tables.stream_rows import KeptRows, Roles, TableRows
+from setpoint.training import Stochastic
+
+GOAL = "max f1"
+PROMISED = "max recall s.t. precision >= 0.1"
+SMALL = Stochastic(
+    outer_iterations=1, inner_iterations=3, batch_size=256, rows=2000, restarts=0, nearness=(0.0,),
+    relaxed=False, start="given",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small_solver(monkeypatch):
+    monkeypatch.setattr(fitting, "_solver_of", lambda solver: SMALL)
+
+
+def write(frame, folder, cuts=(0.3, 0.45), groups=(37, 200, 61), endings=("parquet",) * 3):
+    """Write a table as several files, whose row groups differ in size."""
+    folder.mkdir(parents=True, exist_ok=True)
+    edges = [0, *(int(cut * len(frame)) for cut in cuts), len(frame)]
+    for i, (rows, ending) in enumerate(zip(groups, endings, strict=True)):
+        part = pa.Table.from_pandas(frame[edges[i] : edges[i + 1]], preserve_index=False)
+        if ending == "parquet":
+            pq.write_table(part, folder / f"{i}.parquet", row_group_size=rows)
+        else:
+            with pa.ipc.new_file(folder / f"{i}.{ending}", part.schema) as writer:
+                writer.write_table(part, max_chunksize=rows)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def messy(table, tmp_path_factory):
+    """A folder of a messy table; a column of numbers and texts cannot be in such files."""
+    frame = table.drop(columns="mixed")
+    where = tmp_path_factory.mktemp("messy")
+    return frame, write(frame, where / "data", endings=("parquet", "arrow", "parquet"))
+
+
+def plain(n=800, seed=0):
+    rng = np.random.default_rng(seed)
+    bad = rng.random(n) < 0.2
+    return pd.DataFrame(
+        {
+            "amount": np.where(rng.random(n) < 0.1, np.nan, rng.normal(2.0 * bad)),
+            "code": rng.choice(["1", "2", "3"], n),
+            "customer": rng.choice([f"c{i}" for i in range(150)], n),
+            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(n), unit="h"),
+            "bad": bad,
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return write(plain(), tmp_path_factory.mktemp("plain") / "data")
+
+
+def whole(folder):
+    return pd.concat(
+        [pd.read_parquet(file) for file in sorted(folder.glob("*.parquet"))], ignore_index=True
+    )
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_pieces_are_all_rows_once_however_they_are_shared(messy):
+    frame, folder = messy
+    files = TableFiles(folder)
+    assert files.rows == len(frame)
+    assert files.row_groups == 5 + 1 + 6  # with rows from 0.3 and 0.45 on
+    for shards in (1, 3, 4):
+        found = {}
+        for shard in range(shards):
+            for piece in files.pieces(["customer"], 50, shard, shards):
+                assert len(piece) <= 50
+                values = piece.frame()["customer"]
+                found |= dict(enumerate(values, piece.number))
+        assert [found[i] for i in range(len(frame))] == frame["customer"].tolist()
+
+
+def test_row_groups_without_rows_count_for_nothing(tmp_path):
+    frame = plain(300)
+    for i in range(3):
+        part = frame[100 * i : 100 * i + 100]
+        part.to_parquet(tmp_path / f"{i}a.parquet", index=False)
+        part[:0].to_parquet(tmp_path / f"{i}b.parquet", index=False)
+    files = TableFiles(tmp_path)
+    assert (files.rows, files.row_groups) == (300, 3)
+    assert [files.place(row)[1] for row in (0, 99, 100, 299)] == [0, 99, 0, 99]
+    assert [files.place(row)[0].stem for row in (99, 100, 299)] == ["0a", "1a", "2a"]
+    for shards in (2, 3):
+        found = [list(files.pieces(["bad"], 1000, shard, shards)) for shard in range(shards)]
+        assert all(found)
+        assert sorted(piece.number for own in found for piece in own) == [0, 100, 200]
+
+
+def test_a_file_without_rows_says_nothing_of_types(tmp_path):
+    """Pandas writes columns of texts without a type where there are no rows."""
+    frame = plain(100)
+    frame[:0].astype({"code": object}).to_parquet(tmp_path / "0.parquet", index=False)
+    assert pq.read_schema(tmp_path / "0.parquet").field("code").type == pa.null()
+    frame.to_parquet(tmp_path / "1.parquet", index=False)
+    files = TableFiles(tmp_path)
+    assert files.types["code"] == pa.string()
+    (piece,) = files.pieces(files.names, 1000)
+    assert piece.frame()["code"].tolist() == frame["code"].tolist()
+    frame[:0].drop(columns="code").to_parquet(tmp_path / "2.parquet", index=False)
+    with pytest.raises(SchemaError, match="2.parquet has no column 'code'"):
+        TableFiles(tmp_path)
+
+
+def without_values(frame, column, rows):
+    """Write no value of a column in some rows; a file of these alone then knows no type of it."""
+    changed = frame.astype({column: object})
+    changed.loc[rows, column] = None
+    return changed
+
+
+@pytest.mark.parametrize("column", ["amount", "code", "when", "empty"])
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_column_without_values_in_a_file_has_the_type_of_the_others(tmp_path, column, empty):
+    frame = plain().assign(empty=True)
+    rows = [range(240), range(240, 360), range(360, 800)]
+    changed = without_values(frame, column, rows[empty])
+    known = TableFiles(write(frame, tmp_path / "known"))
+    files = TableFiles(write(changed, tmp_path / "data", endings=("parquet", "arrow", "parquet")))
+    assert files.types == known.types
+    assert files.widest_types() == known.widest_types()
+    pieces = list(files.pieces(files.names, 1000))
+    assert {piece.batch.schema.field(column).type for piece in pieces} == {known.types[column]}
+    found = pd.concat([piece.frame() for piece in pieces], ignore_index=True)
+    assert found[column].isna().tolist() == changed[column].isna().tolist()
+    seen = stream_look.look(files, files.names, Roles("bad"), 0)
+    assert seen.sample.schema.field(column).type == known.types[column]
+
+
+def test_a_coded_column_without_values_has_the_type_of_the_others(tmp_path):
+    rows = pa.table({"code": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("s"))})
+    none = pa.nulls(2).dictionary_encode()
+    for name, part in (("0", pa.table({"code": none, "when": none})), ("1", rows)):
+        with pa.ipc.new_file(tmp_path / f"{name}.arrow", part.schema) as writer:
+            writer.write_table(part)
+    files = TableFiles(tmp_path)
+    frames = [piece.frame() for piece in files.pieces(files.names, 10)]
+    assert pd.concat(frames)["code"].isna().tolist() == [True, True, False, False]
+    assert [str(frame["when"].dtype) for frame in frames] == ["datetime64[s]"] * 2
+
+
+def test_a_column_without_values_hides_no_other_type(tmp_path):
+    frame = plain(90)
+    for name, part in (
+        ("0", without_values(frame, "code", range(90))),
+        ("1", frame),
+        ("2", frame.assign(code=frame["code"].astype(int))),
+    ):
+        part.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    with pytest.raises(SchemaError, match=r"int64 in .*2.parquet and of type .*1.parquet"):
+        TableFiles(tmp_path)
+
+
+def test_a_column_without_values_in_all_files_is_like_that_of_one_table(tmp_path):
+    frame = without_values(plain().assign(void=None), "void", range(800))
+    fitted = fit_streamed(write(frame, tmp_path), "bad", GOAL, drop=["when", "customer"])
+    assert any("'void' is missing in every row" in note for note in fitted.notes)
+    assert "void" not in fitted.model.schema.names
+
+
+@pytest.mark.parametrize("column", ["amount", "code"])
+def test_a_file_without_values_trains_and_tests_like_any_other(tmp_path, column):
+    frame = without_values(plain(), column, range(360, 800))
+    fitted = fit_streamed(write(frame, tmp_path), "bad", GOAL, drop=["when", "customer"])
+    assert column in fitted.model.schema.names
+    scores = fitted.model.scores(frame.iloc[fitted.test.rows])
+    np.testing.assert_allclose(fitted.test.scores, scores, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("column", "role"), [("customer", "group"), ("when", "time"), ("label", "target")]
+)
+def test_labels_groups_and_times_of_a_file_without_values_are_missing(tmp_path, column, role):
+    frame = plain().assign(label=lambda f: np.where(f["bad"], "yes", "no"))
+    folder = write(without_values(frame, column, range(240)), tmp_path)
+    with pytest.raises(SetpointError, match=rf"'{column}' in row 1 of .*0.parquet is missing"):
+        fit_streamed(folder, goal=GOAL, **{"target": "bad", role: column})
+
+
+def test_columns_in_names_of_folders_are_known(tmp_path):
+    """Whole folders may have them and others not; what the files hold as well is no such column."""
+    frame = plain(90)
+    for inner in ("code=1/a=b=c", "code=2", "=x", "_day=5", "other"):
+        (tmp_path / "year=9" / inner).mkdir(parents=True)
+        frame.to_parquet(tmp_path / "year=9" / inner / "x=1.parquet", index=False)
+    assert TableFiles(tmp_path).folder_columns == ["year", "a"]
+    assert TableFiles(tmp_path / "year=9" / "other").folder_columns == []
+    assert TableFiles(tmp_path / "year=9" / "other" / "x=1.parquet").folder_columns == []
+
+
+@pytest.mark.parametrize("role", ["target", "group", "time"])
+def test_a_column_in_names_of_folders_cannot_be_used(tmp_path, role):
+    write(plain(), tmp_path / "day=5")
+    with pytest.raises(SchemaError, match=r"'day'.* names of folders.* into the files"):
+        fit_streamed(tmp_path, goal=GOAL, **{"target": "bad", role: "day"})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: f.rename(columns={"amount": "amuont"}), "Did you mean 'amuont'"),
+        (lambda f: f.assign(extra=1), "has 'extra', and"),
+        (lambda f: f.assign(code=f["code"].astype(int)), "'code' is of type int64 in"),
+        (lambda f: f.assign(bad=f["bad"].astype(int)), "'bad' is of type int64 in"),
+        (lambda f: f.assign(when=f["when"].dt.tz_localize("UTC")), "'when' is of type timestamp"),
+    ],
+)
+def test_a_file_of_another_schema_is_named(tmp_path, change, words):
+    folder = write(plain(), tmp_path)
+    change(plain(50)).to_parquet(folder / "9.parquet", index=False)
+    with pytest.raises(SchemaError, match=words) as caught:
+        TableFiles(folder)
+    assert "9.parquet" in str(caught.value)
+
+
+def test_numbers_of_other_sizes_are_the_same(tmp_path):
+    folder = write(plain(), tmp_path)
+    changed = plain(60).assign(amount=np.arange(60, dtype=np.int16))
+    changed.to_parquet(folder / "9.parquet", index=False)
+    files = TableFiles(folder)
+    found = stream_look.look(files, files.names, Roles("bad"), 0)
+    assert sum(found.labels.values()) == files.rows == 860
+    assert found.piece(folder).frame()["amount"].tail(60).tolist() == list(range(60))
+
+
+def test_no_tables_and_no_rows(tmp_path):
+    with pytest.raises(TableFileError, match="holds no file"):
+        TableFiles(tmp_path)
+    plain(5).head(0).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TableFileError, match="no rows"):
+        TableFiles(tmp_path)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted(messy):
+    _, folder = messy
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "_solver_of", lambda solver: SMALL)
+        drop = ["account", "when", "customer"]
+        return fit_streamed(
+            folder, "outcome", GOAL, positive="fraud", drop=drop, text_features=9, keep_in=folder
+        )
+
+
+def source_of(model, folder, **roles):
+    roles = Roles("outcome", negative="fine", positive="fraud", **roles)
+    width = model.classifier.n_features_in_
+    return TableRows(TableFiles(folder), roles, model.schema, model.encoder, width)
+
+
+def test_rows_are_the_models_features_in_every_shard(messy, fitted):
+    frame, folder = messy
+    model = fitted.model
+    kinds = {column.kind for column in model.schema.columns}
+    assert kinds == {"number", "boolean", "category", "text", "date"}
+    wanted = model.features(frame)
+    source = source_of(model, folder)
+    found = np.full_like(wanted, np.nan)
+    for shard in range(3):
+        for block, again in zip(source.blocks(shard, 3), source.blocks(shard, 3), strict=True):
+            assert torch.equal(block.X, again.X)
+            found[block.number] = block.X.numpy()
+            labels = frame["outcome"].to_numpy()[block.number] == "fraud"
+            np.testing.assert_array_equal(block.positive, labels)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_groups_and_times_come_with_the_rows(messy, fitted):
+    frame, folder = messy
+    source = source_of(fitted.model, folder, group="customer", time="when")
+    blocks = list(source.blocks())
+    assert torch.cat([b.unit for b in blocks]).tolist() == frame["customer"].tolist()
+    times = torch.cat([b.time for b in blocks])
+    assert times.tolist() == (frame["when"].astype("datetime64[us]").astype("int64")).tolist()
+
+
+def test_a_fingerprint_knows_files_columns_and_roles(messy, fitted, tmp_path):
+    frame, folder = messy
+    mine = source_of(fitted.model, folder).fingerprint()
+    assert source_of(fitted.model, folder).fingerprint() == mine
+    assert source_of(fitted.model, folder, group="customer").fingerprint() != mine
+    changed = write(frame.assign(ratio=0.5), tmp_path)
+    assert source_of(fitted.model, changed).fingerprint() != mine
+
+
+def test_rows_kept_on_disk_are_the_same(messy, fitted, tmp_path):
+    _, folder = messy
+    source = source_of(fitted.model, folder, time="when")
+    with closing(KeptRows(source, tmp_path)) as kept:
+        next(kept.blocks(0, 2))  # a pass that was not finished is of no use
+        list(kept.blocks(0, 2))
+        source._block = None  # from here on everything comes from the disk
+        again = list(kept.blocks(0, 2))
+    fresh = list(source_of(fitted.model, folder, time="when").blocks(0, 2))
+    assert len(again) == len(fresh) > 0
+    for a, b in zip(again, fresh, strict=True):
+        for field in ("X", "positive", "weight", "number", "unit", "time"):
+            assert torch.equal(getattr(a, field), getattr(b, field))
+    assert kept.fingerprint() == source.fingerprint()
+    assert list(tmp_path.iterdir()) == []  # they have no names
+
+
+def test_a_full_disk_is_no_end(messy, fitted, tmp_path, monkeypatch):
+    _, folder = messy
+    kept = KeptRows(source_of(fitted.model, folder), tmp_path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(stream_kept.np, "save", full)
+    for _ in range(2):
+        rows = sum(len(block) for block in kept.blocks())
+        assert rows == TableFiles(folder).rows
+    assert not stream_kept.has_room(tmp_path, 10**15, 100)
+    assert not stream_kept.has_room(tmp_path / "nowhere", 1, 1)
+
+
+# --- fitting --------------------------------------------------------------------------------------
+
+
+def test_a_messy_table_becomes_a_model_like_any_other(messy, fitted):
+    frame, _ = messy
+    model, tested = fitted.model, fitted.test
+    assert model.facts["rows"] == len(frame)
+    assert 0.12 < len(tested.rows) / len(frame) < 0.28
+    assert model.facts["test rows"] + model.facts["training rows"] == len(frame)
+    np.testing.assert_array_equal(tested.y, frame["outcome"].to_numpy()[tested.rows] == "fraud")
+    np.testing.assert_allclose(tested.scores, model.scores(frame.iloc[tested.rows]), atol=1e-4)
+    point = fitted.test_point
+    assert point.tp == (tested.y & (tested.scores > 0)).sum()
+    assert point.fp == (~tested.y & (tested.scores > 0)).sum()
+    assert any("'empty' is missing in every row" in note for note in fitted.notes)
+    assert model.classifier.checkpoint is None
+    assert not hasattr(model.classifier, "feature_names_in_")
+    alarms = pickle.loads(pickle.dumps(model)).predict(frame)["predicted"]
+    assert set(alarms) <= {"fine", "fraud"}
+
+
+def test_test_rows_play_no_part(folder, tmp_path):
+    """Whatever stands in them, the model is the same."""
+    frame = whole(folder)
+    drop = ["when", "customer"]
+    first = fit_streamed(folder, "bad", GOAL, drop=drop)
+    rows = first.test.rows
+    changed = frame.copy()
+    changed.loc[rows, "amount"] = changed.loc[rows, "amount"] * 3 + 1
+    again = fit_streamed(write(changed, tmp_path), "bad", GOAL, drop=drop)
+    np.testing.assert_array_equal(again.test.rows, rows)
+    a, b = (f.model.classifier.module_.state_dict() for f in (first, again))
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert first.model.classifier.logit_threshold_ == again.model.classifier.logit_threshold_
+
+
+def test_groups_are_never_parted(folder):
+    fitted = fit_streamed(folder, "bad", PROMISED, drop=["when"], group="customer", confidence=0.5)
+    frame = whole(folder)
+    inside = set(frame["customer"][fitted.test.rows])
+    outside = set(frame["customer"].drop(fitted.test.rows))
+    assert inside
+    assert not inside & outside
+    assert fitted.model.certificate is not None
+    assert fitted.model.certificate.one_per_group
+    assert fitted.model.facts["certifying rows"] > 100
+    counts = pd.Series(fitted.test.groups).value_counts()
+    assert sorted(counts) == sorted(frame["customer"][fitted.test.rows].value_counts())
+
+
+def test_the_newest_rows_test(folder):
+    fitted = fit_streamed(folder, "bad", PROMISED, drop=["customer"], time="when", confidence=0.5)
+    frame = whole(folder)
+    newest = frame["when"].sort_values().index[-160:]
+    assert set(fitted.test.rows) == set(newest)
+    assert fitted.model.facts["certifying rows"] == round(0.3 * 640)
+    assert "when" not in fitted.model.schema.names
+    assert not any("rows of all times" in note for note in fitted.notes)
+
+
+def test_too_few_new_positives_are_told(tmp_path):
+    frame = plain()
+    hours = (frame["when"] - frame["when"].min()) / pd.Timedelta(hours=1)
+    frame.loc[(hours > 450) & (hours < 640), "bad"] = False
+    fitted = fit_streamed(write(frame, tmp_path), "bad", GOAL, drop=["customer"], time="when")
+    assert any("rows of all times" in note for note in fitted.notes)
+    assert set(fitted.test.rows) == set(np.flatnonzero(hours >= 640))
+
+
+@pytest.mark.parametrize("certified", [False, True])
+@pytest.mark.parametrize("test", [0.0, 0.25])
+def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
+    times = np.random.default_rng(0).permutation(1000).astype(float)
+    parting = stream_parts.parting_of(times, test, certified, 0)
+    judging, certifying, testing = parting.since
+    left = 1000 * (1 - test)
+    assert testing == (1000 - 1000 * test if test else np.inf)
+    if certified:
+        assert certifying == round(left * 0.7)
+        left = certifying
+    assert judging == pytest.approx(0.75 * left, abs=1)
+    assert parting.judges
+
+
+def test_one_moment_cannot_be_parted():
+    with pytest.raises(PartsError, match="one moment"):
+        stream_parts.parting_of(np.zeros(10), 0.2, False, 0)
+    # Most rows are of one moment: that is the older part, and chance will choose who judges.
+    found = stream_parts.parting_of(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
+    assert found.since == (1.0, 1.0, 1.0)
+    assert not found.judges
+
+
+def test_columns_are_learnt_from_a_sample(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_look, "SAMPLED", 200)
+    fitted = fit_streamed(folder, "bad", GOAL, drop=["when", "customer"])
+    told = next(note for note in fitted.notes if "drawn by chance" in note)
+    count = int(told.split()[5].replace(",", ""))
+    assert 120 < count < 280
+    # A value that the sample did not show is told with its file and row.
+    frame = whole(folder)
+    files = TableFiles(folder)
+    seen = stream_look.look(files, files.names, Roles("bad"), 0).number
+    row = next(i for i in range(500, 800) if i not in seen)
+    frame.loc[row, "code"] = "seven"
+    broken = write(frame, tmp_path)
+    with pytest.raises(SchemaError, match=r"2\.parquet does not go.*'code'.*'seven' in row ") as e:
+        fit_streamed(broken, "bad", GOAL, drop=["when", "customer"])
+    assert f"row {row - 360 + 1:,}" in str(e.value)
+
+
+def test_without_test_rows_there_is_no_test(folder):
+    fitted = fit_streamed(folder, "bad", GOAL, drop=["when", "customer"], test=0)
+    assert fitted.test is None
+    assert fitted.test_point is None
+    assert fitted.model.facts["test rows"] == 0
+
+
+def test_too_many_test_rows_are_counted_and_not_kept(folder, monkeypatch):
+    monkeypatch.setattr(stream_fitting, "MOST_TESTED", 10)
+    fitted = fit_streamed(folder, "bad", GOAL, drop=["when", "customer"])
+    assert fitted.test is None
+    _, _, P, N = fitted.test_point.counts
+    assert P + N == fitted.model.facts["test rows"] > 10
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"model": "hgb"}, SetpointError, "'hgb' needs the whole table in memory"),
+        ({"group": "customer", "time": "when"}, SetpointError, "name one of both"),
+        ({"time": "code"}, PartsError, "'code' cannot be the time"),
+        ({"target": "badd"}, SchemaError, "Did you mean 'bad'"),
+        ({"target": "code"}, TargetError, "3 different values"),
+        ({"target": "customer"}, TargetError, "different values"),
+        ({"positive": "yes"}, TargetError, "does not occur"),
+        ({"test": 0.2, "target": "rare"}, PartsError, "none of them is positive"),
+    ],
+)
+def test_what_cannot_be_streamed_is_said(tmp_path, options, error, words):
+    frame = plain().assign(rare=lambda f: np.arange(len(f)) < 2)
+    options = {"target": "bad", **options}
+    with pytest.raises(error, match=words):
+        fit_streamed(write(frame, tmp_path), goal=GOAL, **options)
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [("label", "label 'label' in row 1[,.]? ?.*missing"), ("customer", "'customer' in row")],
+)
+def test_missing_labels_and_groups_are_found(tmp_path, column, words):
+    frame = plain().assign(label=lambda f: np.where(f["bad"], "yes", "no"))
+    frame.loc[360, column] = None  # the first row of the last file
+    folder = write(frame.drop(columns="bad"), tmp_path)
+    with pytest.raises(SetpointError, match="missing") as caught:
+        fit_streamed(folder, "label", GOAL, group="customer", drop=["when"])
+    assert "in row 1 of" in str(caught.value)
+    assert "2.parquet" in str(caught.value)
+
+
+def test_a_test_part_is_of_its_share(folder):
+    files, roles = TableFiles(folder), Roles("bad")
+    parting = stream_parts.parting_of(None, 0.3, True, 5)
+    _, counts = stream_parts.settled(files, roles, parting, 0.3, 5)
+    assert counts.sum() == 800
+    assert abs(counts[TESTING].sum() / 800 - 0.3) < 0.05
+    assert counts[TESTING, 1] == pytest.approx(0.3 * counts[:, 1].sum(), rel=0.4)
+
+
+def test_the_number_of_bytes_is_about_that_of_a_data_frame(folder):
+    known = whole(folder).memory_usage(deep=True).sum()
+    assert known / 3 < TableFiles(folder).decoded_bytes < 3 * known

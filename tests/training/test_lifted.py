@@ -1,0 +1,212 @@
+import numpy as np
+import pytest
+import torch
+from problems import misled, overlapping
+
+from setpoint import FPOR, FROP, OFOS, Goal, GoalError
+from setpoint.training import CrossEntropy, Lifted, LossTraining, make_problem, solve
+from setpoint.training.lifted import objective_scale
+from setpoint.training.models import build
+
+GOALS = [FPOR(0.7), FROP(0.8), OFOS()]
+
+
+def fit(problem, solver, model="linear", seed=0):
+    torch.manual_seed(seed)
+    module = build(model, problem.X.shape[1]).to(problem.X.dtype)
+    return solve(problem, module, solver, seed=seed)
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_never_worse_than_ordinary_training(goal, seed):
+    problem = overlapping(goal, seed=seed)
+    best = max(
+        fit(
+            problem, LossTraining(CrossEntropy(float(balanced)), l2, outer_iterations=2)
+        ).operating_point.rank
+        for l2 in (1.0, 0.01)
+        for balanced in (False, True)
+    )
+    solution = fit(problem, Lifted(outer_iterations=10))
+    assert solution.operating_point.rank >= best
+    assert solution.history[0].objective <= solution.operating_point.objective
+
+
+@pytest.mark.parametrize(("goal", "gain"), [(FPOR(0.9), 0.05), (OFOS(), 0.01)], ids=str)
+def test_better_where_cross_entropy_is_misled(goal, gain):
+    """A quarter of the positives lies far on the wrong side; giving it up is the answer."""
+    problem = misled(goal)
+    ordinary = fit(problem, LossTraining()).operating_point
+    trained = fit(problem, Lifted()).operating_point
+    assert trained.feasible
+    assert trained.objective > ordinary.objective + gain
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+def test_the_paper_preset_solves_a_separable_problem(goal):
+    rng = np.random.default_rng(0)
+    y = rng.random(200) < 0.3
+    X = rng.normal(size=(200, 2)) * 0.3 + np.where(y, -1.5, 1.5)[:, None]
+    problem = make_problem(torch.tensor(X), torch.tensor(y), goal)
+    solution = fit(problem, Lifted.paper(outer_iterations=6, inner_iterations=100, lr=0.05))
+    assert solution.history[0].objective == 0.0  # the random start looks the other way
+    assert solution.operating_point.objective == 1.0
+    assert solution.operating_point.threshold == 0.0  # the logit of t = 0.5
+
+
+def test_the_paper_preset_has_the_papers_constants():
+    paper = Lifted.paper()
+    assert (paper.lam0, paper.lam_max, paper.gamma0, paper.gamma_max) == (1.0, 1e6, 0.5, 10.0)
+    assert (paper.outer_iterations, paper.lr_s, paper.s_step) == (50, 0.1, "adam")
+    assert (paper.start, paper.start_s, paper.threshold) == ("random", "random", "fixed")
+    assert (paper.inner_iterations, paper.patience, paper.cosine) == (30_000, 10, "subproblem")
+    assert paper.scaling == "paper"
+    assert Lifted.paper(threshold="learned").threshold == "learned"
+
+
+@pytest.mark.parametrize(
+    ("goal", "model", "rho", "lr"),
+    [
+        (FPOR(0.9), "linear", 1.3, 1e-3),
+        (FROP(0.9), "mlp", 1.3, 1e-4),
+        (OFOS(), "mlp", 1.5, 1e-4),
+    ],
+)
+def test_the_papers_constants_that_depend_on_goal_and_model(goal, model, rho, lr):
+    problem = overlapping(goal)
+    run = Lifted.paper(inner_iterations=3).prepare(problem, build(model, 3).double())
+    run.start()
+    assert (run._rho, run._lr) == (rho, lr)
+    for k in (1, 2, 12):
+        progress = run.advance(k)
+        assert progress.lam == pytest.approx(rho ** (k - 1))
+        assert run.penalty.gamma == pytest.approx(min(0.5 * rho ** (k - 1), 10.0))
+
+
+def test_lambda_stays_below_its_limit():
+    solution = fit(overlapping(OFOS()), Lifted(outer_iterations=8, inner_iterations=1, lam_max=3.0))
+    assert solution.history.lam.tolist() == pytest.approx(
+        [1, 1, 1.5, 2.25, 3, 3, 3, 3, 3]
+    )  # the start, then one per subproblem
+
+
+def test_patience_ends_a_subproblem():
+    problem = overlapping(FPOR(0.7))
+    run = Lifted.paper(patience=1, lr=10.0).prepare(problem, build("linear", 3).double())
+    run.start()
+    steps = []
+    project = run.penalty.project_
+    run.penalty.project_ = lambda: steps.append(1) or project()
+    run.advance(1)
+    assert 1 < len(steps) < 1000
+
+
+def test_s_and_t_stay_in_their_boxes_and_t_is_learned():
+    problem = overlapping(FPOR(0.7))
+    solver = Lifted.paper(threshold="learned", inner_iterations=30, lr=0.1)
+    run = solver.prepare(problem, build("linear", 3).double())
+    run.start()
+    seen = set()
+    for k in range(1, 5):
+        run.advance(k)
+        assert ((run.penalty.s >= 0) & (run.penalty.s <= 1)).all()
+        assert 0 <= run.penalty.t <= 1
+        seen.add(float(run.penalty.t.detach()))
+        (contender,) = run.contenders()
+        point = contender.point
+        assert point.threshold == pytest.approx(float(torch.logit(run.penalty.t.detach())))
+    assert len(seen) > 1
+
+
+def test_a_goal_that_is_not_monotone_takes_the_equality_form():
+    goal = Goal.parse("max recall s.t. alarm_rate <= 0.1")
+    problem = overlapping(goal)
+    run = Lifted().prepare(problem, build("linear", 3).double())
+    assert run.penalty.form == "equality"
+    solution = fit(problem, Lifted(outer_iterations=10))
+    assert solution.operating_point.feasible
+    assert solution.operating_point.value("alarm_rate") <= 0.1
+    with pytest.raises(GoalError, match="alarm_rate"):
+        Lifted(form="inequality").prepare(problem, build("linear", 3).double())
+
+
+@pytest.mark.parametrize("field", ["s_step", "cosine", "start", "start_s", "threshold"])
+def test_unknown_choices_are_refused(field):
+    with pytest.raises(ValueError, match=f"{field} is one of"):
+        Lifted(**{field: "nonsense"})
+
+
+@pytest.mark.parametrize(
+    "field", [{"inner_iterations": 0}, {"lr": 0.0}, {"rho": 0.5}, {"lam0": -1.0}, {"gamma0": -1.0}]
+)
+def test_numbers_must_make_sense(field):
+    with pytest.raises(ValueError, match=next(iter(field))):
+        Lifted(**field)
+
+
+def test_given_weights_are_the_start():
+    problem = overlapping(OFOS())
+    module = build("linear", 3).double()
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor([[1.0, 0.3, 0.3]]))
+    expected = problem.operating_point(module).f1
+    solution = solve(problem, module, Lifted(start="given", outer_iterations=1))
+    assert solution.history.objective[0] == expected
+
+
+def test_the_recorded_loss_is_that_of_the_iterate():
+    problem = overlapping(FPOR(0.7))
+    run = Lifted(outer_iterations=3, inner_iterations=5).prepare(
+        problem, build("linear", 3).double()
+    )
+    run.start()
+    run.contenders()
+    progress = run.advance(1)
+    with torch.no_grad():
+        logits = run.module(problem.X).reshape(-1) - run._origin
+        assert progress.loss == float(run.penalty(logits))
+
+
+def test_scaling_serves_small_and_large_data_alike():
+    """Every row repeated 50 times is the same problem: F and the iterates agree.
+
+    From a common start, for the ridge of the warm start is not scaled.
+    """
+    small = overlapping(FPOR(0.7), n=120)
+    large = make_problem(small.X.repeat(50, 1), small.positive.repeat(50), small.goal)
+    solver = Lifted(outer_iterations=6, inner_iterations=10, start="random")
+    one, many = fit(small, solver), fit(large, solver)
+    assert one.operating_point.recall == many.operating_point.recall
+    np.testing.assert_allclose(one.history.column("loss"), many.history.column("loss"), rtol=1e-6)
+
+
+def test_weights_are_repetitions():
+    weighted = overlapping(FPOR(0.7), n=120, weights=True)
+    times = weighted.sample_weight.long()
+    repeated = make_problem(
+        weighted.X.repeat_interleave(times, 0),
+        weighted.positive.repeat_interleave(times),
+        weighted.goal,
+    )
+    solver = Lifted(outer_iterations=6, inner_iterations=10)
+    one, many = fit(weighted, solver), fit(repeated, solver)
+    assert one.operating_point.tp == many.operating_point.tp
+    np.testing.assert_allclose(one.history.column("loss"), many.history.column("loss"), rtol=1e-6)
+
+
+def test_objective_scale_makes_the_more_valuable_count_worth_one_sample():
+    point = overlapping("max precision s.t. recall >= 0.9").operating_point(
+        build("linear", 3).double(), threshold=-1.0
+    )
+    objective = point.goal.objective
+    P, N = point.tp + point.fn, point.fp + point.tn
+    at = (point.tp, point.fp, P, N)
+    worth = max(abs(objective.d_tp(*at)), abs(objective.d_fp(*at))) * P
+    assert objective_scale(point) * worth == pytest.approx(1.0)
+
+
+def test_an_mlp_is_trained_too():
+    problem = misled(OFOS(), n=200)
+    solution = fit(problem, Lifted(outer_iterations=5, inner_iterations=10), model="mlp")
+    assert solution.operating_point.f1 > 0.85  # a linear model reaches 0.76

@@ -1,0 +1,304 @@
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from problems import overlapping, two_kinds
+
+from setpoint import FPOR, FROP, OFOS, Goal, SetpointError
+from setpoint.errors import DivergedError
+from setpoint.method.referee import solve_exactly
+from setpoint.training import Lifted, Projected, make_problem, solve
+from setpoint.training.models import build
+
+QUICK = Projected(outer_iterations=8, inner_iterations=10, line_search=200_000)
+SHORT_SEARCH = Projected(line_search=20_000)  # a few rows would take all that is allowed
+GOALS = [FPOR(0.7), FROP(0.8), OFOS()]
+
+
+def fit(problem, solver=QUICK, model="linear", **kwargs):
+    torch.manual_seed(0)
+    module = build(model, problem.X.shape[1]).to(problem.X.dtype)
+    return solve(problem, module, solver, **kwargs)
+
+
+@cache
+def fitted(goal):
+    """Fit the usual problem; several tests look at the result."""
+    return fit(overlapping(goal))
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+def test_never_worse_than_the_best_ordinary_model(goal):
+    solution = fitted(goal)
+    start = solution.history[0]
+    assert solution.operating_point.rank >= (-start.violation, start.objective)
+    ordinary = [c for c in solution.candidates if c.name.startswith("logistic")]
+    assert solution.operating_point.rank >= max(c.point.rank for c in ordinary)
+    assert len(ordinary) == 14
+
+
+def test_goal_training_gains_where_hopeless_positives_mislead():
+    solution = fit(two_kinds(FPOR(0.8)))
+    assert solution.history[0].objective == 0.0  # no logistic regression raises an alarm
+    assert solution.operating_point.recall > 0.4
+    assert solution.operating_point.feasible
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+@pytest.mark.parametrize("seed", range(1))
+def test_near_the_proven_optimum(goal, seed):
+    problem = overlapping(goal, n=45, d=2, share=0.35, seed=seed)
+    proven = solve_exactly(problem.X.numpy(), problem.positive.numpy(), goal, time_limit=30)
+    assert proven.proven
+    found = fit(problem, SHORT_SEARCH).operating_point
+    assert found.feasible
+    assert 0.95 * proven.bound <= found.objective <= proven.bound + 1e-9
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+@pytest.mark.parametrize("seed", range(1))
+def test_lifted_and_projected_agree_where_all_separations_can_be_tried(goal, seed):
+    problem = overlapping(goal, n=30, d=1, share=0.4, seed=seed)
+    both = [problem.operating_point(w) for w in signs(problem)]
+    optimum = max(p.rank for p in both)
+    for solver in (SHORT_SEARCH, Lifted(outer_iterations=20)):
+        assert fit(problem, solver).operating_point.rank == optimum
+
+
+def signs(problem):
+    for sign in (-1.0, 1.0):
+        module = build("linear", 1).double()
+        torch.nn.init.constant_(module.weight, sign)
+        yield module
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "max recall s.t. fpr <= 0.1, precision >= 0.5",
+        "max precision s.t. recall >= 0.5, fpr <= 0.2, npv >= 0.8",
+        "max gmean",
+        "max mcc s.t. recall >= 0.6",
+        "max accuracy",
+        "max fbeta(2)",
+        "min fpr s.t. recall >= 0.7",
+        "max recall s.t. alarm_rate <= 0.1",
+    ],
+)
+def test_any_goal_and_any_number_of_constraints(goal):
+    point = fit(overlapping(goal)).operating_point
+    assert point.feasible
+    assert not point.empty
+
+
+def test_impossible_goals_come_as_near_as_they_can():
+    problem = overlapping("max f1 s.t. precision >= 0.99, recall >= 0.99")
+    solution = fit(problem)
+    assert not solution.operating_point.feasible
+    assert solution.operating_point.violation <= solution.history[0].violation
+
+
+def test_the_validation_part_judges():
+    train, judge = overlapping("max f1"), overlapping("max f1", seed=1)
+    problem = make_problem(train.X, train.positive, "max f1", validation=judge)
+    solution = fit(problem)
+    assert judge.operating_point(solution.module) == solution.operating_point
+    ordinary = max((c.point for c in solution.candidates if c.start is None), key=lambda p: p.f1)
+    best = max((c.point for c in solution.candidates), key=lambda p: p.f1)
+    clear = best.f1 - ordinary.f1 > ordinary.standard_error
+    assert solution.operating_point.f1 == (best if clear else ordinary).f1
+
+
+def test_large_problems_train_on_a_part_of_their_rows():
+    problem = two_kinds(FPOR(0.8), n=4000)
+    whole = fit(problem, replace(QUICK, line_search=0))
+    part = fit(problem, replace(QUICK, line_search=0, rows=400)).operating_point
+    assert part.recall == pytest.approx(whole.operating_point.recall, abs=0.03)
+    assert part.recall > whole.history[0].objective + 0.2
+
+
+def test_weights_are_repetitions():
+    goal = Goal.parse("max recall s.t. precision >= 0.7")
+    once = overlapping(goal, n=200, weights=True)
+    times = once.sample_weight.long()
+    many = make_problem(
+        once.X.repeat_interleave(times, 0), once.positive.repeat_interleave(times), goal
+    )
+    solver = replace(QUICK, line_search=0)
+    one, repeated = fit(once, solver), fit(many, solver)
+    assert one.operating_point.recall == pytest.approx(repeated.operating_point.recall, abs=0.02)
+    assert one.history[0].objective == pytest.approx(repeated.history[0].objective)
+
+
+def test_held_near_models_stay_near():
+    problem = two_kinds(FPOR(0.8))
+    moved = []
+    for nearness in (0.0, 1.0, 100.0):
+        run = replace(QUICK, nearness=(nearness,), restarts=0, line_search=0).prepare(
+            problem, build("linear", 2).double()
+        )
+        run.start()
+        held = [not relaxed for relaxed in run._relaxed]
+        start = run._bundle.matrix[held]
+        for k in range(1, 9):
+            run.advance(k)
+        moved.append(float((run._bundle.matrix[held] - start).norm()))
+    assert moved[0] > 2 * moved[1] > 4 * moved[2]
+
+
+def test_an_mlp_can_be_trained(short_ordinary):
+    solution = fit(two_kinds("max f1"), model="mlp")
+    names = [c.name for c in solution.candidates]
+    assert names[0] == "as given"
+    assert names[5].startswith("goal-trained from ordinary, ridge ")
+    assert names[5].endswith("; nearness 1")
+    assert solution.operating_point.f1 > 0.75  # a linear model reaches 0.61
+
+
+def test_the_given_start_is_kept_where_asked():
+    problem = overlapping("max f1")
+    module = build("linear", 3).double()
+    torch.nn.init.constant_(module.weight, 1.0)
+    solution = solve(problem, module, replace(QUICK, start="given", outer_iterations=0))
+    assert solution.candidates[0].name == "the start"
+    assert (solution.module.weight == 1.0).all()
+
+
+def test_a_module_without_bias():
+    problem = overlapping("max f1")
+    solution = fit(problem, model=lambda d: torch.nn.Linear(d, 1, bias=False))
+    assert problem.operating_point(solution.module) == solution.operating_point
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_point_is_that_of_the_module(dtype):
+    problem = overlapping("max f1", dtype=dtype, n=2000)
+    solution = fit(problem)
+    assert problem.operating_point(solution.module) == solution.operating_point
+    assert solution.module.weight.dtype == dtype
+
+
+def test_one_feature_two_rows_of_a_class():
+    X = torch.tensor([[0.0], [1.0], [2.0], [3.0]], dtype=torch.float64)
+    problem = make_problem(X, torch.tensor([False, True, False, True]), "max f1")
+    assert fit(problem, SHORT_SEARCH).operating_point.f1 == pytest.approx(0.8)
+
+
+def test_the_loss_is_recorded_and_lambda_grows():
+    history = fitted(OFOS()).history
+    assert np.isfinite(history.column("loss")).all()
+    assert (np.diff(history.lam) > 0).all()
+    assert history.lam[0] == 1.0
+    assert history.lam[-1] == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"start": "x"}, "start is one of"),
+        ({"lam0": 0.0}, "lam0 must be positive"),
+        ({"lr": -1.0}, "lr must be positive"),
+        ({"nearness": ()}, "nearness"),
+        ({"nearness": (-1.0,)}, "nearness must be >= 0"),
+        ({"outer_iterations": -1}, "outer_iterations"),
+        ({"inner_iterations": 0}, "inner_iterations"),
+        ({"inner_iterations": -3}, "inner_iterations"),
+        ({"rows": 1}, "rows >= 2"),
+    ],
+)
+def test_bad_parameters_are_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        Projected(**params)
+
+
+def test_a_candidate_can_be_trained_again_on_other_rows():
+    """From the same kind of start, though another would be best on these rows."""
+    second = overlapping("max f1", seed=5)
+    wanted = fitted(OFOS()).candidates[-2]
+    assert wanted.iteration > 0
+    assert "restart" in wanted.name
+    again = fit(second, take=wanted)
+    assert [c.name for c in again.candidates][14:] == [wanted.name]
+    assert len(again.history) == wanted.iteration + 1
+    assert again.history.best_iteration == wanted.iteration
+    assert second.operating_point(again.module) == again.operating_point
+
+
+def test_an_ordinary_candidate_can_be_trained_again():
+    second = overlapping("max f1", seed=5)
+    wanted = fitted(OFOS()).candidates[3]
+    again = fit(second, take=wanted)
+    assert len(again.history) == 1
+    assert again.operating_point == again.candidates[3].point
+
+
+def test_the_winner_is_the_model_that_is_returned():
+    """Ties are common on few rows; the simpler wins, and it is what is kept."""
+    for seed in range(12):
+        train, judge = (overlapping("max f1", n=n, seed=seed) for n in (120, 41))
+        problem = make_problem(train.X, train.positive, "max f1", validation=judge)
+        solution = fit(problem)
+        won = solution.candidates.winner
+        assert won.point == solution.operating_point
+        assert won.iteration == solution.history.best_iteration
+        assert judge.operating_point(solution.module) == won.point
+
+
+def test_what_is_settled_stays_so_on_other_rows():
+    small, large = overlapping("max f1"), overlapping("max f1", n=3000)
+    judged = make_problem(small.X, small.positive, "max f1", validation=small)
+    settled = Projected().settle(judged)
+    assert (settled.inner_iterations, settled.restarts, settled.line_search) == (20, 8, 0)
+    assert settled.settle(large) == settled
+    alone = Projected().settle(large)
+    assert (alone.inner_iterations, alone.restarts) == (60, 2)
+    assert alone.line_search > 0
+
+
+def test_a_candidate_that_does_not_exist_is_refused():
+    wanted = fitted(OFOS()).candidates[-1]
+    with pytest.raises(SetpointError, match="no candidate 'goal-trained from .*restart 8'"):
+        fit(overlapping("max f1"), replace(QUICK, restarts=1), take=wanted)
+
+
+def test_a_diverged_model_ends_only_its_own_training():
+    problem = overlapping("max f1")
+    run = QUICK.prepare(problem, build("linear", 3).double())
+    run.start()
+    run.advance(1)
+    run._bundle.matrix[2] = torch.nan
+    lost = run._names[2]
+    for k in range(2, 9):
+        run.advance(k)
+        names = [c.name for c in run.contenders()]
+        assert lost not in names
+        assert len(names) == len(run._names) - 1
+    run._bundle.matrix[:] = torch.nan
+    with pytest.raises(DivergedError):
+        run.advance(9)
+
+
+@pytest.mark.parametrize("kind", ["subclass", "frozen", "parametrised", "hook"])
+def test_layers_that_are_only_nearly_linear_are_trained_as_modules(kind, short_ordinary):
+    class Squared(torch.nn.Linear):
+        def forward(self, X):
+            return super().forward(X) ** 2
+
+    problem = overlapping("max f1", n=150)
+    torch.manual_seed(0)
+    module = Squared(3, 1) if kind == "subclass" else torch.nn.Linear(3, 1)
+    module = module.double()
+    before = module.weight.detach().clone()
+    if kind == "frozen":
+        module.weight.requires_grad_(False)
+    if kind == "parametrised":
+        module = torch.nn.utils.parametrizations.weight_norm(module)
+    if kind == "hook":
+        module.register_forward_hook(lambda m, args, out: out - args[0][:, :1])
+    solution = solve(problem, module, QUICK)
+    assert solution.candidates[0].name == "as given"
+    assert problem.operating_point(solution.module) == solution.operating_point
+    if kind == "frozen":
+        assert torch.equal(module.weight, before)
