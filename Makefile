@@ -9,7 +9,7 @@ SETPOINT_DATA ?= data
 export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
+.PHONY: help demo test test-minimum coverage test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
         bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict \
         bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes \
         bench-step bench-objective bench-goals reproduce reproduce-smoke docs clean
@@ -40,6 +40,18 @@ demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+$(VENV)-minimum/.dev: pyproject.toml constraints-minimum.txt
+	test -x $(VENV)-minimum/bin/python || $(PYTHON) -m venv $(VENV)-minimum
+	$(VENV)-minimum/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints-minimum.txt --editable '.[dev]'
+	touch $@
+
+test-minimum: $(VENV)-minimum/.dev ## run the tests with the lowest versions of numpy, scipy and scikit-learn
+	$(VENV)-minimum/bin/python -m pytest --numprocesses auto --dist worksteal
+
+coverage: $(VENV)/.dev ## run the tests and report which lines they reach
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
+	@echo "Line by line: build/coverage/index.html"
 
 test-browser: $(VENV)/.dev docs ## open reports and the site in headless Chromium (apt install chromium chromium-driver)
 	$(BIN)/python -m pytest --numprocesses auto browser_tests
@@ -126,4 +138,4 @@ docs: $(VENV)/.docs ## the documentation as a site that needs no network, into s
 	@echo "The pages are in site/; open site/index.html in a browser."
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) $(VENV)-minimum .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
