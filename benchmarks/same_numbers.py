@@ -570,14 +570,15 @@ def run(out: Path, only: str) -> int:
 def difference(before: dict[str, str], after: dict[str, str]) -> str:
     """Say what differs between two runs of a combination; nothing where nothing does."""
     before = {"/".join(RENAMED.get(k, k) for k in p.split("/")): v for p, v in before.items()}
-    said, sizes = [], [0.0]
+    said, sizes = [], []
     for path in [p for p in before if before[p] != after.get(p, before[p])]:
         said.append(f"{path[1:]} {before[path]} -> {after[path]}")
         if not {before[path][0], after[path][0]} & set("#TFN"):  # no digest, True, False or None
             sizes.append(abs(float(before[path]) - float(after[path])))
     if said:
-        largest = max(size for size in sizes if not math.isnan(size))
-        said = [f"{len(said)} of {len(before)} numbers, by {largest:.3g} at most", *said[:4]]
+        largest = max((size for size in sizes if not math.isnan(size)), default=None)
+        by = "" if largest is None else f", by {largest:.3g} at most"
+        said = [f"{len(said)} of {len(before)} numbers{by}", *said[:4]]
     for paths, where in ((before.keys() - after, "before"), (after.keys() - before, "after")):
         if paths:
             shown = ", ".join(path[1:] for path in sorted(paths)[:4])
