@@ -7,9 +7,8 @@ import os
 import textwrap
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -99,20 +98,10 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A precision-recall curve and operating points, in one colour.
+class Curve(NamedTuple):
+    """A precision-recall curve (``steps``, unless None) and operating points, in one colour.
 
-    Attributes
-    ----------
-    steps : Steps or None
-        Counts at every threshold; None for points without a curve.
-    color, line : str
-        The colour of both, and the style of the line.
-    label : str or None
-        Of the line, in the legend.
-    points : tuple of (OperatingPoint, str, str)
-        Each with its marker and its label.
+    Each of the ``points`` has its marker and its label; ``label`` is that of the line.
     """
 
     steps: Steps | None

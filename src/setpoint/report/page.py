@@ -21,9 +21,10 @@ from markupsafe import Markup
 
 from setpoint._internal.provenance import made_by
 from setpoint.errors import SetpointError
+from setpoint.goals.metrics import number
 from setpoint.report.content import Report, report_of
-from setpoint.report.data import Contents
-from setpoint.report.drawings import CURVE, scores_frame
+from setpoint.report.data import Contents, money
+from setpoint.report.drawings import CURVE, scores_frame, swatch
 from setpoint.report.sections import sections
 from setpoint.report.sentences import headline
 
@@ -90,6 +91,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    environment.globals |= {"money": money, "number": number, "swatch": swatch}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment.get_template("page.html")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from setpoint.goals.goal import relation, shown
 from setpoint.goals.metrics import called, number, plain
 from setpoint.report.content import Report
 from setpoint.report.data import CASES, Bill, Contents, drawn_bounds, money, per_cases
-from setpoint.report.drawings import history, precision_recall, scores, swatch
+from setpoint.report.drawings import history, precision_recall, scores
 from setpoint.report.sentences import (
     between,
     goal_in_words,
@@ -28,18 +28,25 @@ _WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on th
 
 
 def sections(contents: Contents) -> dict[str, Any]:
-    """Return the values of all sections; a section without content is None."""
-    report = contents.report
+    """Return the values of all sections."""
+    report, certificate = contents.report, contents.report.certificate
+    objective, found = called(report.goal.objective.name), report.history
     return {
         "opening": _opening(report),
         "goal": _goal(report),
-        "certificate": None if report.certificate is None else _certificate(report),
+        "bounds": None if certificate is None else _bounds(certificate),
+        "choice": None if certificate is None else _choice(certificate),
+        "hints": None if certificate is None else _hints(report, certificate),
         "explore": _explore(contents),
-        "histograms": _histograms(contents),
-        "training": _training(report),
-        "candidates": report.candidates if report.candidates else None,
+        "curve": precision_recall(contents),
+        "curve_points": _curve_points(contents),
+        "shows_bounds": bool(drawn_bounds(certificate)),
+        "scores": scores(contents),
+        "beyond": contents.histogram.beyond,
+        "objective": objective,
+        "training": history(found, objective) if found is not None and len(found) else [],
         "facts": _facts(report),
-        "glossary": _glossary(contents),
+        "metrics": {called(m.name): meaning(m, report.plural) for m in contents.metrics},
     }
 
 
@@ -105,17 +112,6 @@ def _goal(report: Report) -> dict[str, str]:
     return {"words": goal_in_words(report.goal, report.plural), "kind": kind, "result": result}
 
 
-def _certificate(report: Report) -> dict[str, Any]:
-    """Return what is certified about new data, and whether the rows agree with it."""
-    certificate = report.certificate
-    assert certificate is not None
-    return {
-        "bounds": _bounds(certificate),
-        "choice": f"The threshold {number(certificate.threshold)} {_choice(certificate)}.",
-        "hints": _hints(report, certificate),
-    }
-
-
 def _bounds(certificate: Certificate) -> list[list[str]]:
     rows = []
     for bound in certificate.bounds:
@@ -133,6 +129,7 @@ def _bounds(certificate: Certificate) -> list[list[str]]:
 
 
 def _choice(certificate: Certificate) -> str:
+    """Return how the threshold was chosen, as the end of a sentence."""
     if certificate.choice == "beforehand":
         return "was fixed before the certification rows were used"
     if not certificate.certified:
@@ -175,121 +172,67 @@ def _hints(report: Report, certificate: Certificate) -> list[tuple[str, str]]:
     return found + [("plain", " ".join(texts))] * bool(texts)
 
 
-# --- slider and comparison -----------------------------------------------------------------------
-
-
-class Row(NamedTuple):
-    """A row of a comparison: its label, its name in the script, and the values.
-
-    The first value is that of the chosen threshold, where the slider starts; the baselines follow.
-    """
-
-    label: str
-    name: str
-    values: list[str]
+# --- slider, comparison, facts -------------------------------------------------------------------
 
 
 def _explore(contents: Contents) -> dict[str, Any]:
-    """Return slider, confusion matrix, metrics, counts, money and the curve."""
-    report, point = contents.report, contents.report.point
+    """Return the slider, and tables of numbers at the chosen threshold and of the baselines."""
+    report, costs = contents.report, contents.report.costs
     stops = contents.steps.stops([contents.chosen]).tolist()
-    counts = {name: f"{int(getattr(point, name)):,}" for name in ("tp", "fn", "fp", "tn")}
-    false = "1 false alarm" if point.fp == 1 else f"{counts['fp']} false alarms"
-    P, chosen = f"{contents.steps.P:,}", number(report.threshold)
-    tables = [("Metrics", _metrics(contents)), _counts(report)]
-    if report.costs is not None:
-        tables.append(_costs(report, Bill(report.costs, report)))
-    return {
-        "last_stop": len(stops) - 1,
-        "stop": stops.index(contents.chosen),
-        "chosen": chosen,
-        "summary": f"At {chosen}: {counts['tp']} of {P} {report.plural} caught, {false}.",
-        "counts": counts,
-        "P": P,
-        "N": f"{contents.steps.N:,}",
-        "names": [baseline.name for baseline, _ in report.baselines],
-        "tables": tables,
-        "assumed": None if report.costs is None else _prices(report, Bill(report.costs, report)),
-        "curve": precision_recall(contents),
-        "legend": _curve_legend(report),
-        "points": _curve_points(contents),
-    }
-
-
-def _rows(
-    report: Report, labels: Mapping[str, str], measure: Callable[[OperatingPoint], dict[str, str]]
-) -> list[Row]:
-    columns = [measure(point) for point in (report.point, *(p for _, p in report.baselines))]
-    return [Row(label, name, [c[name] for c in columns]) for name, label in labels.items()]
-
-
-def _metrics(contents: Contents) -> list[Row]:
-    required = {c.metric.name: c for c in contents.report.goal.constraints}
-    labels = {}
-    for name in (m.name for m in contents.metrics):
-        level = f" (required: {relation(required[name])})" if name in required else ""
-        labels[f"metric-{name}"] = called(name) + level
-
-    def measure(point: OperatingPoint) -> dict[str, str]:
-        names = [m.name for m in contents.metrics]
-        values = {f"metric-{n}": shown(point.value(n), required.get(n)) for n in names}
-        return {**values, "met": "✓ met" if point.feasible else "✗ not met"}
-
-    return _rows(contents.report, {**labels, **({"met": "goal"} if required else {})}, measure)
-
-
-def _counts(report: Report) -> tuple[str, list[Row]]:
-    labels = {
+    bill = None if costs is None else Bill(costs, report)
+    points = [report.point, *(point for _, point in report.baselines)]
+    columns = [_numbers(contents, bill, point) for point in points]
+    required = {c.metric.name: relation(c) for c in report.goal.constraints}
+    metrics = {f"metric-{m.name}": called(m.name) for m in contents.metrics}
+    for name, level in required.items():
+        metrics[f"metric-{name}"] += f" (required: {level})".replace(
+            f"{level[0]} ", f"{level[0]}\xa0"
+        )
+    counts = {
         "cases-alarms": "alarms", "cases-tp": "real alarms", "cases-fp": "false alarms",
         "cases-fn": f"missed {report.plural}",
     }  # fmt: skip
-    caption = f"Per {CASES:,} such cases ({per_cases(report.point)['positives']} {report.plural})"
-    rows = _rows(report, labels, lambda p: {f"cases-{k}": v for k, v in per_cases(p).items()})
-    return caption, rows
+    such = f"{CASES:,} such cases"
+    tables = {
+        "Metrics": {**metrics, **({"met": "goal"} if required else {})},
+        f"Per {such} ({columns[0]['cases-positives']} {report.plural})": counts,
+    }
+    if costs is not None:
+        labels = {"money-alarms": "investigating alarms", "money-misses": f"missed {report.plural}"}
+        if costs.catch:
+            labels["money-catches"] = f"caught {report.plural}"
+        labels |= {"money-total": "total", "money-saved": "saved vs. no model"}
+        for i, (baseline, _) in enumerate(report.baselines):
+            labels[f"money-gained{i}"] = f"saved vs. {baseline.name}"
+        tables[f"Costs per {such}"] = labels
+    return {
+        "last_stop": len(stops) - 1,
+        "stop": stops.index(contents.chosen),
+        "threshold": number(report.threshold),
+        "P": f"{contents.steps.P:,}",
+        "N": f"{contents.steps.N:,}",
+        "names": [baseline.name for baseline, _ in report.baselines],
+        "columns": columns,
+        "tables": tables,
+        "bill": bill,
+    }
 
 
-def _costs(report: Report, bill: Bill) -> tuple[str, list[Row]]:
-    labels = {"alarms": "investigating alarms", "misses": f"missed {report.plural}"}
-    if bill.costs.catch:
-        labels["catches"] = f"caught {report.plural}"
-    labels |= {"total": "total", "saved": "saved vs. no model"}
-    labels |= {f"gained{i}": f"saved vs. {b.name}" for i, (b, _) in enumerate(report.baselines)}
-
-    def measure(point: OperatingPoint) -> dict[str, str]:
-        amounts = bill.of(point).items()
-        return {f"money-{k}": money(v, bill.costs.currency, bill.digits) for k, v in amounts}
-
-    rows = _rows(report, {f"money-{name}": text for name, text in labels.items()}, measure)
-    return f"Costs per {CASES:,} such cases", rows
-
-
-def _prices(report: Report, bill: Bill) -> str:
-    costs, unit = bill.costs, bill.costs.currency
-    text = f"{money(costs.alarm, unit)} per alarm"
-    text += (
-        f"{',' if costs.catch else ' and'} {money(costs.miss, unit)} per missed {report.singular}"
-    )
-    if costs.catch:
-        gain = "a gain of " if costs.catch < 0 else ""
-        text += f" and {gain}{money(abs(costs.catch), unit)} per caught {report.singular}"
-    nothing = money(bill.nothing, unit, bill.digits)
-    return f"Assuming {text}. Without a model nothing is caught, which costs {nothing}."
-
-
-def _legend(entries: list[tuple[str, str]]) -> list[tuple[str, Any, str]]:
-    return [(kind, swatch(kind), text) for kind, text in entries]
-
-
-def _curve_legend(report: Report) -> list[tuple[str, Any, str]]:
-    levels = {c.metric.name for c in report.goal.constraints} & {"precision", "recall"}
-    entries = [("model", "every threshold"), ("chosen", "chosen threshold"), ("here", "slider")]
-    if levels:
-        entries.append(("floor", "required level"))
-    if drawn_bounds(report.certificate):
-        entries.append(("bound", "certification rows, with bound"))
-    for baseline, _ in report.baselines:
-        entries.append(("tuned" if baseline is report.tuned else "baseline", baseline.name))
-    return _legend(entries)
+def _numbers(contents: Contents, bill: Bill | None, point: OperatingPoint) -> dict[str, str]:
+    """Return all numbers of a point, by their names in the script, which writes them alike."""
+    required = {c.metric.name: c for c in contents.report.goal.constraints}
+    names = [m.name for m in contents.metrics]
+    found = {name: f"{int(getattr(point, name)):,}" for name in ("tp", "fn", "fp", "tn")}
+    found |= {f"metric-{name}": shown(point.value(name), required.get(name)) for name in names}
+    found["met"] = "✓ met" if point.feasible else "✗ not met"
+    found |= {f"cases-{name}": text for name, text in per_cases(point).items()}
+    if bill is not None:
+        write = partial(money, currency=bill.costs.currency, digits=bill.digits)
+        found |= {f"money-{name}": write(amount) for name, amount in bill.of(point).items()}
+    false = "1 false alarm" if point.fp == 1 else f"{found['fp']} false alarms"
+    caught = f"{found['tp']} of {contents.steps.P:,} {contents.report.plural} caught"
+    found["summary"] = f"At {number(point.threshold)}: {caught}, {false}."
+    return found
 
 
 def _curve_points(contents: Contents) -> list[list[str]]:
@@ -309,27 +252,6 @@ def _curve_points(contents: Contents) -> list[list[str]]:
         precision = shown(float(steps.precision[index])) if tp + fp else "–"
         rows.append([at, shown(float(steps.recall[index])), precision, f"{tp:,}", f"{fp:,}"])
     return rows
-
-
-# --- scores, training, facts, glossary -----------------------------------------------------------
-
-
-def _histograms(contents: Contents) -> dict[str, Any]:
-    entries = [
-        ("positives", f"{contents.report.plural} (upwards)"),
-        ("others", "other cases (downwards)"),
-        ("cut", "chosen threshold"),
-    ]
-    beyond = contents.histogram.beyond
-    return {"picture": scores(contents), "legend": _legend(entries), "beyond": beyond}
-
-
-def _training(report: Report) -> dict[str, Any] | None:
-    found = report.history
-    if found is None or not len(found):
-        return None
-    objective = called(report.goal.objective.name)
-    return {"pictures": history(found, objective), "objective": objective}
 
 
 def _facts(report: Report) -> dict[str, str]:
@@ -355,30 +277,3 @@ def _facts(report: Report) -> dict[str, str]:
 
 def _exactly(threshold: float) -> str:
     return plain(threshold) if np.isfinite(threshold) else number(threshold)
-
-
-def _glossary(contents: Contents) -> dict[str, str]:
-    report = contents.report
-    words = {
-        "score": "the number that the model gives to a case; higher means more suspicious",
-        "threshold": "the score above which a case raises an alarm; a score equal to it does not",
-        "alarm": f"a case that is classified as one of the {report.plural}, correctly or not",
-        "confusion matrix": "how many cases of each class are decided correctly and incorrectly",
-    }
-    for which in contents.metrics:
-        words[called(which.name)] = meaning(which, report.plural)
-    if not report.rows.chose:
-        words["long run"] = (
-            "what would be observed on very many such cases. Few rows say little about it: the "
-            "interval given contains it in 95 of 100 such studies"
-        )
-    if report.certificate is not None:
-        percent = 100 * (1 - report.certificate.confidence)
-        words["certified"] = (
-            "shown by an exact statistical test on rows that the model has not seen. At most "
-            f"{percent:.3g} of 100 attempts to certify end in a false certificate"
-        )
-    if report.baselines:
-        names = " and ".join(baseline.name for baseline, _ in report.baselines)
-        words["baseline"] = f"what the classifier is compared with: {names}"
-    return words

@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 from setpoint.certificates.certificate import Certificate
-from setpoint.certificates.monitor import Verdict
 from setpoint.certificates.rates import lower_bound, upper_bound
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal, shown
 from setpoint.goals.metrics import Metric, called, plain
@@ -67,11 +66,8 @@ def _broken(report: Report) -> str:
             found.append(f"{now}, but {_level(promise)} was certified")
         else:  # a contradicted certificate stays contradicted
             found.append(f"{now} now, but an earlier check contradicted {_level(promise)}")
-    return f"{_checked_rows(verdict)} contradict the certificate: {'; '.join(found)}."
-
-
-def _checked_rows(verdict: Verdict) -> str:
-    return "These rows" if verdict.looks == 1 else "The cases since certification"
+    rows = "These rows" if verdict.looks == 1 else "The cases since certification"
+    return f"{rows} contradict the certificate: {'; '.join(found)}."
 
 
 def _level(constraint: Constraint) -> str:
@@ -93,11 +89,10 @@ def _expected(report: Report) -> str:
         false = "the only alarm is false" if alarms == 1 else f"all {alarms:,.0f} alarms are false"
         text = f"{missed}, and {false}"
     elif P < FEW or tp == P or report.rows.chose:  # too little to expect the same again
-        text = f"{caught.text} {caught.was} caught; {real.text} {real.was} real"
+        text = f"{caught.then('were')} caught; {real.then('were')} real"
     else:
-        text = (
-            f"expect to catch {caught.text}; {real.text} {real.was if fp == 0 else real.is_} real"
-        )
+        verb = "were" if fp == 0 else "are"
+        text = f"expect to catch {caught.text}; {real.then(verb)} real"
     return "; ".join([f"At this threshold, {text}", *_other_metrics(report)]) + "."
 
 
@@ -110,10 +105,10 @@ def _other_metrics(report: Report) -> list[str]:
             continue
         if which.name in ("fpr", "specificity"):
             wrong = share(fp, N, "other case", "other cases")
-            found.append(f"{wrong.text} {wrong.raises} a false alarm")
+            found.append(f"{wrong.then('raise')} a false alarm")
         elif which.name == "alarm_rate":
             raised = share(tp + fp, P + N, "case", "cases")
-            found.append(f"{raised.text} {raised.raises} an alarm")
+            found.append(f"{raised.then('raise')} an alarm")
         else:
             found.append(f"{called(which.name)} is {shown(report.point.value(which.name))}")
     return list(dict.fromkeys(found))  # fpr and specificity give the same sentence
@@ -235,20 +230,10 @@ class Share(NamedTuple):
     text: str
     is_plural: bool
 
-    @property
-    def is_(self) -> str:
-        """The verb "to be" in the present tense."""
-        return "are" if self.is_plural else "is"
-
-    @property
-    def was(self) -> str:
-        """The verb "to be" in the past tense."""
-        return "were" if self.is_plural else "was"
-
-    @property
-    def raises(self) -> str:
-        """The verb "to raise" in the present tense."""
-        return "raise" if self.is_plural else "raises"
+    def then(self, verb: str) -> str:
+        """Return the text and a verb, which is given in the plural."""
+        singular = {"are": "is", "were": "was", "raise": "raises"}[verb]
+        return f"{self.text} {verb if self.is_plural else singular}"
 
 
 def share(successes: float, trials: float, one: str, many: str) -> Share:
