@@ -1,4 +1,4 @@
-"""The documentation site as ``make docs`` leaves it: opened as files, on a desktop and on a phone."""
+"""The documentation site that ``make docs`` builds, opened as files on a desktop and a phone."""
 
 import json
 import re
