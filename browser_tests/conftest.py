@@ -1,7 +1,7 @@
 """A headless Chromium, and reports to open in it.
 
-These tests stand apart from the others, for they need a browser: ``make test-browser`` runs them.
-Without Chromium they fail; they are never skipped.
+These tests are separate because they need a browser: ``make test-browser`` runs them. Without
+Chromium they fail; they are never skipped.
 """
 
 import os
@@ -55,7 +55,7 @@ def driver(tmp_path_factory):
 
 @pytest.fixture
 def browser(driver):
-    """Return the browser as on a desk with light colours, its logs empty."""
+    """Return the browser with a desktop screen, the light theme and empty logs."""
     driver.get("about:blank")  # so that nothing else, such as a new tab's page, is still loading
     for name in ("browser", "performance"):
         driver.get_log(name)
@@ -107,7 +107,7 @@ def certified():
 
 
 def broken():
-    """Return a report on rows that break the promise."""
+    """Return a report on rows that contradict the certificate."""
     report = certified()
     y, scores = drawn(3000, 0.03, 1.2, seed=2)
     rows = Rows(y, scores, "the cases of June", unseen=True)
@@ -115,7 +115,7 @@ def broken():
 
 
 def close():
-    """Return a report on rows that miss the goal, but not by so much that the promise is broken."""
+    """Return a report on rows that miss the goal without contradicting the certificate."""
     report = certified()
     threshold = report.threshold
     y = np.repeat([True, False, True, False], [28, 12, 20, 940])
@@ -126,7 +126,7 @@ def close():
 
 
 def chosen():
-    """Return a report on the rows that chose the threshold, without a certificate."""
+    """Return a report on the rows on which the threshold was chosen, without a certificate."""
     y, scores = drawn(3001, 0.004, 4.0, seed=5)
     rows = Rows(y, scores, "the validation data", chose=True)
     return Report(GOAL, rows, choose_threshold(y, scores, GOAL).threshold)
@@ -148,7 +148,7 @@ def large():
 
 
 def hostile():
-    """Return a report in which every text tries to be more than text."""
+    """Return a report in which every text is malicious HTML."""
     report = certified()
     return replace(
         report, title=HOSTILE, positive=HOSTILE, positives=HOSTILE, facts={HOSTILE: "x" * 300},

@@ -1,4 +1,4 @@
-"""The documentation site as ``make docs`` leaves it: opened as files, on a desk and on a phone."""
+"""The documentation site that ``make docs`` builds, opened as files on a desktop and a phone."""
 
 import json
 import re
@@ -10,11 +10,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 SITE = Path(__file__).parent.parent / "site"
-ROOMS = [(1280, "light"), (375, "dark")]
+SCREENS = [(1280, "light"), (375, "dark")]
 PAGES = ["index.html", "theory.html", "api/estimators.html", "results/index.html"]
-# What asks something of a network by itself; links that a reader may follow do not.
+# Elements that make requests by themselves; links do not.
 LOADS = re.compile(r"<(?:link|script|img|iframe|source|video|audio|object|embed)\b[^>]*>")
-STICKS_OUT = """
+OVERFLOWING = """
   const width = document.documentElement.clientWidth;
   const scrolls = (e) => e && (/auto|scroll|hidden/.test(getComputedStyle(e).overflowX)
     && e !== document.body || scrolls(e.parentElement));
@@ -33,7 +33,7 @@ def site():
 
 
 def test_no_page_loads_anything_from_elsewhere():
-    """All pages, by their text."""
+    """Checked in the text of all pages."""
     pages = list(SITE.rglob("*.html"))
     assert len(pages) > 40
     for page in pages:
@@ -41,8 +41,8 @@ def test_no_page_loads_anything_from_elsewhere():
         assert not [tag for tag in loads if re.search(r"""["'](?:https?:)?//""", tag)], page
 
 
-def test_the_reference_shows_docstrings_as_they_are_meant():
-    """What docs/tooling/docstrings.py does: links, types as written, each name's own default."""
+def test_the_reference_renders_docstrings():
+    """As docs/tooling/docstrings.py prepares them: links, types as written, defaults."""
     pages = {page.stem: page.read_text(encoding="utf-8") for page in SITE.glob("api/*.html")}
     assert not [name for name, text in pages.items() if re.search(r":(class|func|meth|mod):", text)]
     words = {
@@ -55,10 +55,10 @@ def test_the_reference_shows_docstrings_as_they_are_meant():
     assert "scale ('smoke', 'small', 'full', default: 'small' )" in words["experiments"]
 
 
-@pytest.mark.parametrize(("width", "scheme"), ROOMS)
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_whole_and_asks_nothing_of_a_network(browser, emulate, page, width, scheme):
-    """Some pages, by what the browser did; pictures are there, and nothing sticks out."""
+def test_a_page_is_complete_and_makes_no_network_requests(browser, emulate, page, width, scheme):
+    """Checked on some pages in the browser; pictures load, and nothing overflows."""
     emulate(browser, width, scheme)
     browser.get((SITE / page).as_uri())
     events = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
@@ -70,13 +70,13 @@ def test_a_page_is_whole_and_asks_nothing_of_a_network(browser, emulate, page, w
     assert browser.get_log("browser") == []
     broken = "return [...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)"
     assert browser.execute_script(broken) == []
-    assert browser.execute_script(STICKS_OUT) == []
+    assert browser.execute_script(OVERFLOWING) == []
     ground = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
     assert (max(browser.execute_script(ground)[:3]) < 90) == (scheme == "dark")
 
 
-def test_search_finds_pages_that_were_opened_as_files(browser):
-    """It needs docs/assets/iframe-worker.js there."""
+def test_search_works_on_pages_opened_as_files(browser):
+    """It needs docs/assets/iframe-worker.js."""
     browser.get((SITE / "index.html").as_uri())
     browser.find_element(By.CSS_SELECTOR, "[data-md-component=search-query]").send_keys("certify")
     results = ".md-search-result__item a"

@@ -1,4 +1,4 @@
-"""The report in a browser: what it asks, shows, and does with the keyboard, paper and a phone."""
+"""The report in a browser: requests, numbers, keyboard, print, phone and dark theme."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from setpoint import evaluate_threshold
 
 ALL = ["certified", "broken", "close", "chosen", "infeasible", "large", "hostile"]
-STICKS_OUT = """
+OVERFLOWING = """
   const width = document.documentElement.clientWidth;
   return [...document.body.querySelectorAll("*")].filter((e) => {
     if (e.closest(".scroll") && !e.matches(".scroll")) return false;
@@ -64,8 +64,8 @@ def assert_shows(browser, report, threshold):
         assert sum(map(number, items)) == pytest.approx(number(seen["money-total"]))
         saved = report.costs.miss * (tp + fn) - total
         assert number(seen["money-saved"]) == pytest.approx(per * saved, abs=2)
-        for i, (_, rival) in enumerate(report.rivals):
-            gained = report.costs.total(rival) - total
+        for i, (_, baseline) in enumerate(report.baselines):
+            gained = report.costs.total(baseline) - total
             assert number(seen[f"money-gained{i}"]) == pytest.approx(per * gained, abs=3)
 
 
@@ -89,21 +89,21 @@ def wait_for(browser, check):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_it_loads_without_an_error_and_asks_nothing_of_a_network(browser, opened, reports, name):
+def test_it_loads_without_errors_and_makes_no_network_requests(browser, opened, reports, name):
     """Only the file itself is read."""
     report = opened(name)
     assert browser.get_log("browser") == []
     events = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
     asked = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
     addresses = [a["request"]["url"] for a in asked]
-    assert reports[name][1].as_uri() in addresses  # so that the log is known to work
+    assert reports[name][1].as_uri() in addresses  # proves that the log works
     assert {a for a in addresses if a != reports[name][1].as_uri()} <= {"data:,"}
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
     assert browser.title.split() == report.title.split()
     assert_shows(browser, report, report.threshold)
 
 
-def test_the_policy_forbids_what_a_script_might_ask(browser, opened):
+def test_the_security_policy_blocks_requests_and_scripts(browser, opened):
     """A picture from a server and a script in the page are both refused by the browser."""
     opened("certified")
     refused = browser.execute_async_script("""
@@ -122,18 +122,18 @@ def test_the_policy_forbids_what_a_script_might_ask(browser, opened):
     assert any("violates" in e["message"] for e in browser.get_log("browser"))
 
 
-def test_labels_are_text_and_nothing_else(browser, opened):
+def test_labels_are_escaped(browser, opened):
     """No script of theirs runs, and no element of theirs exists."""
     report = opened("hostile")
     assert browser.title == report.title
     assert browser.find_elements(By.CSS_SELECTOR, "img, main script, main b") == []
-    assert report.many in browser.find_element(By.TAG_NAME, "main").text
+    assert report.plural in browser.find_element(By.TAG_NAME, "main").text
     ActionChains(browser).click(browser.find_element(By.ID, "slider")).perform()
-    assert report.many in read(browser)["summary"]
+    assert report.plural in read(browser)["summary"]
     assert browser.title == report.title
 
 
-def test_without_scripts_all_numbers_are_there_and_no_controls(browser, opened, reports):
+def test_without_scripts_all_numbers_are_shown_and_controls_are_hidden(browser, opened, reports):
     """The page is complete before any script runs."""
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     report = opened("certified")
@@ -174,7 +174,7 @@ def test_the_script_rounds_as_the_page_does(browser, opened, name):
     assert [slider for slider, _ in pairs] == [chosen for _, chosen in pairs]
 
 
-def test_the_marks_in_the_pictures_move_along(browser, opened):
+def test_the_markers_follow_the_slider(browser, opened):
     """The ring lies at recall and precision of the slider's threshold."""
     opened("certified")
     slider = browser.find_element(By.ID, "slider")
@@ -187,7 +187,7 @@ def test_the_marks_in_the_pictures_move_along(browser, opened):
     assert (bottom - y) / (bottom - top) == pytest.approx(float(seen["metric-precision"]), abs=1e-3)
 
 
-def test_the_keyboard_moves_it(browser, opened):
+def test_the_keyboard_moves_the_slider(browser, opened):
     """Arrows go to the next threshold, Home and End to the ends; the way back is a button."""
     report = opened("certified")
     slider = browser.find_element(By.ID, "slider")
@@ -220,7 +220,7 @@ def test_the_keyboard_moves_it(browser, opened):
     assert "chosen threshold" in read(browser)["summary"]
 
 
-def test_a_number_that_is_typed_is_taken_as_it_is(browser, opened):
+def test_a_typed_threshold_is_used_exactly(browser, opened):
     """Also one that is a row's own score: such a row raises no alarm."""
     report = opened("certified")
     box = browser.find_element(By.ID, "box")
@@ -235,10 +235,10 @@ def test_a_number_that_is_typed_is_taken_as_it_is(browser, opened):
     assert_shows(browser, report, float(np.nextafter(own, 0)))
     box.clear()
     box.send_keys(Keys.ENTER)
-    assert browser.find_element(By.ID, "snapped").text == "That is no number."
+    assert browser.find_element(By.ID, "snapped").text == "Enter a number."
 
 
-def test_of_many_scores_the_nearest_threshold_kept_is_shown_and_said(browser, opened):
+def test_of_many_scores_the_nearest_stored_threshold_is_shown(browser, opened):
     """Counts are those of the threshold that is shown, not of the one typed."""
     report = opened("large")
     box = browser.find_element(By.ID, "box")
@@ -255,7 +255,7 @@ def test_of_many_scores_the_nearest_threshold_kept_is_shown_and_said(browser, op
     assert_shows(browser, report, report.threshold)
 
 
-# --- phone, paper, dark --------------------------------------------------------------------------
+# --- phone, print, dark --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -263,7 +263,7 @@ def test_of_many_scores_the_nearest_threshold_kept_is_shown_and_said(browser, op
     ("width", "media"),
     [(375, ""), (320, ""), (820, ""), (1280, ""), (680, "print"), (375, "print")],
 )
-def test_nothing_sticks_out(browser, opened, emulate, name, width, media):
+def test_nothing_overflows_the_page(browser, opened, emulate, name, width, media):
     """Neither on a phone nor on paper; wide tables scroll in their boxes."""
     emulate(browser, width=width, media=media)
     opened(name)
@@ -272,7 +272,7 @@ def test_nothing_sticks_out(browser, opened, emulate, name, width, media):
     )
     assert seen <= width
     assert wide <= seen
-    assert browser.execute_script(STICKS_OUT) == []
+    assert browser.execute_script(OVERFLOWING) == []
     if media == "print":  # a box cannot be scrolled on paper
         assert (
             width < 680
@@ -285,7 +285,7 @@ def test_nothing_sticks_out(browser, opened, emulate, name, width, media):
 
 
 @pytest.mark.parametrize("name", ["certified", "broken", "close", "chosen", "infeasible", "large"])
-def test_tables_are_read_on_a_phone_without_scrolling(browser, opened, emulate, name):
+def test_tables_fit_on_a_phone_without_scrolling(browser, opened, emulate, name):
     """The last column is often the one that matters."""
     emulate(browser, width=375)
     opened(name)
@@ -297,8 +297,8 @@ def test_tables_are_read_on_a_phone_without_scrolling(browser, opened, emulate, 
 
 
 @pytest.mark.parametrize(("width", "most"), [(1280, 3), (1001, 4), (900, 3), (375, 5)])
-def test_what_a_row_of_a_comparison_is_about_has_room(browser, opened, emulate, width, most):
-    """Its name is not squeezed into a column of single words."""
+def test_row_labels_of_a_comparison_have_enough_space(browser, opened, emulate, width, most):
+    """They do not break into single words."""
     emulate(browser, width=width)
     opened("certified")
     lines = browser.execute_script("""
@@ -313,7 +313,7 @@ def test_what_a_row_of_a_comparison_is_about_has_room(browser, opened, emulate, 
     assert {text: n for text, n in lines if n > most} == {}
 
 
-def test_labels_of_axes_do_not_lie_on_their_numbers(browser, opened):
+def test_axis_labels_do_not_overlap_ticks(browser, opened):
     """Also where the numbers are long."""
     opened("certified")
     overlaps = browser.execute_script("""
@@ -333,8 +333,8 @@ def test_labels_of_axes_do_not_lie_on_their_numbers(browser, opened):
     assert overlaps == []
 
 
-def test_paper_shows_the_chosen_threshold_and_no_controls(browser, opened, emulate):
-    """Whatever was tried on the screen, which comes back afterwards."""
+def test_print_shows_the_chosen_threshold_and_no_controls(browser, opened, emulate):
+    """Whatever the slider shows, which is restored afterwards."""
     emulate(browser, scheme="dark")
     report = opened("certified")
     slider = browser.find_element(By.ID, "slider")
@@ -344,7 +344,7 @@ def test_paper_shows_the_chosen_threshold_and_no_controls(browser, opened, emula
     assert not candidates.is_displayed()
     emulate(browser, width=680, scheme="dark", media="print")
     wait_for(browser, lambda: assert_shows(browser, report, report.threshold))
-    assert candidates.is_displayed()  # nobody can unfold paper
+    assert candidates.is_displayed()  # paper cannot be unfolded
     for name in ("slider", "box", "reset", "theme", "curve-here"):
         assert not browser.find_element(By.ID, name).is_displayed()
     ground = browser.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
@@ -364,7 +364,7 @@ def test_it_prints(browser, opened):
 
 
 def test_dark_and_light(browser, opened, emulate):
-    """As the system has it, and the other way by a button."""
+    """The system's setting applies, and a button switches."""
 
     def brightness():
         color = browser.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")

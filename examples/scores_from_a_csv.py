@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from setpoint import certify, choose_threshold
-from setpoint.report.plots import plot_certificate
+from setpoint.report import plot_certificate
 
 
 def write_scores(path: Path) -> None:

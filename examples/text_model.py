@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from setpoint import SetpointThreshold
-from setpoint.report.plots import plot_certificate
+from setpoint.report import plot_certificate
 
 OTHERS = (scipy.linalg, scipy.optimize, scipy.signal, scipy.stats)
 

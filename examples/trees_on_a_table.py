@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from setpoint import SetpointThreshold
-from setpoint.report.plots import plot_certificate
+from setpoint.report import plot_certificate
 
 
 def transactions(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:

@@ -132,7 +132,7 @@ def test_evaluate_is_strict_about_goal_and_promise(promising, tmp_path, capsys):
     assert run("evaluate", promising, bad, "--report", page) == 0
     out = capsys.readouterr().out
     assert "BROKEN" in out
-    assert "promise broken on these rows" in page.read_text("utf-8")
+    assert "certificate contradicted" in page.read_text("utf-8")
     assert run("evaluate", promising, bad, "--strict") == 3
     assert "BROKEN" in capsys.readouterr().out
 
@@ -149,7 +149,7 @@ def test_a_broken_promise_of_groups_shows_in_the_report(tmp_path, capsys):
     bad, page = tmp_path / "bad.csv", tmp_path / "page.html"
     frame.to_csv(bad, index=False)
     assert run("evaluate", tmp_path / "m", bad, "--report", page, "--strict", "-q") == 3
-    assert "promise broken on these rows" in page.read_text("utf-8")
+    assert "certificate contradicted" in page.read_text("utf-8")
 
 
 # --- one check over several files -----------------------------------------------------------------

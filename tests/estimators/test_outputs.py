@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import estimator_html_repr
 
-from setpoint import SetpointClassifier, SetpointThreshold
-from setpoint.report import certificate_html
+from setpoint import SetpointClassifier, SetpointThreshold, certify, choose_threshold
+from setpoint.estimators.outputs import decisions_html
 
 GOAL = "max recall s.t. precision >= 0.5"
 HOSTILE = "<script>alert('fraud')</script>"
@@ -61,7 +61,7 @@ def test_after_a_fit_it_says_first_what_it_does_and_what_it_promises(rows, kind,
     assert clf.operating_point_.message.partition("'")[0] in first
     assert f"{clf.operating_point_.tp:g}</td>" in first
     assert "sk-container" in shown(clf)
-    assert first.endswith("</div>" if confidence is None else certificate_html(clf.certificate_))
+    assert first.endswith("</div>" if confidence is None else clf.certificate_._repr_html_())
     assert ("Certified at 80 % confidence" in first) == (confidence is not None)
     assert above(clone(clf)) == ""
 
@@ -86,3 +86,30 @@ def test_who_asks_scikit_learn_for_text_gets_text(rows, kind):
 def test_scikit_learns_own_function_still_draws_the_diagram_alone(rows):
     clf = make("classifier").fit(*rows)
     assert clf.operating_point_.message not in estimator_html_repr(clf)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "heads"),
+    [
+        (np.int64(0), 1, ("positive: 0", "negative: 1")),
+        (np.True_, False, ("positive: True", "negative: False")),
+        ("fraud", "fine", ("positive: fraud", "negative: fine")),
+        ("<script>", "x" * 99, ("positive: &lt;script&gt;", f"negative: {'x' * 39}…")),
+    ],
+)
+def test_classes_are_named_by_their_labels(positive, negative, heads):
+    point = choose_threshold([0, 0, 0, 1, 1], [1.0, 2.0, 5.0, 4.0, 6.0], "max f1")
+    assert (point.tp, point.tn) == (2, 2)
+    html = decisions_html(point, None, positive, negative)
+    texts = [text.strip() for text in re.findall(r">([^<]+)<", html)]
+    counts = [f"{count:g}" for count in (point.tp, point.fn, point.fp, point.tn)]
+    first = texts.index(heads[0])  # as in a confusion matrix, the positive class comes first
+    assert [t for t in texts[first:] if t][:6] == [heads[0], *counts[:2], heads[1], *counts[2:]]
+    assert "<script" not in html
+
+
+def test_the_certificate_follows_the_operating_point():
+    certificate = certify([0, 1] * 200, list(range(400)), "max f1", threshold=100)
+    point = certificate.operating_point
+    alone = decisions_html(point, None, 1, 0)
+    assert decisions_html(point, certificate, 1, 0) == alone + certificate._repr_html_()

@@ -1,4 +1,4 @@
-"""Reports to look at."""
+"""Rows and reports for the tests."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ FRAUD = {"positive": "fraud", "positives": "frauds"}
 
 @pytest.fixture(scope="session")
 def rows():
-    """Two classes of normal scores with ties, certified and not."""
+    """Return rows of two classes with normal scores and ties."""
     rng = np.random.default_rng(0)
     y = rng.random(3000) < 0.1
     return Rows(y, np.round(rng.normal(size=3000) + 3 * y, 2), "the test data", unseen=True)
@@ -46,7 +46,7 @@ def candidates(rows):
 
 @pytest.fixture
 def counted():
-    """Make a report with given counts at its threshold."""
+    """Return a function that makes a report with given counts at its threshold."""
 
     def make(tp, fp, fn, tn, goal=GOAL, **more):
         y = np.repeat([True, False, True, False], [tp, fp, fn, tn])

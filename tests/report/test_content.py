@@ -1,12 +1,23 @@
-"""Reports refuse what they could not tell the truth about."""
+"""Reports raise errors for contents that do not belong together."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
-from setpoint import SetpointError, certify, choose_threshold
+from setpoint import (
+    SetpointClassifier,
+    SetpointError,
+    SetpointThreshold,
+    certify,
+    choose_threshold,
+    load,
+)
 from setpoint.report import Baseline, Costs, Report, Rows
+from setpoint.report.content import report_of
+from setpoint.training import Lifted
 
 Y, SCORES = np.array([True, False, True]), np.array([0.9, 0.1, 0.4])
 
@@ -23,12 +34,12 @@ Y, SCORES = np.array([True, False, True]), np.array([0.9, 0.1, 0.4])
         (["yes", "no"], [0.1, 0.2], "pos_label"),
     ],
 )
-def test_rows_of_which_nothing_can_be_said_are_refused(y, scores, says):
+def test_invalid_rows_raise_an_error(y, scores, says):
     with pytest.raises(SetpointError, match=says):
         Rows(np.array(y), np.array(scores), "the test data")
 
 
-def test_labels_of_other_kinds_become_booleans():
+def test_labels_become_booleans():
     assert Rows(np.array([0, 1, -1 + 1]), SCORES).y.tolist() == [False, True, False]
     assert Rows(np.array([-1, 1, 1]), SCORES).y.tolist() == [False, True, True]
 
@@ -36,27 +47,27 @@ def test_labels_of_other_kinds_become_booleans():
 @pytest.mark.parametrize(
     ("scores", "threshold", "says"),
     [
-        (np.ones(2), 0.5, r"shape \(2,\), but the report is about 3 rows"),
+        (np.ones(2), 0.5, r"shape \(2,\), but the report has 3 rows"),
         (np.ones((3, 1)), 0.5, r"shape \(3, 1\)"),
         (np.array([1, np.nan, 2]), 0.5, "1 scores of the baseline 'rules' are NaN"),
-        (np.array(["a", "b", "c"]), 0.5, "no numbers"),
+        (np.array(["a", "b", "c"]), 0.5, "are not numbers"),
         (np.ones(3), np.nan, "the threshold of the baseline 'rules' is NaN"),
     ],
 )
-def test_a_baseline_must_have_scored_the_same_rows(scores, threshold, says):
+def test_a_baseline_must_have_valid_scores_of_the_same_rows(scores, threshold, says):
     with pytest.raises(SetpointError, match=says):
         Report("max f1", Rows(Y, SCORES), 0.5, baseline=Baseline("rules", scores, threshold))
 
 
-def test_a_threshold_that_is_no_number_and_notes_that_are_one_text_are_refused():
+def test_a_nan_threshold_and_notes_in_one_string_raise_an_error():
     with pytest.raises(SetpointError, match="the threshold is NaN"):
         Report("max f1", Rows(Y, SCORES), np.nan)
     with pytest.raises(SetpointError, match="tuple of sentences"):
         Report("max f1", Rows(Y, SCORES), 0.5, notes="beware")
 
 
-def test_a_certificate_for_something_else_is_refused(certified):
-    with pytest.raises(SetpointError, match="it promises nothing there"):
+def test_a_certificate_for_another_threshold_or_goal_raises_an_error(certified):
+    with pytest.raises(SetpointError, match="does not apply to the report's"):
         replace(certified, threshold=certified.threshold + 0.1)
     with pytest.raises(SetpointError, match="the certificate is for the goal"):
         replace(certified, goal="max recall s.t. precision >= 0.7")
@@ -66,7 +77,7 @@ def test_a_certificate_for_something_else_is_refused(certified):
     ("costs", "says"),
     [((-1, 2), "'alarm' must not be negative"), ((1, np.inf), "'miss' must be a finite number")],
 )
-def test_costs_must_be_amounts(costs, says):
+def test_costs_must_be_finite_and_not_negative(costs, says):
     with pytest.raises(SetpointError, match=says):
         Costs(*costs)
 
@@ -76,11 +87,11 @@ def test_costs_add_up(counted):
     assert Costs(2, 100, -10).total(point) == 2 * 12 + 100 * 3 - 10 * 7
 
 
-def test_points_of_model_and_baseline_are_those_of_the_library(rows):
+def test_operating_points_equal_those_of_the_library(rows):
     point = choose_threshold(rows.y, rows.scores, "max f1")
     report = Report("max f1", rows, point.threshold, baseline=Baseline("b", -rows.scores, 0.0))
     assert report.point.counts == point.counts
-    assert report.rivals[0][1].tp == (rows.y & (rows.scores < 0)).sum()
+    assert report.baselines[0][1].tp == (rows.y & (rows.scores < 0)).sum()
 
 
 @pytest.mark.parametrize(
@@ -94,10 +105,10 @@ def test_points_of_model_and_baseline_are_those_of_the_library(rows):
 )
 def test_positives_have_a_name_that_fits_into_sentences(given, one, many):
     report = Report("max f1", Rows(Y, SCORES), 0.5, **given)
-    assert (report.one, report.many) == (one, many)
+    assert (report.singular, report.plural) == (one, many)
 
 
-# --- what rows say about a promise ---------------------------------------------------------------
+# --- rows compared with a certificate ------------------------------------------------------------
 
 
 def later(seed=9, gap=0.5, **more):
@@ -106,58 +117,153 @@ def later(seed=9, gap=0.5, **more):
     return Rows(y, rng.normal(size=4000) + gap * y, "later data", **more)
 
 
-def test_unseen_rows_are_compared_with_the_promise_and_others_are_not(certified):
+def test_only_unseen_rows_are_compared_with_the_certificate(certified):
     bad = later(unseen=True)
     report = replace(certified, rows=bad)
     assert report.verdict is None
-    assert report.compared == certified.certificate.check(bad.y, bad.scores)
-    assert report.compared.broken
-    assert certified.compared is not None
-    assert not certified.compared.broken
-    assert replace(certified, rows=later()).compared is None
-    assert Report(certified.goal, bad, 1.0).compared is None
+    assert report.checked == certified.certificate.check(bad.y, bad.scores)
+    assert report.checked.broken
+    assert certified.checked is not None
+    assert not certified.checked.broken
+    assert replace(certified, rows=later()).checked is None
+    assert Report(certified.goal, bad, 1.0).checked is None
 
 
-def test_a_verdict_that_is_handed_over_stands(certified):
+def test_a_given_verdict_is_used(certified):
     bad = later()
     verdict = certified.certificate.check(bad.y, bad.scores)
     report = replace(certified, rows=bad, verdict=verdict)
-    assert report.compared is verdict
-    assert report.later  # whatever `unseen` says: a verdict is on later rows
+    assert report.checked is verdict
+    assert report.later  # whatever `unseen` is: a verdict is about later rows
 
 
-def test_a_verdict_on_something_else_is_refused(certified):
+def test_a_verdict_on_another_certificate_raises_an_error(certified):
     bad = later()
     verdict = certified.certificate.check(bad.y, bad.scores)
     with pytest.raises(SetpointError, match="needs the certificate that it is about"):
         replace(certified, certificate=None, verdict=verdict)
     other = replace(verdict, promises=(replace(verdict.promises[0], level=0.3),))
-    with pytest.raises(SetpointError, match="the verdict is on other promises"):
+    with pytest.raises(SetpointError, match="the verdict is about another certificate"):
         replace(certified, verdict=other)
 
 
-def test_promises_that_rows_cannot_be_compared_with(certified):
+def test_certificates_that_rows_cannot_be_compared_with(certified):
     by_group = replace(certified.certificate, one_per_group=True)
-    assert replace(certified, certificate=by_group).compared is None
+    assert replace(certified, certificate=by_group).checked is None
     rows = certified.rows
     shifted = certify(rows.y, rows.scores, "max recall s.t. mcc >= 0.3", threshold=1.8)
     shifted = shifted.at_prevalence(0.1)
     assert shifted.certified
-    assert Report(shifted.goal, rows, 1.8, certificate=shifted).compared is None
+    assert Report(shifted.goal, rows, 1.8, certificate=shifted).checked is None
 
 
-def test_rows_that_chose_the_threshold_are_not_unseen():
-    with pytest.raises(SetpointError, match="cannot have chosen the threshold and be unseen"):
+def test_rows_on_which_the_threshold_was_chosen_are_not_unseen():
+    with pytest.raises(SetpointError, match="cannot be unseen if the threshold was chosen on them"):
         Rows(Y, SCORES, chose=True, unseen=True)
 
 
-def test_a_tuned_rival_must_have_scored_the_same_rows():
-    with pytest.raises(SetpointError, match="baseline 'tuned' has scores of the shape"):
+def test_a_tuned_baseline_must_have_scores_of_the_same_rows():
+    with pytest.raises(SetpointError, match="baseline 'tuned' has scores of shape"):
         Report("max f1", Rows(Y, SCORES), 0.5, tuned=Baseline("tuned", np.ones(2), 0.1))
 
 
-def test_rivals_are_baseline_and_tuned_in_this_order(rows):
+def test_baselines_are_in_the_order_baseline_and_tuned(rows):
     one, two = Baseline("a half", rows.scores, 0.5), Baseline("tuned", rows.scores, 1.7)
     report = Report("max f1", rows, 2.0, baseline=one, tuned=two)
-    assert [(r.name, p.threshold) for r, p in report.rivals] == [("a half", 0.5), ("tuned", 1.7)]
-    assert [r.name for r, _ in Report("max f1", rows, 2.0, tuned=two).rivals] == ["tuned"]
+    assert [(b.name, p.threshold) for b, p in report.baselines] == [("a half", 0.5), ("tuned", 1.7)]
+    assert [b.name for b, _ in Report("max f1", rows, 2.0, tuned=two).baselines] == ["tuned"]
+
+
+# --- reports of fitted classifiers ---------------------------------------------------------------
+
+GOAL = "max recall s.t. precision >= 0.6"
+
+
+@pytest.fixture(scope="module")
+def patients():
+    rng = np.random.default_rng(0)
+    y = rng.random(1200) < 0.25
+    return rng.normal(size=(1200, 3)) + 1.5 * y[:, None], np.where(y, "sick", "well")
+
+
+def classifiers(confidence):
+    quick = Lifted(outer_iterations=3, inner_iterations=5)
+    return [
+        SetpointClassifier(
+            GOAL, solver=quick, confidence=confidence, pos_label="sick", random_state=0
+        ),
+        SetpointThreshold(
+            LogisticRegression(), GOAL, confidence=confidence, pos_label="sick", random_state=0
+        ),
+    ]
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_report_without_rows_shows_the_classifiers_operating_point_and_certificate(
+    patients, confidence, which, tmp_path
+):
+    X, y = patients
+    clf = classifiers(confidence)[which].fit(X[:900], y[:900])
+    report = report_of(clf)
+    own = clf.operating_point_
+    assert report.point.counts == own.counts
+    assert not report.rows.unseen
+    assert report.rows.chose
+    assert report.certificate is clf.certificate_
+    page = clf.report(tmp_path / "page.html", title="Who is sick", costs=Costs(10, 1000))
+    assert "Who is sick" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_new_rows_are_counted_as_predicted(patients, which, tmp_path):
+    X, y = patients
+    clf = classifiers(None)[which].fit(X[:900], y[:900])
+    report = report_of(clf, X[900:], y[900:], positive="patient", positives="patients")
+    assert report.rows.unseen
+    assert report.point.counts == clf.evaluate(X[900:], y[900:]).counts
+    assert report.plural == "patients"
+    with pytest.raises(SetpointError, match="both X and y"):
+        report_of(clf, X)
+
+
+def test_a_model_from_a_file_needs_rows(patients, tmp_path):
+    X, y = patients
+    clf = classifiers(None)[0].fit(X, y)
+    clf.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    with pytest.raises(SetpointError, match="give report\\(\\) labelled rows"):
+        loaded.report(tmp_path / "page.html")
+    loaded.report(tmp_path / "page.html", X, y)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_rows_that_contradict_the_certificate_show_it_first(patients, which, tmp_path):
+    X, y = patients
+    clf = classifiers(0.9)[which].fit(X[:900], y[:900])
+    assert clf.certificate_.certified
+    rng = np.random.default_rng(1)
+    page = clf.report(tmp_path / "page.html", rng.permutation(X), y).read_text("utf-8")
+    assert "✗ certificate contradicted" in page
+    assert '<p class="headline">These rows contradict the certificate: precision is 0.' in page
+    assert "✓ certified" not in page
+
+
+def test_a_certificate_by_group_is_compared_if_groups_are_given(patients, tmp_path):
+    X, y = patients
+    clf = classifiers(0.9)[1].fit(X[:900], y[:900], groups=np.arange(900))
+    shuffled = np.random.default_rng(1).permutation(X)
+    assert report_of(clf, shuffled, y).checked is None
+    report = report_of(clf, shuffled, y, groups=np.arange(len(y)) // 2)
+    assert report.checked.broken
+    assert sum(report.checked.operating_point.counts[2:]) == len(y) // 2
+    uncertified = classifiers(None)[1].fit(X[:900], y[:900])
+    assert report_of(uncertified, X, y, groups=np.arange(len(y))).checked is None
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_classifier_that_is_not_fitted_raises_an_error(which, patients, tmp_path):
+    clf = classifiers(None)[which]
+    for given in ((), patients):
+        with pytest.raises(NotFittedError, match=r"not fitted yet: call fit\(X, y\) before rep"):
+            clf.report(tmp_path / "page.html", *given)

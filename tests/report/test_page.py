@@ -1,4 +1,4 @@
-"""The page holds everything, asks nothing, and escapes what it is given."""
+"""The page is self-contained, makes no requests, and escapes every text."""
 
 import base64
 import errno
@@ -23,15 +23,15 @@ from setpoint import (
     evaluate_threshold,
 )
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
+from setpoint.report import data as data_module
 from setpoint.report import page as module
-from setpoint.report import steps as steps_module
 
 VOID = {"meta", "link", "input", "br", "hr", "path", "circle"}
 HOSTILE = "</script><script>alert(1)</script>\"'&{{ data }}$&\\1<!--"
 
 
 class Page(HTMLParser):
-    """Reads a page, and insists that every element is closed in order."""
+    """Parses a page and asserts that every element is closed in order."""
 
     def __init__(self, text):
         super().__init__()
@@ -86,33 +86,33 @@ def test_the_page_is_well_formed_and_in_order(full):
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(b - a <= 1 for a, b in pairwise(levels))
-    order = ["goal", "promise", "explore", "histograms", "training", "candidates", "facts",
+    order = ["goal", "certificate", "explore", "histograms", "training", "candidates", "facts",
              "glossary"]  # fmt: skip
     assert [i for i in page.ids if i in order] == order
     for svg in page.named("svg"):
         assert svg.get("aria-hidden") == "true" or len(svg["aria-label"]) > 20
     fields = [f["id"] for f in page.named("input")]
     assert sorted(fields) == sorted(f["for"] for f in page.named("label"))
-    said = " ".join(page.text)
-    for words in ("Card payments", "Rows repeat.", "2025-01-31", "Certified at 90 %", "★ taken",
-                  "iteration 3", "saved against no model", "the old rules"):  # fmt: skip
-        assert words in said
+    shown = " ".join(page.text)
+    for words in ("Card payments", "Rows repeat.", "2025-01-31", "Certified at 90 %", "★ chosen",
+                  "Iteration 3 was kept", "saved vs. no model", "the old rules"):  # fmt: skip
+        assert words in shown
 
 
-def test_the_page_names_its_maker_in_its_head(full):
-    """By which the command line knows it."""
+def test_the_head_names_the_maker(full):
+    """The command line recognises pages by it."""
     head = html(full).partition("</head>")[0]
     assert f'<meta name="generator" content="setpoint {__version__}">' in head
 
 
-def test_parts_without_content_are_left_out(rows):
+def test_sections_without_content_are_left_out(rows):
     page = Page(html(Report("max f1", rows, 1.5)))
     assert not {"training", "candidates"} & set(page.ids)
-    assert "Money" not in " ".join(page.text)
-    assert "no certificate was asked for" in " ".join(page.text)
+    assert "Costs" not in " ".join(page.text)
+    assert "no certificate was requested" in " ".join(page.text)
 
 
-def test_nothing_outside_can_be_asked(full):
+def test_network_requests_are_impossible(full):
     text = html(full)
     page = Page(text)
     (policy,) = [m["content"] for m in page.named("meta") if "http-equiv" in m]
@@ -126,7 +126,7 @@ def test_nothing_outside_can_be_asked(full):
     assert not re.search(r"https?:|url\(|@import|\bfetch\(|XMLHttpRequest| style=", text)
 
 
-def test_what_the_user_gives_is_text_and_nothing_else(full):
+def test_the_users_texts_are_escaped(full):
     report = replace(
         full, title=HOSTILE, positive=HOSTILE, positives=HOSTILE, notes=(HOSTILE,),
         facts={HOSTILE: HOSTILE, "a": "b"}, rows=replace(full.rows, on=HOSTILE),
@@ -136,12 +136,12 @@ def test_what_the_user_gives_is_text_and_nothing_else(full):
     page = Page(text)
     assert len(page.named("script")) == 2
     assert HOSTILE in " ".join(page.text)
-    assert data_of(text)["many"] == HOSTILE
+    assert data_of(text)["plural"] == HOSTILE
     assert "alert(1)" not in "".join(page.inside["script"][-1:])
     assert len(page.elements) == len(Page(html(full)).elements)
 
 
-def test_candidates_with_hostile_names_too(full, candidates):
+def test_names_of_candidates_are_escaped(full, candidates):
     from setpoint.training.candidates import Candidate, Candidates
 
     named = Candidates([Candidate(HOSTILE, candidates[0].point, 0)])
@@ -149,10 +149,10 @@ def test_candidates_with_hostile_names_too(full, candidates):
 
 
 @pytest.mark.parametrize("thinned", [False, True])
-def test_the_script_gets_exact_counts_metrics_and_verdicts(rows, thinned, monkeypatch):
+def test_the_script_gets_exact_counts_and_metrics(rows, thinned, monkeypatch):
     if thinned:
-        monkeypatch.setattr(steps_module, "MOST", 200)
-        monkeypatch.setattr(steps_module, "THINNED", 60)
+        monkeypatch.setattr(data_module, "MAX_DISTINCT", 200)
+        monkeypatch.setattr(data_module, "THINNED", 60)
     goal = "max recall s.t. precision >= 0.8, fpr <= 0.02"
     chosen = choose_threshold(rows.y, rows.scores, goal).threshold
     data = data_of(html(Report(goal, rows, chosen)))
@@ -168,16 +168,16 @@ def test_the_script_gets_exact_counts_metrics_and_verdicts(rows, thinned, monkey
             assert values[i] == pytest.approx(point.value(name), abs=1e-9)
 
 
-def test_metrics_of_a_users_own_and_undefined_values_reach_the_script(rows):
+def test_custom_metrics_reach_the_script(rows):
     define_metric("report_gain", lambda tp, fp, P, N: (tp - fp) / (P + N), bounds=(-1, 1))
     data = data_of(html(Report("max report_gain", rows, 1.5)))
     tp, fp, n = data["tp"][40], data["fp"][40], len(rows)
     assert data["metrics"]["report_gain"][40] == pytest.approx((tp - fp) / n, abs=1e-9)
 
 
-def test_the_baselines_threshold_is_kept_where_it_is_on_the_same_scores(rows, monkeypatch):
-    monkeypatch.setattr(steps_module, "MOST", 200)
-    monkeypatch.setattr(steps_module, "THINNED", 20)
+def test_the_baselines_threshold_is_kept_if_it_has_the_same_scores(rows, monkeypatch):
+    monkeypatch.setattr(data_module, "MAX_DISTINCT", 200)
+    monkeypatch.setattr(data_module, "THINNED", 20)
     other = Baseline("a half", rows.scores, 0.515)
     data = data_of(html(Report("max f1", rows, 2.0, baseline=other)))
     kept = zip(data["low"], data["high"], strict=True)
@@ -198,7 +198,7 @@ def test_the_baselines_threshold_is_kept_where_it_is_on_the_same_scores(rows, mo
 @pytest.mark.parametrize("threshold", [0.0, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-def test_strange_scores_do_not_break_it(scores, threshold, dtype):
+def test_infinite_extreme_and_equal_scores(scores, threshold, dtype):
     rows = Rows(np.array([True, False, True, False]), np.array(scores).astype(dtype))
     text = html(Report("max recall s.t. precision >= 0.9", rows, threshold))
     Page(text)
@@ -210,29 +210,31 @@ def test_two_rows_are_enough():
     Page(html(Report("max f1", Rows(np.array([1, 0]), np.array([1.0, 0.0])), 0.5)))
 
 
-def test_a_broken_promise_and_another_prevalence_are_pointed_out(certified):
+def test_a_contradicted_certificate_and_another_prevalence_are_shown(certified):
     rng = np.random.default_rng(9)
     y = rng.random(4000) < 0.02
     rows = Rows(y, rng.normal(size=4000) + 0.5 * y, "later data", unseen=True)
     text = " ".join(Page(html(replace(certified, rows=rows))).text)
-    assert "The promise is broken on these rows: precision is 0." in text
-    assert "✗ promise broken on these rows" in text
+    assert "These rows contradict the certificate: precision is 0." in text
+    assert "✗ certificate contradicted" in text
     assert "✓ certified" not in text
-    assert "A promise does not renew itself" not in text
-    assert "Another share of positives: " in text
+    assert "A certificate is not permanent" not in text
+    assert "The share of positives differs: " in text
     same = " ".join(Page(html(certified)).text)
     assert "do not contradict it" in same
-    assert "Another share" not in same
+    assert "A certificate is not permanent" in same
+    assert "The share of positives differs" not in same
 
 
-def test_rows_that_certified_are_no_later_data(certified):
-    rows = replace(certified.rows, unseen=False)  # that is, perhaps these
+def test_rows_that_may_be_the_certification_rows_are_not_compared(certified):
+    rows = replace(certified.rows, unseen=False)
     text = html(replace(certified, rows=rows))
-    assert "contradict" not in text
+    assert "do not contradict" not in text
+    assert "contradict the certificate" not in text
     assert "✓ certified at 90 %" in text
 
 
-def test_a_verdict_that_is_handed_over_is_shown_whatever_the_rows_are_called(certified):
+def test_a_given_verdict_is_shown_whether_or_not_the_rows_are_unseen(certified):
     rng = np.random.default_rng(9)
     y = rng.random(4000) < 0.02
     rows = Rows(y, rng.normal(size=4000) + 0.5 * y, "later data")
@@ -240,29 +242,29 @@ def test_a_verdict_that_is_handed_over_is_shown_whatever_the_rows_are_called(cer
     verdict = by_group.check(rows.y, rows.scores, groups=np.arange(4000) // 2)
     page = Page(html(replace(certified, rows=rows, certificate=by_group, verdict=verdict)))
     text = " ".join(page.text)
-    assert "✗ promise broken on these rows" in text
-    assert "One row of each group was looked at" in text
-    assert "Another share of positives" in text
+    assert "✗ certificate contradicted" in text
+    assert "One row of each group was used" in text
+    assert "The share of positives differs" in text
     assert "✓ certified" not in text
 
 
-def test_not_certified_is_said_once(rows):
+def test_a_failed_certification_is_explained_once(rows):
     goal = "max recall s.t. precision >= 0.999"
     certificate = certify(rows.y, rows.scores, goal, threshold=1.8)
     assert not certificate.certified
     text = " ".join(Page(html(Report(goal, rows, 1.8, certificate=certificate))).text)
     assert len(re.findall("not certified", text, re.I)) == 1
-    assert "✗ nothing promised" in text
+    assert "✗ certification failed" in text
 
 
-def test_rows_that_chose_the_threshold_show_no_long_run(counted):
+def test_rows_on_which_the_threshold_was_chosen_show_no_long_run(counted):
     report = counted(164, 18, 36, 9782)
     text = " ".join(Page(html(replace(report, rows=replace(report.rows, chose=True)))).text)
     assert "The threshold was chosen on these rows" in text
     assert "long run" not in text
 
 
-def test_facts_that_say_nothing_or_say_it_twice_are_left_out(rows):
+def test_empty_and_repeated_facts_are_left_out(rows):
     facts = {"seed": "7", "group": None, "time": "None", "random_state": 7, "Seed": "7",
              "rows": "6000", "threshold": "0.1", "note": ""}  # fmt: skip
     text = html(Report("max f1", rows, 1.5, facts=facts))
@@ -272,23 +274,23 @@ def test_facts_that_say_nothing_or_say_it_twice_are_left_out(rows):
     assert "<td>1.5</td>" in found
 
 
-def test_the_tuned_rival_stands_beside_the_baseline(full):
+def test_the_tuned_baseline_is_shown_next_to_the_baseline(full):
     tuned = Baseline("the old rules, tuned", full.baseline.scores, 3.1)
     text = html(replace(full, tuned=tuned))
     page = Page(text)
     assert text.count('<th scope="col">the old rules, tuned</th>') == 3
-    said = " ".join(page.text)
-    assert "saved against the old rules, tuned" in said
+    shown = " ".join(page.text)
+    assert "saved vs. the old rules, tuned" in shown
     point = evaluate_threshold(full.rows.y, tuned.scores, 3.1, full.goal)
-    assert data_of(text)["rivals"][1] == [point.tp, point.fp]
-    assert "the old rules, tuned, threshold 3.1" in said
+    assert data_of(text)["baselines"][1] == [point.tp, point.fp]
+    assert "the old rules, tuned, threshold 3.1" in shown
     assert len([c for t, c in page.elements if "mark tuned" in c.get("class", "")]) == 2
 
 
-def test_models_compared_are_folded(full):
+def test_candidates_are_folded(full):
     folded = re.search(r"<details.*?</details>", html(full), re.S)[0]
-    assert "<summary>2 ways of training were compared; ordinary was taken</summary>" in folded
-    assert "★ taken" in folded
+    assert "<summary>2 candidates were compared; ordinary was chosen</summary>" in folded
+    assert "★ chosen" in folded
 
 
 # --- sums ----------------------------------------------------------------------------------------
@@ -302,27 +304,27 @@ def test_rounded_counts_add_up(counted):
     found = {name: float(value.replace(",", "")) for name, value in cells.items()}
     assert found["tp"] + found["fp"] == found["alarms"] == 1158
     assert found["tp"] + found["fn"] == 1183
-    assert "Of 10,000 such cases (1,183 of them frauds)" in text
+    assert "Per 10,000 such cases (1,183 frauds)" in text
 
 
 @pytest.mark.parametrize("costs", [Costs(5, 120), Costs(0.37, 1.9, -0.4), Costs(0.001, 0.01)])
 @pytest.mark.parametrize("counts", [(65, 74, 77, 984), (7, 3, 4, 20_003), (1, 0, 999, 6)])
 def test_rounded_money_adds_up(counted, costs, counts):
     n = sum(counts)
-    rival = Baseline("rules", np.arange(n) % 7.0, 3.0)
-    text = html(counted(*counts, costs=costs, baseline=rival))
+    other = Baseline("rules", np.arange(n) % 7.0, 3.0)
+    text = html(counted(*counts, costs=costs, baseline=other))
     found = {}
     for name, *cells in re.findall(
         r'data-out="money-(\w+)"[^>]*>([^<]+)</output></td><td>([^<]+)</td><td>([^<]+)<', text
     ):
         found[name] = [round(float(re.sub("[€,]", "", c.replace("−", "-"))), 2) for c in cells]
     nothing = float(re.search(r"which costs €([\d,.]+?)\.?<", text)[1].replace(",", ""))
-    rivals_total = found["total"][2]
+    baselines_total = found["total"][2]
     for i in range(3):
         parts = sum(found[name][i] for name in ("alarms", "misses", "catches") if name in found)
         assert parts == pytest.approx(found["total"][i], abs=1e-9)
         assert found["saved"][i] == pytest.approx(nothing - found["total"][i], abs=1e-9)
-        assert found["gained0"][i] == pytest.approx(rivals_total - found["total"][i], abs=1e-9)
+        assert found["gained0"][i] == pytest.approx(baselines_total - found["total"][i], abs=1e-9)
 
 
 def test_size_stays_small_with_many_rows():
@@ -335,14 +337,14 @@ def test_size_stays_small_with_many_rows():
 # --- the file ------------------------------------------------------------------------------------
 
 
-def test_the_file_is_written_whole_and_says_where(rows, tmp_path):
-    report = Report("max f1", rows, 1.5, title="Übersicht \udcff")  # bytes that are no text
+def test_the_file_is_written_and_its_path_returned(rows, tmp_path):
+    report = Report("max f1", rows, 1.5, title="Übersicht \udcff")  # not valid UTF-8
     path = write_report(report, tmp_path / "new" / "report.html")
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert os.listdir(path.parent) == ["report.html"]
 
 
-def test_a_link_stays_and_what_it_leads_to_is_written(rows, tmp_path):
+def test_a_link_stays_and_its_target_is_written(rows, tmp_path):
     link, page = tmp_path / "link.html", tmp_path / "there" / "page.html"
     link.symlink_to(page)
     assert write_report(Report("max f1", rows, 1.5), link) == link
@@ -365,7 +367,7 @@ def test_a_full_disk_leaves_the_old_report(rows, tmp_path, monkeypatch):
     assert path.read_text() == "old"
 
 
-def test_a_folder_that_may_not_be_written_to_is_named(rows, tmp_path, monkeypatch):
+def test_a_read_only_folder_is_named(rows, tmp_path, monkeypatch):
     opened = Path.open
 
     def read_only(self, *args, **more):

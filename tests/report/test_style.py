@@ -1,4 +1,4 @@
-"""Text and lines can be told from their ground, on light, dark and paper."""
+"""Text and lines have enough contrast in the light theme, the dark one and print."""
 
 import re
 from importlib import resources

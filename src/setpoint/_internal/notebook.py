@@ -1,4 +1,4 @@
-"""Small HTML tables by which notebooks show results."""
+"""Small HTML tables that notebooks show for results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Rows = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Summary:
-    """What a notebook shows of an object: a message, tables, and a folded list.
+    """What a notebook shows for an object: a message, tables, and a folded list.
 
-    The first row and the first column of a table are headings. ``folded`` is a title with the
-    sentences below it.
+    A tick or a cross before the message shows whether it is ``good``. The first row and the first
+    column of a table are headings. ``folded`` is a title and the sentences below it.
     """
 
     message: str
@@ -31,7 +31,7 @@ class Summary:
 
 
 class NotebookSummary:
-    """Base class of objects that notebooks show by their :class:`Summary`."""
+    """Base class of objects that notebooks show as a :class:`Summary`."""
 
     def _summary(self) -> Summary:
         raise NotImplementedError

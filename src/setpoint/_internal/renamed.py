@@ -26,7 +26,7 @@ RENAMED = {
     "setpoint.operating_point": ("setpoint.thresholds.operating_point",),
     "setpoint.own_metrics": ("setpoint.goals.custom_metrics",),
     "setpoint.penalty": ("setpoint.method.penalty",),
-    "setpoint.plots": ("setpoint.report.plots",),
+    "setpoint.plots": ("setpoint.report",),
     "setpoint.reformulation": ("setpoint.method.reformulation",),
     "setpoint.several_goals": ("setpoint.estimators.several_goals",),
     "setpoint.solvers": ("setpoint.training", "setpoint.paper.competitors"),

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import precision_recall_curve
 from sklearn.model_selection import PredefinedSplit, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -159,22 +158,21 @@ def draw(outcomes: dict[Goal, list[Outcome]], y_test: NDArray[np.bool_], path: P
     from matplotlib import pyplot as plt
 
     from setpoint._internal.provenance import picture_metadata
+    from setpoint.report.data import Steps
+    from setpoint.report.figures import MODEL, Curve, draw_precision_recall
 
-    looks = {"logistic regression": ("#7a7a7a", "s", "--"), "setpoint": ("#0072b2", "o", "-")}
+    looks = {"logistic regression": ("#7a7a7a", "s", "--"), "setpoint": (MODEL, "o", "-")}
     figure, axes = plt.subplots(1, len(outcomes), figsize=(12, 4.2), layout="constrained")
     for ax, (goal, rows) in zip(axes, outcomes.items(), strict=True):
+        curves = []
         for outcome in rows:
-            colour, marker, line = looks[outcome.method]
-            precision, recall, _ = precision_recall_curve(y_test, outcome.test_scores)
-            ax.plot(recall, precision, line, color=colour, lw=1.6, drawstyle="steps-post")
+            color, marker, line = looks[outcome.method]
             label = f"{outcome.method}: {goal.objective} {outcome.test.objective:.3f}"
-            point = (outcome.test.recall, outcome.test.precision)
-            ax.plot(*point, marker, color=colour, ms=10, mec="white", label=label)
-        for constraint in goal.constraints:
-            span = ax.axhspan if constraint.metric.name == "precision" else ax.axvspan
-            span(0, constraint.level, color="#d55e00", alpha=0.08, lw=0)
-        ax.set(title=str(goal), xlabel="recall", ylabel="precision", xlim=(0, 1.02))
-        ax.set_ylim(0, 1.02)
+            points = ((outcome.test, marker, label),)
+            steps = Steps.of(y_test, outcome.test_scores)
+            curves.append(Curve(steps, color, line, points=points))
+        draw_precision_recall(ax, goal, curves)
+        ax.set_title(str(goal))
         ax.legend(loc="lower left", frameon=False)
         ax.spines[["top", "right"]].set_visible(False)
     figure.suptitle("Test part: curves, and the operating points chosen on validation rows "

@@ -60,7 +60,7 @@ def fit(
     from setpoint.cli.reports import Wish, costs_of, report_of_fit
     from setpoint.errors import PartsError, SetpointError
     from setpoint.goals.goal import Goal
-    from setpoint.report.headline import sentences
+    from setpoint.report.sentences import headline_parts
     from setpoint.saving.storage import check_target
     from setpoint.tables.classifiers import check_device, check_model
 
@@ -130,7 +130,7 @@ def fit(
             "seed": seed,
         }  # fmt: skip
         content = report_of_fit(fitted, wish, facts)
-        said = sentences(content)
+        said = headline_parts(content)
         if certificate is not None:  # which tells itself what is promised
             said = said._replace(promise="")
         parts.append(" ".join(filter(None, said)))

@@ -1,9 +1,13 @@
-"""A page, pictures and small tables that show what a classifier does and what is promised of it."""
+"""Reports on a classifier: an HTML page, and figures as files."""
+
+import operator
+import warnings
+from typing import Any
 
 from setpoint.report.content import Baseline, Costs, Report, Rows
-from setpoint.report.figures import save_figures
-from setpoint.report.headline import headline
+from setpoint.report.figures import plot_certificate, save_figures
 from setpoint.report.page import html, write_report
+from setpoint.report.sentences import headline
 
 __all__ = [
     "Baseline",
@@ -12,6 +16,19 @@ __all__ = [
     "Rows",
     "headline",
     "html",
+    "plot_certificate",
     "save_figures",
     "write_report",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return the functions of version 0.1 that objects have as methods now."""
+    if name in ("operating_point_html", "certificate_html", "verdict_html", "candidates_html"):
+        warnings.warn(
+            f"setpoint.report.{name}(x) is deprecated; use x._repr_html_().",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return operator.methodcaller("_repr_html_")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

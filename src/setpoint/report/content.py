@@ -1,13 +1,15 @@
-"""What a report is about: rows, a threshold, and what there is to say of them."""
+"""The content of a report: labelled rows, a threshold, and everything known about them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.monitor import Verdict
@@ -23,19 +25,19 @@ Floats = NDArray[np.floating]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The labelled rows that a report is about.
+    """The labelled rows of a report.
 
     Attributes
     ----------
     y : ndarray of bool
-        The labels; 0/1 and -1/1 are taken as well.
+        The labels; 0/1 and -1/1 are accepted as well.
     scores : ndarray of float
-        One per row, larger for likely positives.
+        One per row; higher for likely positives.
     on : str
         What to call these rows, e.g. ``"the test data"``.
     unseen : bool
-        Whether neither the model, the threshold nor the certificate was made with any of them. Only
-        then do they show what new data will, and can speak for or against a certificate.
+        Whether none of them was used for the model, the threshold or the certificate. Only then do
+        they show what to expect of new data, and count as evidence about a certificate.
     chose : bool
         Whether the threshold was chosen on them, so that they look better than new rows will.
     """
@@ -49,7 +51,8 @@ class Rows:
     def __post_init__(self) -> None:
         if self.unseen and self.chose:
             raise SetpointError(
-                f"{self.on} cannot have chosen the threshold and be unseen; one of both is wrong."
+                f"{self.on} cannot be unseen if the threshold was chosen on them; set either "
+                "unseen=True or chose=True."
             )
         y, scores, _ = check_scores(self.y, self.scores, None, None)
         for present, name in ((y.any(), "positive"), (not y.all(), "negative")):
@@ -66,14 +69,14 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What the classifier is compared with, on the same rows.
+    """Another classifier to compare with, on the same rows.
 
     Attributes
     ----------
     name : str
         E.g. ``"logistic regression at 0.5"``.
     scores : ndarray of float
-        One per row, on a scale of its own.
+        One per row, on its own scale.
     threshold : float
         On that scale.
     """
@@ -89,16 +92,16 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Costs:
-    """What decisions cost, each in the same currency.
+    """The cost of decisions, all in one currency.
 
     Attributes
     ----------
     alarm : float
-        To look into one alarm, real or false.
+        Of investigating one alarm, real or false.
     miss : float
-        One positive that is not caught.
+        Of one missed positive.
     catch : float
-        One positive that is caught, besides the alarm; below 0 where a catch brings money in.
+        Of one caught positive, in addition to its alarm; negative where it brings money in.
     currency : str
         Written before every amount.
     """
@@ -117,30 +120,30 @@ class Costs:
                 raise SetpointError(f"the cost '{name}' must not be negative, but is {value}.")
 
     def total(self, point: OperatingPoint) -> float:
-        """Return what all decisions at an operating point cost together."""
+        """Return the cost of all decisions at an operating point."""
         alarms = point.tp + point.fp
         return self.alarm * alarms + self.miss * point.fn + self.catch * point.tp
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """All that the page shows.
+    """Everything that the page shows.
 
     Parameters
     ----------
     goal : Goal or str
-        What was asked for.
+        The goal of the classifier.
     rows : Rows
-        Labels and scores that all counts come from. They should be new to the model.
+        Labels and scores, the source of all counts. They should be new to the model.
     threshold : float
-        ``score > threshold`` is an alarm.
+        ``score > threshold`` raises an alarm.
     certificate : Certificate, optional
-        What is promised, of this goal at this threshold.
+        For this goal and this threshold.
     verdict : Verdict, optional
-        What ``certificate.check`` said of the rows, which are then taken as later data. Without it
-        unseen rows are checked here, unless the promise is for one case of each group.
+        The result of ``certificate.check`` on the rows, which then count as later data. Without it,
+        unseen rows are checked here, unless the certificate is about one case of each group.
     baseline : Baseline, optional
-        What to compare with.
+        A classifier to compare with.
     tuned : Baseline, optional
         The same with a threshold that was tuned for the goal.
     history : History, optional
@@ -148,19 +151,19 @@ class Report:
     candidates : Candidates, optional
         The models that were compared.
     costs : Costs, optional
-        Where money shall be shown.
+        If given, the page shows money.
     title : str
-        The page's name.
+        The page's title.
     positive : str
         One case of the positive class in a word, e.g. ``"fraud"``, or its label.
     positives : str, optional
-        The plural, e.g. ``"frauds"``. Without it sentences say "“fraud” cases", which is right for
-        labels such as ``"yes"`` or ``"1"`` as well.
+        The plural, e.g. ``"frauds"``. Without it sentences say "“fraud” cases", which suits labels
+        such as ``"yes"`` or ``"1"`` as well.
     facts : mapping of str to str
-        What is needed to reproduce the numbers: versions, seed, file names, date. What is None or
-        said twice is left out.
+        What is needed to reproduce the numbers: versions, seed, file names, date. Facts that are
+        None, empty or given twice are left out.
     notes : tuple of str
-        Sentences that a reader should know, e.g. warnings about the data.
+        Sentences for the reader, e.g. warnings about the data.
     """
 
     goal: Goal
@@ -183,41 +186,41 @@ class Report:
         object.__setattr__(self, "goal", Goal.parse(self.goal))
         if np.isnan(self.threshold):
             raise SetpointError("the threshold is NaN.")
-        for rival in (self.baseline, self.tuned):
-            if rival is not None:
-                _check_baseline(rival, len(self.rows))
+        for baseline in (self.baseline, self.tuned):
+            if baseline is not None:
+                _check_baseline(baseline, len(self.rows))
         notes: object = self.notes
         if isinstance(notes, str):
-            raise SetpointError("notes must be a tuple of sentences, not one text.")
-        held = self.certificate
-        if held is None:
+            raise SetpointError("notes must be a tuple of sentences, not a string.")
+        certificate = self.certificate
+        if certificate is None:
             if self.verdict is not None:
                 raise SetpointError("a verdict needs the certificate that it is about.")
             return
-        if str(held.goal) != str(self.goal):
+        if str(certificate.goal) != str(self.goal):
             raise SetpointError(
-                f"the certificate is for the goal '{held.goal}', the report for '{self.goal}'."
+                f"the certificate is for the goal '{certificate.goal}', the report for "
+                f"'{self.goal}'."
             )
-        if held.threshold != self.threshold:
+        if certificate.threshold != self.threshold:
             raise SetpointError(
-                f"the certificate is for the threshold {held.threshold!r}, the report for "
-                f"{self.threshold!r}; it promises nothing there."
+                f"the certificate is for the threshold {certificate.threshold!r} and does not "
+                f"apply to the report's, {self.threshold!r}."
             )
-        if self.verdict is not None and self.verdict.promises != held.promises:
+        if self.verdict is not None and self.verdict.promises != certificate.promises:
             raise SetpointError(
-                "the verdict is on other promises than the certificate's; ask this certificate's "
-                "check() for it."
+                "the verdict is about another certificate; get it from this certificate's check()."
             )
 
     @cached_property
     def point(self) -> OperatingPoint:
-        """What the threshold does on the rows."""
+        """The threshold's operating point on the rows."""
         rows = self.rows
         return evaluate_threshold(rows.y, rows.scores, self.threshold, self.goal, on=rows.on)
 
     @cached_property
-    def rivals(self) -> tuple[tuple[Baseline, OperatingPoint], ...]:
-        """Baseline and tuned, as far as given, and what they do on the rows."""
+    def baselines(self) -> tuple[tuple[Baseline, OperatingPoint], ...]:
+        """Baseline and tuned baseline, where given, with their operating points on the rows."""
         y, on = self.rows.y, self.rows.on
         return tuple(
             (other, evaluate_threshold(y, other.scores, other.threshold, self.goal, on=on))
@@ -227,34 +230,36 @@ class Report:
 
     @property
     def later(self) -> bool:
-        """Whether the rows show what new data will."""
+        """Whether the rows show what to expect of new data."""
         return self.rows.unseen or self.verdict is not None
 
     @cached_property
-    def compared(self) -> Verdict | None:
-        """What the rows say about the promise; None where they can say nothing."""
-        held = self.certificate
-        if self.verdict is not None or held is None or not (self.rows.unseen and held.certified):
+    def checked(self) -> Verdict | None:
+        """The verdict of the rows on the certificate; None where they cannot be compared."""
+        certificate = self.certificate
+        if self.verdict is not None or certificate is None:
             return self.verdict
-        if held.one_per_group or any(rate_of(p.metric) is None for p in held.promises):
+        if not (self.rows.unseen and certificate.certified) or certificate.one_per_group:
             return None
-        return held.check(self.rows.y, self.rows.scores, pos_label=True)
+        if any(rate_of(promise.metric) is None for promise in certificate.promises):
+            return None
+        return certificate.check(self.rows.y, self.rows.scores, pos_label=True)
 
     @property
     def broken(self) -> bool:
-        """Whether the rows contradict the promise."""
-        return self.compared is not None and self.compared.broken
+        """Whether the rows contradict the certificate."""
+        return self.checked is not None and self.checked.broken
 
     @property
-    def one(self) -> str:
-        """One case of the positive class, as sentences call it."""
+    def singular(self) -> str:
+        """What sentences call one case of the positive class."""
         if self.positives is not None or self.positive == "positive":
             return self.positive
         return f"“{self.positive}” case"
 
     @property
-    def many(self) -> str:
-        """Several of them."""
+    def plural(self) -> str:
+        """What sentences call several cases of the positive class."""
         if self.positives is not None:
             return self.positives
         return "positives" if self.positive == "positive" else f"“{self.positive}” cases"
@@ -264,12 +269,63 @@ def _check_baseline(baseline: Baseline, n: int) -> None:
     scores = np.asarray(baseline.scores)
     if scores.shape != (n,):
         raise SetpointError(
-            f"the baseline '{baseline.name}' has scores of the shape {scores.shape}, but the "
-            f"report is about {n} rows; score the same rows with both."
+            f"the baseline '{baseline.name}' has scores of shape {scores.shape}, but the report "
+            f"has {n} rows; score the same rows with both."
         )
     if scores.dtype.kind not in "fiub":
-        raise SetpointError(f"the scores of the baseline '{baseline.name}' are no numbers.")
+        raise SetpointError(f"the scores of the baseline '{baseline.name}' are not numbers.")
     if np.isnan(scores).any():
         raise SetpointError(
             f"{int(np.isnan(scores).sum())} scores of the baseline '{baseline.name}' are NaN."
         )
+
+
+def report_of(
+    classifier: Any, X: Any = None, y: Any = None, *, groups: Any = None, **options: Any
+) -> Report:
+    """Return the report of a fitted SetpointClassifier or SetpointThreshold.
+
+    Parameters
+    ----------
+    classifier : SetpointClassifier or SetpointThreshold
+        Fitted.
+    X, y : array-like, optional
+        Labelled rows that are new to the classifier. Without them the report is about the rows on
+        which the threshold was chosen.
+    groups : array-like, optional
+        The groups of the rows, where the certificate is about one case of each group.
+    **options
+        Further fields of :class:`Report`: title, positive, positives, baseline, tuned, costs,
+        facts, notes.
+    """
+    check_is_fitted(
+        classifier,
+        "operating_point_",
+        msg="this %(name)s is not fitted yet: call fit(X, y) before report().",
+    )
+    if (X is None) != (y is None):
+        raise SetpointError("a report on other rows needs both X and y.")
+    certificate = classifier.certificate_
+    if X is not None:
+        positive, scores = classifier._labels.is_positive(y), classifier.positive_scores(X)
+        rows = Rows(positive, scores, on="the rows given", unseen=True)
+        if groups is not None and certificate is not None and certificate.certified:
+            verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups)
+            options.setdefault("verdict", verdict)
+    else:
+        judged = getattr(classifier, "_judged", None)
+        if judged is None:
+            raise SetpointError(
+                "a model file does not contain the rows on which the threshold was chosen; give "
+                "report() labelled rows, X and y."
+            )
+        positive, scores = judged
+        rows = Rows(positive, scores, on=classifier.operating_point_.on, chose=True)
+    fields = {
+        "certificate": certificate,
+        "history": getattr(classifier, "history_", None),
+        "candidates": getattr(classifier, "candidates_", None),
+        "positive": str(classifier.pos_label_),
+    }
+    threshold = classifier.operating_point_.threshold
+    return Report(classifier.goal_, rows, threshold, **{**fields, **options})

@@ -1,12 +1,14 @@
-"""What the page's script looks up, and what both kinds of figures draw.
+"""The numbers that the page, its script and the figures show.
 
-The script does no statistics: every number that it can show was computed here, by the same
-functions that chose and judged the threshold.
+The script does no statistics: every number that it can show was computed here, by the functions
+that chose and evaluated the threshold. Counts and money per 10,000 cases are rounded so that parts
+add up to their totals; ``page.js`` rounds in the same way.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,14 +16,247 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint.certificates.bounds import Bound
+from setpoint.certificates.certificate import Certificate
 from setpoint.goals.metrics import Metric, metric
-from setpoint.report.amounts import Bill, digits_of
-from setpoint.report.content import Report
-from setpoint.report.steps import Steps
+from setpoint.report.content import Costs, Report
+from setpoint.thresholds.operating_point import OperatingPoint
 
+CASES = 10_000
 BINS = 40
-_FAR = 1e300  # scores beyond are drawn there: the distance of larger ones is no number
+MAX_DISTINCT = 5_000  # up to so many distinct scores, every step is kept
+THINNED = 2_000  # the number of steps that are kept of more
+STOPS = 400  # of the slider
+_FAR = 1e300  # scores beyond are drawn here: the difference of larger ones may overflow
+
+Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+# --- counts at every threshold -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Exact counts at every threshold, or at some, in ascending order of the threshold.
+
+    Counts change only at a score. A *step* is an interval of thresholds between two neighbouring
+    distinct scores, ``low <= threshold < high``, with its counts; scores from ``high`` on raise an
+    alarm, because ``score > threshold`` does.
+
+    Attributes
+    ----------
+    low, high : ndarray of float
+        The interval of each step, without its upper end.
+    at : ndarray of float
+        A threshold inside it, with as few digits as possible.
+    tp, fp : ndarray of int
+        Counts there.
+    P, N : int
+        The number of positives and of negatives.
+    whole : bool
+        Whether no step was left out.
+    """
+
+    low: Floats
+    high: Floats
+    at: Floats
+    tp: Counts
+    fp: Counts
+    P: int
+    N: int
+    whole: bool
+
+    @classmethod
+    def of(cls, y: NDArray[np.bool_], scores: NDArray[Any], keep: Iterable[float] = ()) -> Steps:
+        """Return the steps of these rows.
+
+        Of more than ``MAX_DISTINCT`` distinct scores, ``THINNED`` steps remain: the first, the
+        last, those of the thresholds in ``keep``, and others spread evenly over recall and the
+        logarithm of the number of alarms, where decisions are made.
+        """
+        distinct, inverse = np.unique(scores.astype(np.float64), return_inverse=True)
+        positives = np.bincount(inverse[y], minlength=len(distinct))
+        negatives = np.bincount(inverse[~y], minlength=len(distinct))
+        P, N = int(positives.sum()), int(negatives.sum())
+        low = np.concatenate([[-np.inf], distinct])
+        high = np.concatenate([distinct, [np.inf]])
+        tp = P - np.concatenate([[0], np.cumsum(positives)])
+        fp = N - np.concatenate([[0], np.cumsum(negatives)])
+        kept = np.arange(len(low))
+        if low[0] == high[0]:  # a score of -inf: no threshold lies below it
+            kept = kept[1:]
+        whole = len(distinct) <= MAX_DISTINCT
+        if not whole:
+            always = {int(np.searchsorted(distinct, t, side="right")) for t in keep}
+            always |= {int(kept[0]), int(kept[-1])}
+            kept = _spread(tp, fp, kept, THINNED, always)
+        low, high = low[kept], high[kept]
+        at = np.array([_between(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)])
+        return cls(low, high, at, tp[kept], fp[kept], P, N, whole)
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def find(self, threshold: float) -> int | None:
+        """Return the index of a threshold's step, or None if that step was left out."""
+        index = max(int(np.searchsorted(self.low, threshold, side="right")) - 1, 0)
+        inside = threshold < self.high[index] or index == len(self) - 1
+        return index if inside and self.low[index] <= threshold else None
+
+    def stops(self, keep: Iterable[int] = ()) -> NDArray[np.intp]:
+        """Return the steps at which the slider stops: all of few, an even spread of many."""
+        everything = np.arange(len(self))
+        if len(self) <= STOPS:
+            return everything
+        return _spread(self.tp, self.fp, everything, STOPS, {0, len(self) - 1, *keep})
+
+    @property
+    def recall(self) -> Floats:
+        """Recall at each step."""
+        return self.tp / self.P
+
+    @property
+    def precision(self) -> Floats:
+        """Precision at each step; 1 where there are no alarms."""
+        alarms = self.tp + self.fp
+        return np.where(alarms > 0, self.tp / np.maximum(alarms, 1), 1.0)
+
+    def curve(self) -> tuple[Floats, Floats]:
+        """Return recall and precision of the steps with alarms."""
+        some = self.tp + self.fp > 0
+        return self.recall[some], self.precision[some]
+
+
+def _spread(
+    tp: Counts, fp: Counts, candidates: NDArray[np.intp], most: int, always: set[int]
+) -> NDArray[np.intp]:
+    """Return at most ``most`` candidates, spread evenly over recall and log of the alarms."""
+    tp_, fp_ = tp[candidates], fp[candidates]
+    alarms = np.log1p(tp_ + fp_)
+    place = -(tp_ / max(tp_.max(), 1) + alarms / max(alarms.max(), 1e-300))  # ascending
+    wanted = np.linspace(place[0], place[-1], most - len(always))
+    nearest = np.searchsorted(place, wanted).clip(0, len(place) - 1)
+    return np.union1d(candidates[nearest], np.array(sorted(always), dtype=np.intp))
+
+
+def _between(low: float, high: float) -> float:
+    """Return a threshold near the middle of an interval, with few digits."""
+    if low == high:  # a score of +inf: only the threshold +inf lies above it
+        return low
+    if np.isinf(low):
+        return 0.0 if np.isinf(high) else _beyond(high, -1)
+    if np.isinf(high):
+        return _beyond(low, 1)
+    if low <= 0 < high:
+        return 0.0
+    middle = low / 2 + high / 2
+    for digits in range(2, 18):
+        short = float(f"{middle:.{digits}g}")
+        if low <= short < high:
+            return short
+    return low
+
+
+def _beyond(end: float, side: int) -> float:
+    """Return a number with few digits above (1) or below (-1) the outermost score."""
+    if end == 0:
+        return 0.1 * side
+    for digits in range(2, 18):
+        margin = abs(end) * 10.0 ** (1 - digits)
+        short = float(f"{end + side * margin:.{digits}g}")
+        if np.isfinite(short) and side * (short - end) > 0:
+            return short
+    return end if side > 0 else math.nextafter(end, -math.inf)
+
+
+# --- counts and money per 10,000 cases -----------------------------------------------------------
+
+
+def per_cases(point: OperatingPoint) -> dict[str, str]:
+    """Write an operating point's counts per ``CASES`` cases.
+
+    Real and false alarms add up to alarms, caught and missed positives to positives.
+    """
+    tp, fp, P, N = point.counts
+    digits = count_digits(point)
+
+    def part(count: float) -> float:
+        return _rounded(CASES * count / (P + N), digits)
+
+    alarms, real, positives = part(tp + fp), part(tp), part(P)
+    parts = {
+        "alarms": (alarms, tp + fp), "tp": (real, tp), "fp": (alarms - real, fp),
+        "fn": (positives - real, P - tp), "positives": (positives, P),
+    }  # fmt: skip
+    least = 1 / 10**digits
+    return {
+        name: f"<{least:.{digits}f}" if count > 0 and value < least / 2 else f"{value:,.{digits}f}"
+        for name, (value, count) in parts.items()
+    }
+
+
+def count_digits(point: OperatingPoint) -> int:
+    """Return how many decimals all counts have: the rarer the positives, the more."""
+    _, _, P, N = point.counts
+    positives = CASES * P / (P + N)
+    return 0 if positives >= 100 else 1 if positives >= 1 else 2
+
+
+class Bill:
+    """The cost of decisions per ``CASES`` cases.
+
+    Attributes
+    ----------
+    nothing : float
+        The cost if no positive is caught.
+    digits : int
+        Decimals of all amounts.
+    """
+
+    def __init__(self, costs: Costs, report: Report) -> None:
+        self.costs = costs
+        self._scale = CASES / len(report.rows)
+        nothing = self._scale * costs.miss * float(report.point.counts[2])
+        self.digits = 0 if nothing >= 100 else 2
+        self.nothing = _rounded(nothing, self.digits)
+        self._baselines = [self._parts(point)["total"] for _, point in report.baselines]
+
+    def of(self, point: OperatingPoint) -> dict[str, float]:
+        """Return the items, their total, and the savings against no model and each baseline."""
+        found = self._parts(point)
+        found["saved"] = self.nothing - found["total"]
+        for i, total in enumerate(self._baselines):
+            found[f"gained{i}"] = total - found["total"]
+        return found
+
+    def _parts(self, point: OperatingPoint) -> dict[str, float]:
+        costs, scale = self.costs, self._scale
+        items = {
+            "alarms": scale * costs.alarm * (point.tp + point.fp),
+            "misses": scale * costs.miss * point.fn,
+            "catches": scale * costs.catch * point.tp,
+        }
+        found = {name: _rounded(amount, self.digits) for name, amount in items.items()}
+        return {**found, "total": sum(found.values())}
+
+
+def money(amount: float, currency: str, digits: int | None = None) -> str:
+    """Write an amount of money; without ``digits``, amounts below 100 have cents."""
+    if digits is None:
+        digits = 0 if abs(amount) >= 100 or amount == 0 else 2
+    space = "" if len(currency) == 1 else "\N{NO-BREAK SPACE}"
+    text = f"{currency}{space}{abs(amount):,.{digits}f}"
+    return f"−{text}" if amount <= -0.5 / 10**digits else text
+
+
+def _rounded(value: float, digits: int) -> float:
+    """Round halves up, as the script does."""
+    units = float(10**digits)
+    return math.floor(value * units + 0.5) / units
+
+
+# --- what the page and the figures draw ----------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +266,11 @@ class Histogram:
     Attributes
     ----------
     edges : ndarray of float
-        Of the bins. Scores beyond are counted in the outermost ones.
+        Of the bins. Scores beyond are counted in the outermost bins.
     positives, negatives : ndarray of float
-        The share of each class in each bin.
+        The fraction of each class in each bin.
     beyond : int
-        How many scores lie outside.
+        The number of scores beyond.
     """
 
     edges: Floats
@@ -44,16 +279,29 @@ class Histogram:
     beyond: int
 
 
+def drawn_bounds(certificate: Certificate | None) -> list[Bound]:
+    """Return the exact bounds that a precision-recall curve can show."""
+    if certificate is None or math.isnan(certificate.operating_point.recall):
+        return []
+    return [
+        bound
+        for bound in certificate.bounds
+        if bound.kind == "exact"
+        and bound.bound is not None
+        and bound.metric.name in ("precision", "recall")
+    ]
+
+
 class Contents:
-    """A report with what is computed from it once."""
+    """A report with everything that is computed from it once."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
         rows, other = report.rows, report.baseline
         keep = [report.threshold]
-        for rival, _ in report.rivals:
-            if np.array_equal(rival.scores, rows.scores):
-                keep.append(rival.threshold)
+        for baseline, _ in report.baselines:
+            if np.array_equal(baseline.scores, rows.scores):
+                keep.append(baseline.threshold)
         self.steps = Steps.of(rows.y, rows.scores, keep)
         self.baseline_steps = None
         if other is not None:
@@ -68,7 +316,7 @@ class Contents:
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that are shown: the usual three, and the goal's."""
+        """Precision, recall, F1 and the goal's metrics."""
         own = {m.name: m for m in self.report.goal.metrics}
         usual = {name: own.get(name, metric(name)) for name in ("precision", "recall", "f1")}
         return tuple({**usual, **own}.values())
@@ -80,12 +328,12 @@ class Contents:
         low, high = _range(y, scores, self.report.threshold)
         edges = np.linspace(low, high, BINS + 1)
         inside = scores.clip(low, high)
-        shares = [np.histogram(inside[c], edges)[0] / c.sum() for c in (y, ~y)]
+        fractions = [np.histogram(inside[c], edges)[0] / c.sum() for c in (y, ~y)]
         beyond = int(((scores < low) | (scores > high)).sum())
-        return Histogram(edges, shares[0], shares[1], beyond)
+        return Histogram(edges, fractions[0], fractions[1], beyond)
 
     def for_script(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Return the script's data as plain values, ready for JSON."""
         steps, report = self.steps, self.report
         at = steps.at.tolist()
         at[self.chosen] = report.threshold
@@ -94,7 +342,6 @@ class Contents:
             values = {m.name: _column(m.value(*counts), len(steps)) for m in self.metrics}
             violation = np.broadcast_to(report.goal.violation(*counts), len(steps))
         costs = report.costs
-        bill = None if costs is None else Bill(costs, report)
         return {
             "low": [_number(x) for x in steps.low.tolist()],
             "high": None if steps.whole else [_number(x) for x in steps.high.tolist()],
@@ -110,30 +357,30 @@ class Contents:
             "chosen": self.chosen,
             "P": steps.P,
             "N": steps.N,
-            "many": report.many,
-            "digits": digits_of(report.point),
+            "plural": report.plural,
+            "digits": count_digits(report.point),
             "costs": None if costs is None else [costs.alarm, costs.miss, costs.catch],
             "currency": None if costs is None else costs.currency,
-            "cents": None if bill is None else bill.digits,
-            "rivals": [[int(point.tp), int(point.fp)] for _, point in report.rivals],
+            "cents": None if costs is None else Bill(costs, report).digits,
+            "baselines": [[int(point.tp), int(point.fp)] for _, point in report.baselines],
         }
 
 
 def _column(values: Any, n: int) -> list[float | None]:
-    """Return nine digits of each value, and None for what is no number."""
+    """Return each value with nine decimals, and None for NaN and infinite ones."""
     column = np.broadcast_to(np.asarray(values, dtype=float), n).tolist()
     return [round(x, 9) if math.isfinite(x) else None for x in column]
 
 
 def _number(value: float) -> float | str:
-    """Return a float as JSON has it; the infinite ones as texts that JavaScript reads."""
+    """Return a float for JSON, which has no infinity: that becomes a text for JavaScript."""
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value
 
 
 def _range(y: NDArray[np.bool_], scores: Floats, threshold: float) -> tuple[float, float]:
-    """Return where nearly all scores of both classes lie, and the threshold."""
+    """Return a range that contains the threshold and nearly all scores of both classes."""
     ends = [t for t in (threshold,) if math.isfinite(t)]
     for of in (y, ~y):
         finite = scores[of & np.isfinite(scores)]

@@ -1,4 +1,9 @@
-"""The page's three pictures, as SVG."""
+"""The page's pictures as SVG, drawn by hand.
+
+Pictures are 400 wide whatever the screen, so that their text is readable on a phone (335 px) and
+not too large on a desktop. Colours come from the page's style sheet, by class. A plotting library
+in the browser would add 4.8 MB to every page and draw nothing without its script; zooming is lost.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,12 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+from markupsafe import Markup
 
+from setpoint.certificates.certificate import Certificate
 from setpoint.goals.goal import shown
 from setpoint.goals.metrics import number
-from setpoint.report.data import Contents
+from setpoint.report.data import Contents, drawn_bounds
 from setpoint.training.history import History
 
 WIDTH = 400
@@ -34,6 +41,11 @@ class Frame:
         """The y coordinate of the x axis."""
         return self.height - self.below
 
+    @property
+    def corners(self) -> list[float]:
+        """Pixels and values of the corners: left, right, bottom, top of each, for the script."""
+        return [self.left, WIDTH - self.right, self.bottom, self.top, *self.x, *self.y]
+
     def across(self, value: float) -> float:
         """Return the x coordinate of a value, kept inside the frame."""
         low, high = self.x
@@ -47,7 +59,7 @@ class Frame:
         return self.bottom - part * (self.bottom - self.top)
 
     def path(self, xs: Iterable[float], ys: Iterable[float]) -> str:
-        """Return the commands of a line; points that would not be seen apart are left out."""
+        """Return the commands of a line, without points that coincide in the picture."""
         commands: list[str] = []
         last, gap = None, True
         for x, y in zip(xs, ys, strict=True):
@@ -99,16 +111,16 @@ class Frame:
         )
         return "".join(parts)
 
-    def picture(self, name: str, described: str, *parts: str) -> str:
-        """Return the whole picture, with a description for those who do not see it."""
-        return (
+    def picture(self, name: str, described: str, *parts: str) -> Markup:
+        """Return the whole picture, with a description for screen readers."""
+        return Markup(
             f'<svg id="{name}" viewBox="0 0 {WIDTH} {self.height:g}" role="img" '
             f'aria-label="{escape(described)}">{"".join(parts)}</svg>'
         )
 
 
 def marker(shape: str, x: float, y: float, kind: str, name: str = "") -> str:
-    """Return a mark at a place in the picture: a diamond, a square, a triangle or a circle."""
+    """Return a marker: a diamond, a square, a triangle or a circle."""
     shapes = {
         "diamond": '<path d="M0 -8L8 0L0 8L-8 0Z"/>',
         "square": '<path d="M-6 -6H6V6H-6Z"/>',
@@ -133,7 +145,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def texts(values: Sequence[float]) -> list[str]:
-    """Write ticks, short and all alike."""
+    """Write the labels of ticks."""
     return [f"{v:.4g}".replace("-", "−") for v in values]
 
 
@@ -142,61 +154,54 @@ _FIFTHS = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 _MOST_RECORDS = 400
 
 
-def precision_recall(contents: Contents) -> str:
-    """Return precision over recall at every threshold, with all that is known of the chosen one."""
-    report, frame, steps = contents.report, CURVE, contents.steps
+def precision_recall(contents: Contents) -> Markup:
+    """Draw the precision-recall curves with required levels, bounds and operating points."""
+    report, frame = contents.report, CURVE
     parts = [frame.axes(_FIFTHS, _FIFTHS, "recall: share caught", "precision: share real")]
     for constraint in report.goal.constraints:
-        level = constraint.level
+        ends, level = [0.0, 1.0], [constraint.level] * 2
         if constraint.metric.name == "precision":
-            parts.append(frame.line([0, 1], [level, level], "floor"))
+            parts.append(frame.line(ends, level, "floor"))
         elif constraint.metric.name == "recall":
-            parts.append(frame.line([level, level], [0, 1], "floor"))
-    other = contents.baseline_steps
-    if other is not None:
-        some = other.tp + other.fp > 0
-        parts.append(frame.line(other.recall[some], other.precision[some], "baseline"))
-    some = steps.tp + steps.fp > 0
-    parts.append(frame.line(steps.recall[some], steps.precision[some], "model"))
-    parts.append(_bounds(contents))
-    for rival, at in report.rivals:
-        x, y = frame.across(at.recall), frame.up(at.precision)
-        kind = ("triangle", "tuned") if rival is report.tuned else ("square", "baseline")
-        parts.append(marker(kind[0], x, y, kind[1]))
+            parts.append(frame.line(level, ends, "floor"))
+    if contents.baseline_steps is not None:
+        parts.append(frame.line(*contents.baseline_steps.curve(), "baseline"))
+    parts.append(frame.line(*contents.steps.curve(), "model"))
+    parts.append(_bounds(report.certificate))
     point = report.point
+    described = (
+        f"Precision over recall at every threshold. The chosen threshold has recall "
+        f"{shown(point.recall)} and precision {shown(point.precision)}."
+    )
+    for baseline, at in report.baselines:
+        x, y = frame.across(at.recall), frame.up(at.precision)
+        shape, kind = ("triangle", "tuned") if baseline is report.tuned else ("square", "baseline")
+        parts.append(marker(shape, x, y, kind))
+        described += (
+            f" {baseline.name}: recall {shown(at.recall)} and precision {shown(at.precision)}."
+        )
     x, y = frame.across(point.recall), frame.up(point.precision)
     parts.append(marker("circle", x, y, "here screen", "curve-here"))
     parts.append(marker("diamond", x, y, "chosen"))
-    described = (
-        f"Precision over recall at every threshold. The chosen one has recall "
-        f"{shown(point.recall)} and precision {shown(point.precision)}."
-    )
-    for rival, at in report.rivals:
-        described += f" {rival.name} has {shown(at.recall)} and {shown(at.precision)}."
-    return frame.picture("curve", described + " The table below has the numbers.", *parts)
+    return frame.picture("curve", f"{described} The table below lists the numbers.", *parts)
 
 
-def _bounds(contents: Contents) -> str:
-    """Draw how far precision and recall may lie from what was observed."""
-    certificate = contents.report.certificate
-    if certificate is None:
+def _bounds(certificate: Certificate | None) -> str:
+    """Draw lines from the certificate's operating point to its bounds."""
+    bounds = drawn_bounds(certificate)
+    if not bounds:
         return ""
-    point, parts = certificate.operating_point, []
-    if math.isnan(point.recall):
-        return ""
-    x, y = CURVE.across(point.recall), CURVE.up(point.precision)
-    for bound in certificate.bounds:
-        if bound.bound is None or bound.kind != "exact":
-            continue
+    assert certificate is not None
+    x = CURVE.across(certificate.operating_point.recall)
+    y = CURVE.up(certificate.operating_point.precision)
+    parts = []
+    for bound in bounds:
+        assert bound.bound is not None
+        way = f"H{CURVE.across(bound.bound):.1f}m0 -6v12"
         if bound.metric.name == "precision":
-            end = CURVE.up(bound.bound)
-            parts.append(f'<path class="bound" d="M{x:.1f} {y:.1f}V{end:.1f}m-6 0h12"/>')
-        elif bound.metric.name == "recall":
-            end = CURVE.across(bound.bound)
-            parts.append(f'<path class="bound" d="M{x:.1f} {y:.1f}H{end:.1f}m0 -6v12"/>')
-    if parts:
-        parts.append(f'<circle class="from" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    return "".join(parts)
+            way = f"V{CURVE.up(bound.bound):.1f}m-6 0h12"
+        parts.append(f'<path class="bound" d="M{x:.1f} {y:.1f}{way}"/>')
+    return "".join([*parts, f'<circle class="from" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'])
 
 
 def scores_frame(contents: Contents) -> Frame:
@@ -205,15 +210,14 @@ def scores_frame(contents: Contents) -> Frame:
     return Frame(height=300, x=(float(edges[0]), float(edges[-1])), y=(-1.0, 1.0))
 
 
-def scores(contents: Contents) -> str:
-    """Return the scores of both classes: positives upwards, the others downwards.
+def scores(contents: Contents) -> Markup:
+    """Draw histograms of the scores: positives upwards, the others downwards.
 
-    Each half has a scale of its own, in shares of its class; else a rare class would not be seen.
+    Each half has its own scale, relative to its class; otherwise a rare class would be invisible.
     """
     report, found, frame = contents.report, contents.histogram, scores_frame(contents)
     edges, middle = found.edges, frame.up(0)
-    halves = []
-    peaks = []
+    halves, peaks = [], []
     for shares, sign, kind in ((found.positives, 1, "positives"), (found.negatives, -1, "others")):
         peak = float(max(shares.max(), 1e-300))
         peaks.append(peak)
@@ -238,8 +242,8 @@ def scores(contents: Contents) -> str:
         f'<path class="cut chosen" d="M{x:.1f} {frame.top}V{frame.bottom:.1f}"/>',
     ]
     described = (
-        f"Histograms of the scores: {report.many} above, all other cases below. "
-        f"Cases right of the threshold {number(report.threshold)} raise an alarm."
+        f"Histograms of the scores: {report.plural} above, all other cases below. "
+        f"Cases to the right of the threshold {number(report.threshold)} raise an alarm."
     )
     return frame.picture("scores", described, *parts)
 
@@ -248,15 +252,17 @@ def _percent(value: float) -> str:
     return f"{100 * value:.0f} %" if value >= 0.1 else f"{100 * value:.1g} %"
 
 
-def history(found: History, objective: str) -> str:
-    """Return the objective and the violation over the iterations, one above the other."""
+def history(found: History, objective: str) -> list[Markup]:
+    """Draw the objective and the violation over the iterations, a picture of each."""
     kept = np.unique(np.linspace(0, len(found) - 1, _MOST_RECORDS).round().astype(int))
     records = [found[int(i)] for i in kept]
+    iterations = [r.iteration for r in records]
     last = max(float(found[-1].iteration), 1.0)
+    best = next((r for r in found if r.iteration == found.best_iteration), None)
     pictures = []
     for name, text, kind in (
         ("objective", objective, "model"),
-        ("violation", "missed by", "violation"),
+        ("violation", "shortfall", "violation"),
     ):
         values = [float(getattr(r, name)) for r in records]
         finite = [v for v in values if math.isfinite(v)]
@@ -267,27 +273,21 @@ def history(found: History, objective: str) -> str:
         up = ticks(low, high, 4)
         left = 30 + 7 * max(map(len, texts(up)))  # the label stands left of the longest number
         frame = Frame(190, (0.0, last), (low - margin, high + margin), left=left)
-        iterations = [r.iteration for r in records]
-        parts = [frame.axes(_whole(ticks(0.0, last)), up, "iteration", text)]
-        parts.append(frame.line(iterations, values, kind))
-        best = next((r for r in found if r.iteration == found.best_iteration), None)
+        whole = [tick for tick in ticks(0.0, last) if tick == int(tick)]
+        parts = [frame.axes(whole, up, "iteration", text), frame.line(iterations, values, kind)]
         if best is not None and math.isfinite(getattr(best, name)):
             x, y = frame.across(best.iteration), frame.up(getattr(best, name))
             parts.append(marker("diamond", x, y, "chosen"))
-        ends = f"from {shown(values[0])} to {shown(values[-1])}"
-        described = f"{text} over {len(found)} iterations, {ends}."
-        if name == "violation":
-            described = f"What the goal is missed by, over {len(found)} iterations, {ends}."
+        described = (
+            f"{'Shortfall from the goal' if name == 'violation' else text} over {len(found)} "
+            f"iterations, from {shown(values[0])} to {shown(values[-1])}."
+        )
         pictures.append(frame.picture(f"history-{name}", described, *parts))
-    return "".join(f"<div>{picture}</div>" for picture in pictures)
+    return pictures
 
 
-def _whole(values: list[float]) -> list[float]:
-    return [v for v in values if v == int(v)]
-
-
-def swatch(kind: str) -> str:
-    """Return a small picture for a legend."""
+def swatch(kind: str) -> Markup:
+    """Return the symbol of a legend's entry."""
     square = marker("square", 14, 8, "baseline")
     dot = '<circle class="from" cx="4" cy="8" r="4"/>'
     shapes = {
@@ -302,20 +302,5 @@ def swatch(kind: str) -> str:
         "positives": '<path class="bar positives" d="M6 1h16v14h-16z"/>',
         "others": '<path class="bar others" d="M6 1h16v14h-16z"/>',
     }
-    return f'<svg class="swatch" viewBox="0 0 28 16" aria-hidden="true">{shapes[kind]}</svg>'
-
-
-def legend(*entries: tuple[str, str] | None) -> str:
-    """Return the legend of a picture."""
-    items = (
-        f'<li class="{"screen" if kind == "here" else "always"}">{swatch(kind)}{escape(text)}</li>'
-        for kind, text in (e for e in entries if e is not None)
-    )
-    return f'<ul class="legend">{"".join(items)}</ul>'
-
-
-# DOC of report.svg: A frame to draw in: from numbers to the coordinates of an SVG picture.
-#
-# Pictures are 400 wide whatever the screen, so that their text is readable on a phone (335 px)
-# and not too large on a desk. Colours come from the page's style sheet, by class.
-#
+    picture = f'<svg class="swatch" viewBox="0 0 28 16" aria-hidden="true">{shapes[kind]}</svg>'
+    return Markup(picture)

@@ -1,4 +1,4 @@
-"""The page's pictures as files, for papers and slides. They need matplotlib."""
+"""Figures for papers and slides, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import textwrap
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from numpy.typing import ArrayLike
 
 from setpoint._internal.imports import need
 from setpoint._internal.provenance import picture_metadata
+from setpoint.certificates.certificate import Certificate
 from setpoint.errors import SetpointError
+from setpoint.goals.goal import Goal
 from setpoint.report.content import Report
-from setpoint.report.data import Contents
+from setpoint.report.data import Contents, Steps, drawn_bounds
+from setpoint.thresholds.operating_point import OperatingPoint, check_scores, evaluate_threshold
 
-# Told apart by the colour-blind as well (after Okabe and Ito), as on the page.
-_MODEL, _BASELINE, _BOUND, _POSITIVES, _FAINT, _MARK = (
+# The page's colours, which colour-blind readers can tell apart (after Okabe and Ito).
+MODEL, BASELINE, _BOUND, _POSITIVES, _FAINT, _MARK = (
     "#0072b2", "#a5407a", "#00845f", "#d55e00", "#56606b", "#1b1f24",
 )  # fmt: skip
 _FORMATS = ("png", "svg", "pdf")
@@ -28,8 +33,8 @@ _SETTINGS: dict[str, Any] = {
     "axes.spines.right": False,
     "legend.frameon": False,
     "lines.linewidth": 1.8,
-    "svg.hashsalt": "setpoint",  # names in an SVG do not change from run to run
-    "text.parse_math": False,  # a label may hold dollar signs
+    "svg.hashsalt": "setpoint",  # the same names in every run
+    "text.parse_math": False,  # a label may contain dollar signs
 }
 
 
@@ -43,9 +48,9 @@ def save_figures(
     report : Report
         What to draw.
     folder : path
-        Made if it is not there.
+        Created if needed.
     formats : iterable of {"png", "svg", "pdf"}
-        One file of each for every picture.
+        Each figure is written in each of them.
     """
     if isinstance(formats, str):
         formats = (formats,)
@@ -58,7 +63,7 @@ def save_figures(
 
     contents = Contents(report)
     with style.context(["default", _SETTINGS]):
-        drawn = {"precision-recall": _curve(contents), "scores": _scores(contents)}
+        drawn = {"precision-recall": _curves(contents), "scores": _scores(contents)}
         if report.history is not None and len(report.history):
             drawn["history"] = _history(report)
         return [
@@ -87,68 +92,137 @@ def _write(figure: Any, path: Path) -> Path:
 
 
 def _figure(width: float, height: float) -> Any:
-    """Return a figure that pyplot knows nothing of."""
+    """Return a figure that pyplot does not manage."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _curve(contents: Contents) -> Any:
+class Curve(NamedTuple):
+    """A precision-recall curve (``steps``, unless None) and operating points, in one colour.
+
+    Each of the ``points`` has its marker and its label; ``label`` is that of the line.
+    """
+
+    steps: Steps | None
+    color: str
+    line: str = "-"
+    label: str | None = None
+    points: tuple[tuple[OperatingPoint, str, str], ...] = ()
+
+
+def draw_precision_recall(
+    ax: Any, goal: Goal, curves: Iterable[Curve], certificate: Certificate | None = None
+) -> None:
+    """Draw precision over recall: the goal's levels, curves, and a certificate's bounds.
+
+    Where the goal is not met, the area is shaded. A line leads from the certificate's operating
+    point to each of its bounds.
+    """
+    for constraint in goal.constraints:
+        draw = {
+            "precision": (ax.axhline, ax.axhspan),
+            "recall": (ax.axvline, ax.axvspan),
+        }.get(constraint.metric.name)
+        if draw is not None:
+            line, span = draw
+            line(constraint.level, color=_FAINT, linestyle=":", label=f"required: {constraint}")
+            span(0, constraint.level, color=_POSITIVES, alpha=0.06, linewidth=0)
+    for curve in curves:
+        if curve.steps is not None:
+            ax.plot(*curve.steps.curve(), curve.line, color=curve.color, label=curve.label)
+        for point, marker, label in curve.points:
+            at = point.recall, point.precision
+            ax.plot(*at, marker, color=curve.color, markersize=8, mec="white", label=label)
+    for bound in drawn_bounds(certificate):
+        assert certificate is not None
+        assert bound.bound is not None
+        x, y = certificate.operating_point.recall, certificate.operating_point.precision
+        ends = ([x, x], [y, bound.bound])
+        if bound.metric.name == "recall":
+            ends = ([x, bound.bound], [y, y])
+        label = str(bound).split(" (")[0]
+        ax.plot(*ends, color=_BOUND, linewidth=3, solid_capstyle="butt", label=label)
+    if certificate is not None:
+        point = certificate.operating_point
+        ax.plot(point.recall, point.precision, "o", color=_BOUND, label=f"on {point.on}")
+    ax.set(xlabel="recall: share caught", ylabel="precision: share real")
+    ax.set(xlim=(0, 1.02), ylim=(0, 1.03))
+
+
+def plot_certificate(
+    certificate: Certificate,
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    pos_label: Any = None,
+    ax: Any = None,
+) -> Any:
+    """Draw the precision-recall curve of rows with a certificate's threshold, goal and bounds.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        For these scores.
+    y, scores : array-like of shape (n,)
+        Labels and scores of rows that the model has not seen.
+    pos_label : optional
+        The label of the positive class; by default that of the certificate.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    if ax is None:
+        need("matplotlib", "report", "a figure")
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(figsize=(6, 4.5), layout="constrained")[1]
+    label = certificate.pos_label if pos_label is None else pos_label
+    positive, own, _ = check_scores(y, scores, None, label)
+    here = evaluate_threshold(positive, own, certificate.threshold, certificate.goal)
+    points = ((here, "D", "the threshold on these rows"),)
+    curve = Curve(Steps.of(positive, own), MODEL, label="every threshold, on the rows given",
+                  points=points)  # fmt: skip
+    draw_precision_recall(ax, certificate.goal, [curve], certificate)
+    ax.set_title(textwrap.fill(certificate.message, 70), fontsize="medium", loc="left")
+    ax.legend(loc="lower left", frameon=False)
+    return ax
+
+
+def _curves(contents: Contents) -> Any:
     report, figure = contents.report, _figure(6, 5.4)
     ax = figure.subplots()
-    for constraint in report.goal.constraints:
-        line = {"precision": ax.axhline, "recall": ax.axvline}.get(constraint.metric.name)
-        if line is not None:
-            line(constraint.level, color=_FAINT, linestyle=":", label=f"asked: {constraint}")
-    if contents.baseline_steps is not None:
-        steps = contents.baseline_steps
-        some = steps.tp + steps.fp > 0
-        ax.plot(steps.recall[some], steps.precision[some], "--", color=_BASELINE)
-    for rival, point in report.rivals:
-        mark = "^" if rival is report.tuned else "s"
-        ax.plot(point.recall, point.precision, mark, color=_BASELINE, label=rival.name)
-    steps = contents.steps
-    some = steps.tp + steps.fp > 0
-    ax.plot(steps.recall[some], steps.precision[some], color=_MODEL, label="every threshold")
-    if report.certificate is not None:
-        _bounds(ax, report)
-    at = report.point
-    ax.plot(at.recall, at.precision, "D", color=_MARK, markersize=8, label="the chosen one")
-    ax.set(xlabel="recall: share caught", ylabel="precision: share real")
-    ax.set(xlim=(0, 1.02), ylim=(0, 1.03), title="\n".join(textwrap.wrap(report.title, 60)))
+    others = tuple(
+        (point, "^" if baseline is report.tuned else "s", baseline.name)
+        for baseline, point in report.baselines
+    )
+    curves = [
+        Curve(contents.baseline_steps, BASELINE, "--", points=others),
+        Curve(contents.steps, MODEL, label="every threshold"),
+        Curve(None, _MARK, points=((report.point, "D", "chosen threshold"),)),
+    ]
+    draw_precision_recall(ax, report.goal, curves, report.certificate)
+    ax.set_title(textwrap.fill(report.title, 60))
     figure.legend(loc="outside lower center", ncols=2)
     return figure
-
-
-def _bounds(ax: Any, report: Report) -> None:
-    assert report.certificate is not None
-    point, drawn = report.certificate.operating_point, False
-    for bound in report.certificate.bounds:
-        if bound.bound is None or bound.kind != "exact" or math.isnan(point.recall):
-            continue
-        ends = {
-            "precision": ([point.recall] * 2, [point.precision, bound.bound]),
-            "recall": ([point.recall, bound.bound], [point.precision] * 2),
-        }.get(bound.metric.name)
-        if ends is not None:
-            text = None if drawn else "certifying rows, down to the bound"
-            ax.plot(*ends, color=_BOUND, linewidth=3, solid_capstyle="butt", label=text)
-            drawn = True
 
 
 def _scores(contents: Contents) -> Any:
     report, found, figure = contents.report, contents.histogram, _figure(6, 4)
     above, below = figure.subplots(2, sharex=True)
     halves = (
-        (above, found.positives, report.many, _POSITIVES),
-        (below, found.negatives, "other cases", _MODEL),
+        (above, found.positives, report.plural, _POSITIVES),
+        (below, found.negatives, "other cases", MODEL),
     )
     for ax, shares, name, color in halves:
         ax.stairs(shares, found.edges, fill=True, color=color)
         ax.axvline(report.threshold, color=_MARK)
         ax.set_title(name, fontsize="medium")
         ax.set_ylabel("share of its class")
-    below.set_xlabel("score (alarms are right of the line)")
+    below.set_xlabel("score (alarms are to the right of the line)")
     return figure
 
 
@@ -157,13 +231,13 @@ def _history(report: Report) -> Any:
     assert history is not None
     iterations = history.column("iteration")
     above, below = figure.subplots(2, sharex=True)
-    above.plot(iterations, history.objective, color=_MODEL)
+    above.plot(iterations, history.objective, color=MODEL)
     above.set_ylabel(report.goal.objective.name)
     below.plot(iterations, history.violation, "--", color=_POSITIVES)
-    below.set(xlabel="iteration", ylabel="goal missed by")
+    below.set(xlabel="iteration", ylabel="shortfall")
     for ax, values in ((above, history.objective), (below, history.violation)):
         for record, value in zip(history, values, strict=True):
             if record.iteration == history.best_iteration and math.isfinite(value):
                 ax.plot(record.iteration, value, "D", color=_MARK)
-    above.set_title("Training; the diamond was kept", fontsize="medium")
+    above.set_title("Training; the diamond marks the iteration that was kept", fontsize="medium")
     return figure

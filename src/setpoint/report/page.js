@@ -1,5 +1,5 @@
-// Shows what another threshold does. Every count and metric was computed beforehand; here they are
-// looked up, and written as the page's own numbers are.
+// Shows the results of another threshold. Every count and metric was computed beforehand; the script
+// looks them up and formats them as the page does.
 (function () {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -22,7 +22,7 @@
     return minus(String(Number(value.toPrecision(6))));
   }
 
-  // Three digits, and more where three would hide that a level is missed.
+  // Three decimals, and more where three would hide a missed level.
   function metric(name, value) {
     if (value === null) return "–";
     const asked = data.constraints[name];
@@ -36,7 +36,7 @@
 
   const rounded = (value, digits) => Math.floor(value * 10 ** digits + 0.5) / 10 ** digits;
 
-  // Counts of 10,000 cases: parts add up, and what is there is never written as 0.
+  // Counts per 10,000 cases: parts add up, and a count above 0 is never written as 0.
   function perCases(tp, fp) {
     const part = (count) => rounded((10000 * count) / rows, data.digits);
     const least = 1 / 10 ** data.digits;
@@ -55,7 +55,7 @@
     return sign + data.currency + space + fixed(Math.abs(amount), data.cents);
   }
 
-  // What 10,000 cases cost, in rounded items that add up.
+  // The cost per 10,000 cases, in rounded items that add up.
   function bill(tp, fp) {
     const [alarm, miss, caught] = data.costs, scale = 10000 / rows;
     const alarms = rounded(scale * alarm * (tp + fp), data.cents);
@@ -72,7 +72,7 @@
       tp: whole(tp), fp: whole(fp), fn: whole(fn), tn: whole(data.N - fp),
       met: data.met[step] ? "✓ met" : "✗ not met",
       ...perCases(tp, fp),
-      summary: "At " + here + ": " + whole(tp) + " of " + whole(data.P) + " " + data.many +
+      summary: "At " + here + ": " + whole(tp) + " of " + whole(data.P) + " " + data.plural +
         " caught, " + (fp === 1 ? "1 false alarm" : whole(fp) + " false alarms") + "." + change(step),
     };
     for (const name in data.metrics) {
@@ -81,20 +81,20 @@
     if (data.costs) {
       const items = bill(tp, fp);
       items.saved = rounded((10000 / rows) * data.costs[1] * data.P, data.cents) - items.total;
-      data.rivals.forEach((rival, i) => { items["gained" + i] = bill(...rival).total - items.total; });
+      data.baselines.forEach((counts, i) => { items["gained" + i] = bill(...counts).total - items.total; });
       for (const name in items) out["money-" + name] = money(items[name]);
     }
     return out;
   }
 
-  // What changes against the chosen threshold, in words.
+  // The change from the chosen threshold, in words.
   function change(step) {
     if (step === data.chosen) return " This is the chosen threshold.";
-    const say = (difference, what) =>
-      difference === 0 ? "as many " + what
-        : whole(Math.abs(difference)) + (difference > 0 ? " more " : " fewer ") + what;
+    const say = (difference, what, same) =>
+      difference === 0 ? same : whole(Math.abs(difference)) + (difference > 0 ? " more " : " fewer ") + what;
     const tp = data.tp[step] - data.tp[data.chosen], fp = data.fp[step] - data.fp[data.chosen];
-    return " Against the chosen one: " + say(tp, "caught") + ", " + say(fp, "false alarms") + ".";
+    return " Compared with the chosen threshold: " + say(tp, "caught", "the same number caught") + ", " +
+      say(fp, "false alarms", "the same number of false alarms") + ".";
   }
 
   function place(frame, x, y) {
@@ -138,7 +138,7 @@
 
   function typedIn() {
     const typed = box.valueAsNumber;
-    if (Number.isNaN(typed)) { snapped.textContent = "That is no number."; return; }
+    if (Number.isNaN(typed)) { snapped.textContent = "Enter a number."; return; }
     const step = lastUpTo(low, typed);
     const next = step + 1;
     if (!high || typed < high[step] || next === low.length) {
@@ -147,7 +147,7 @@
       return;
     }
     const nearer = Math.abs(at[next] - typed) < Math.abs(typed - at[step]) ? next : step;
-    snapped.textContent = "Exact counts are kept for some thresholds; " + threshold(at[nearer]) +
+    snapped.textContent = "Exact counts are stored for some thresholds only; " + threshold(at[nearer]) +
       " is the nearest.";
     show(nearer);
   }
@@ -158,7 +158,7 @@
   });
   box.addEventListener("change", typedIn);
   box.addEventListener("keydown", (event) => {
-    // One arrow, one decision changed: a step of 1 would be the whole scale of a probability.
+    // An arrow moves to the next distinct score: a step of 1 would be the whole scale of a probability.
     const move = { ArrowUp: 1, ArrowDown: -1 }[event.key];
     if (move) {
       event.preventDefault();
@@ -172,7 +172,7 @@
     show(data.chosen);
   });
 
-  // Paper shows the chosen threshold, whatever was tried on the screen, and what is folded there.
+  // Paper shows the chosen threshold, whatever the slider shows, and unfolds what is folded.
   let before = null, folded = [];
   const toPaper = () => {
     if (before !== null) return;
@@ -198,7 +198,7 @@
     root.dataset.theme = isDark ? "light" : "dark";
   });
 
-  // A table that is too wide for the screen can be scrolled with the keyboard.
+  // Make tables that are too wide for the screen scrollable with the keyboard.
   function reachable() {
     for (const element of document.querySelectorAll(".scroll")) {
       if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;

@@ -1,203 +1,279 @@
-"""The other parts of the page, in their order."""
+"""The contents of the page's sections, as plain values for the templates."""
 
 from __future__ import annotations
 
-from html import escape
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from setpoint.goals.goal import shown
+from setpoint.certificates.bounds import weaker
+from setpoint.certificates.certificate import Certificate, ShiftedCertificate
+from setpoint.goals.goal import relation, shown
 from setpoint.goals.metrics import called, number, plain
-from setpoint.report.amounts import CASES, per_cases
 from setpoint.report.content import Report
-from setpoint.report.data import Contents
-from setpoint.report.drawings import history, legend, scores
-from setpoint.report.headline import missed_levels, sentences, where
-from setpoint.report.html import paragraph, table
-from setpoint.report.words import between, goal_in_words, meaning
-from setpoint.training.candidates import Candidates
+from setpoint.report.data import CASES, Bill, Contents, drawn_bounds, money, per_cases
+from setpoint.report.drawings import history, precision_recall, scores
+from setpoint.report.sentences import (
+    between,
+    goal_in_words,
+    headline_parts,
+    meaning,
+    missed_levels,
+    not_compared,
+)
+from setpoint.thresholds.operating_point import OperatingPoint
 
-# --- what comes first ----------------------------------------------------------------------------
+_WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on the prevalence
 
 
-def opening(report: Report) -> str:
-    """Return the headline, and the three numbers behind it."""
-    said = sentences(report)
-    first = paragraph(said.broken or said.expected, "headline")
-    rest = [said.expected] * bool(said.broken) + [said.goal, said.promise]
-    tp, fp, P, _ = report.point.counts
-    cases = per_cases(report.point)
-    real, no_alarms = [f"precision {shown(report.point.precision)}"], ["no alarms"]
-    caught = [f"recall {shown(report.point.recall)}"]
+def sections(contents: Contents) -> dict[str, Any]:
+    """Return the values of all sections."""
+    report, certificate = contents.report, contents.report.certificate
+    objective, found = called(report.goal.objective.name), report.history
+    return {
+        "opening": _opening(report),
+        "goal": _goal(report),
+        "bounds": None if certificate is None else _bounds(certificate),
+        "choice": None if certificate is None else _choice(certificate),
+        "hints": None if certificate is None else _hints(report, certificate),
+        "explore": _explore(contents),
+        "curve": precision_recall(contents),
+        "curve_points": _curve_points(contents),
+        "shows_bounds": bool(drawn_bounds(certificate)),
+        "scores": scores(contents),
+        "beyond": contents.histogram.beyond,
+        "objective": objective,
+        "training": history(found, objective) if found is not None and len(found) else [],
+        "facts": _facts(report),
+        "metrics": {called(m.name): meaning(m, report.plural) for m in contents.metrics},
+    }
+
+
+# --- opening, goal, certificate ------------------------------------------------------------------
+
+
+def _opening(report: Report) -> dict[str, Any]:
+    """Return the headline, the badges, and the three numbers behind them."""
+    parts, point = headline_parts(report), report.point
+    tp, fp, P, _ = point.counts
+    cases = per_cases(point)
+    caught = [f"recall {shown(point.recall)}"]
+    real = [f"precision {shown(point.precision)}" if tp + fp else "no alarms"]
     if not report.rows.chose:
         caught.append(f"long run: {between(tp, P)}")
-        real.append(f"long run: {between(tp, tp + fp)}")
-        no_alarms.append("nothing is known of them")
-    tiles = [
-        _tile("caught", f"{tp:,.0f} of {P:,.0f}", *caught),
-        _tile("real alarms", f"{tp:,.0f} of {tp + fp:,.0f}", *(real if tp + fp else no_alarms)),
-        _tile(f"alarms in {CASES:,} cases", cases["alarms"],
-              f"{cases['tp']} real, {cases['fp']} false", f"{cases['fn']} {report.many} missed"),
-    ]  # fmt: skip
-    notes = "".join(paragraph(note, "note") for note in (said.caution, *report.notes) if note)
-    return (
-        f"{first}{badges(report)}{paragraph(' '.join(filter(None, rest)), 'lede')}"
-        f'<div class="tiles">{"".join(tiles)}</div>{paragraph(said.basis, "small")}{notes}'
-    )
+        real.append(f"long run: {between(tp, tp + fp) if tp + fp else 'unknown'}")
+    alarms = [f"{cases['tp']} real, {cases['fp']} false", f"{cases['fn']} {report.plural} missed"]
+    return {
+        "headline": parts.broken or parts.expected,
+        "badges": _badges(report),
+        "lede": " ".join(
+            filter(None, [parts.broken and parts.expected, parts.goal, parts.promise])
+        ),
+        "tiles": [
+            ("caught", f"{tp:,.0f} of {P:,.0f}", caught),
+            ("real alarms", f"{tp:,.0f} of {tp + fp:,.0f}", real),
+            (f"alarms per {CASES:,} cases", cases["alarms"], alarms),
+        ],
+        "basis": parts.basis,
+        "notes": [note for note in (parts.caution, *report.notes) if note],
+    }
 
 
-def _tile(name: str, value: str, *lines: str) -> str:
-    more = "".join(f"<span>{escape(line)}</span>" for line in lines)
-    return f'<div class="tile"><h2>{escape(name)}</h2><strong>{escape(value)}</strong>{more}</div>'
-
-
-def badges(report: Report) -> str:
-    """Return marks that say at a glance how things stand; by sign and word, not colour alone."""
+def _badges(report: Report) -> list[tuple[str, str]]:
+    """Return the state of goal and certificate, by sign and word and not by colour alone."""
     found = []
     if report.goal.constraints:
         met = report.point.feasible
-        found.append(("good" if met else "bad", "✓ goal met" if met else "✗ goal not met"))
+        found.append(("good", "✓ goal met") if met else ("bad", "✗ goal not met"))
     certificate = report.certificate
-    looked = report.compared
     if certificate is None:
         found.append(("plain", "no certificate"))
-    elif looked is not None and looked.broken:
-        found.append(("bad", f"✗ promise broken {where(looked)}"))
+    elif report.broken:
+        found.append(("bad", "✗ certificate contradicted"))
     elif certificate.certified:
         found.append(("good", f"✓ certified at {100 * certificate.confidence:g} %"))
     else:
-        found.append(("bad", "✗ nothing promised"))
-    marks = "".join(f'<li class="{kind}">{escape(text)}</li>' for kind, text in found)
-    return f'<ul class="badges">{marks}</ul>'
+        found.append(("bad", "✗ certification failed"))
+    return found
 
 
-def goal(report: Report) -> str:
-    """Return what was asked for, and whether it is met."""
-    point = report.point
-    parts = [
-        paragraph(goal_in_words(report.goal, report.many)),
-        f"<p>As a formula: <code>{escape(str(report.goal))}</code></p>",
-    ]
-    on = report.rows.on
-    missed = missed_levels(point)
-    reached = f"{called(report.goal.objective.name)} is {shown(point.objective)}"
+def _goal(report: Report) -> dict[str, str]:
+    point, on = report.point, report.rows.on
+    reached = f"{called(report.goal.objective.name)} is {shown(point.objective)}."
     if not report.goal.constraints:
-        parts.append(paragraph(f"On {on} {reached}."))
-    elif missed:
-        parts.append(paragraph(f"✗ Not met on {on}: {'; '.join(missed)}.", "bad"))
+        kind, result = "", f"On {on}, {reached}"
+    elif missed := missed_levels(point):
+        kind, result = "bad", f"✗ Not met on {on}: {'; '.join(missed)}."
     elif point.empty:
-        parts.append(
-            paragraph(f"✓ Met on {on}, but only in that there are no alarms; {reached}.", "good")
-        )
+        kind, result = "good", f"✓ Met on {on}, but only because there are no alarms; {reached}"
     else:
-        parts.append(paragraph(f"✓ Met on {on}; {reached}.", "good"))
-    return "".join(parts)
+        kind, result = "good", f"✓ Met on {on}; {reached}"
+    return {"words": goal_in_words(report.goal, report.plural), "kind": kind, "result": result}
 
 
-# --- the rest ------------------------------------------------------------------------------------
+def _bounds(certificate: Certificate) -> list[list[str]]:
+    rows = []
+    for bound in certificate.bounds:
+        side, best = ("≥", "highest") if bound.metric.direction == "max" else ("≤", "lowest")
+        required = best if bound.level is None else f"{side} {plain(bound.level)}"
+        draws = ""
+        if bound.trials is not None:  # a phone may break the line before it, but not inside
+            draws = f" ({bound.successes:,} of {bound.trials:,})".replace(" of ", "\xa0of\xa0")
+        known = "unknown"
+        if bound.bound is not None:
+            known = f"{side}\N{NO-BREAK SPACE}{plain(weaker(bound.metric, bound.bound))}"
+            known += "" if bound.kind == "exact" else " (estimate, no guarantee)"
+        rows.append([called(bound.metric.name), required, shown(bound.value) + draws, known])
+    return rows
 
 
-def score_histograms(contents: Contents) -> str:
-    """Return the scores of both classes."""
-    report = contents.report
-    beyond = contents.histogram.beyond
-    more = "" if not beyond else f" {beyond:,} scores beyond the ends count in the outermost bars."
-    entries = (
-        ("positives", f"{report.many} (upwards)"),
-        ("others", "other cases (downwards)"),
-        ("cut", "the chosen threshold"),
-    )
-    text = (
-        "The better the two parts are separated, the fewer mistakes any threshold makes. Right of "
-        f"the line are the alarms. Each half has a scale of its own.{more}"
-    )
-    return (
-        f'<div class="columns"><figure>{scores(contents)}{legend(*entries)}</figure>'
-        f"<div>{paragraph(text)}</div></div>"
-    )
+def _choice(certificate: Certificate) -> str:
+    """Return how the threshold was chosen, as the end of a sentence."""
+    if certificate.choice == "beforehand":
+        return "was fixed before the certification rows were used"
+    if not certificate.certified:
+        return "came closest to passing; none passed"
+    if certificate.choice == "any":
+        return "is the best of all thresholds that pass"
+    if certificate.tested == 1:
+        return "was chosen on other rows"
+    return f"is the best that passed of {certificate.tested} planned on other rows"
 
 
-def training(report: Report) -> str:
-    """Return how training went."""
-    found = report.history
-    if found is None or not len(found):
-        return ""
-    objective = called(report.goal.objective.name)
-    says = [
-        f"After each iteration: {objective}, and what the goal was missed by (0: met), on the rows "
-        f"that judged. Kept was iteration {found.best_iteration} (the diamond)."
-    ]
-    if found.diverged:
-        says.append("Training was stopped because the scores were no longer numbers.")
-    elif found.interrupted:
-        says.append("Training was stopped before its end.")
-    pictures = history(found, objective)
-    return f'<figure class="pair">{pictures}</figure>{paragraph(" ".join(says), "small")}'
+def _hints(report: Report, certificate: Certificate) -> list[tuple[str, str]]:
+    """Return what the rows say about the certificate, as pairs of a class and a sentence."""
+    if not report.later:
+        return []
+    found = []
+    n, positives = len(report.rows), float(report.point.counts[2])
+    here = positives / n
+    there = certificate.operating_point.counts
+    size = float(sum(there[2:]))
+    assumed = float(there[2]) / size
+    error = np.sqrt(assumed * (1 - assumed) / size + here * (1 - here) / n)
+    if isinstance(certificate, ShiftedCertificate):
+        assumed, error = certificate.prevalence, np.sqrt(here * (1 - here) / n)
+    depends = any(m.name not in _WITHIN_A_CLASS for m in report.goal.metrics)
+    if depends and abs(here - assumed) > 3 * error:
+        text = (
+            f"The share of positives differs: {100 * here:.3g} % on {report.rows.on}, while the "
+            f"certificate assumes {100 * assumed:.3g} %. Precision depends on it; "
+            f"certificate.at_prevalence({here:.3g}) gives the certificate for this share."
+        )
+        found.append(("note", text))
+    if report.checked is None:
+        return found + [("plain", text) for text in [not_compared(report)] if text]
+    texts = []
+    if not report.broken:
+        texts.append(f"The rows of this report ({report.rows.on}) do not contradict it.")
+    if certificate.one_per_group:
+        texts.append("One row of each group was used.")
+    return found + [("plain", " ".join(texts))] * bool(texts)
 
 
-def compared(candidates: Candidates | None) -> str:
-    """Return the models that were compared, and which won."""
-    if candidates is None or not len(candidates):
-        return ""
-    won = candidates.winner
-    head, *rows = candidates.table()
-    caption = f"Ways of training, on {won.point.on}"
-    many = f"{len(rows)} ways of training were compared; {won.name} was taken"
-    return f"<details><summary>{escape(many)}</summary>{table(caption, head, rows)}</details>"
+# --- slider, comparison, facts -------------------------------------------------------------------
 
 
-def facts(report: Report) -> str:
-    """Return what is needed to make the same report again."""
-    rows = report.rows
-    shown_facts = {
-        "rows of this report": f"{len(rows):,} of {rows.on}: {int(report.point.counts[2]):,} "
-        f"{report.many}, {int(report.point.counts[3]):,} other cases",
+def _explore(contents: Contents) -> dict[str, Any]:
+    """Return the slider, and tables of numbers at the chosen threshold and of the baselines."""
+    report, costs = contents.report, contents.report.costs
+    stops = contents.steps.stops([contents.chosen]).tolist()
+    bill = None if costs is None else Bill(costs, report)
+    points = [report.point, *(point for _, point in report.baselines)]
+    columns = [_numbers(contents, bill, point) for point in points]
+    required = {c.metric.name: relation(c) for c in report.goal.constraints}
+    metrics = {f"metric-{m.name}": called(m.name) for m in contents.metrics}
+    for name, level in required.items():
+        metrics[f"metric-{name}"] += f" (required: {level})".replace(
+            f"{level[0]} ", f"{level[0]}\xa0"
+        )
+    counts = {
+        "cases-alarms": "alarms", "cases-tp": "real alarms", "cases-fp": "false alarms",
+        "cases-fn": f"missed {report.plural}",
+    }  # fmt: skip
+    such = f"{CASES:,} such cases"
+    tables = {
+        "Metrics": {**metrics, **({"met": "goal"} if required else {})},
+        f"Per {such} ({columns[0]['cases-positives']} {report.plural})": counts,
+    }
+    if costs is not None:
+        labels = {"money-alarms": "investigating alarms", "money-misses": f"missed {report.plural}"}
+        if costs.catch:
+            labels["money-catches"] = f"caught {report.plural}"
+        labels |= {"money-total": "total", "money-saved": "saved vs. no model"}
+        for i, (baseline, _) in enumerate(report.baselines):
+            labels[f"money-gained{i}"] = f"saved vs. {baseline.name}"
+        tables[f"Costs per {such}"] = labels
+    return {
+        "last_stop": len(stops) - 1,
+        "stop": stops.index(contents.chosen),
+        "threshold": number(report.threshold),
+        "P": f"{contents.steps.P:,}",
+        "N": f"{contents.steps.N:,}",
+        "names": [baseline.name for baseline, _ in report.baselines],
+        "columns": columns,
+        "tables": tables,
+        "bill": bill,
+    }
+
+
+def _numbers(contents: Contents, bill: Bill | None, point: OperatingPoint) -> dict[str, str]:
+    """Return all numbers of a point, by their names in the script, which writes them alike."""
+    required = {c.metric.name: c for c in contents.report.goal.constraints}
+    names = [m.name for m in contents.metrics]
+    found = {name: f"{int(getattr(point, name)):,}" for name in ("tp", "fn", "fp", "tn")}
+    found |= {f"metric-{name}": shown(point.value(name), required.get(name)) for name in names}
+    found["met"] = "✓ met" if point.feasible else "✗ not met"
+    found |= {f"cases-{name}": text for name, text in per_cases(point).items()}
+    if bill is not None:
+        write = partial(money, currency=bill.costs.currency, digits=bill.digits)
+        found |= {f"money-{name}": write(amount) for name, amount in bill.of(point).items()}
+    false = "1 false alarm" if point.fp == 1 else f"{found['fp']} false alarms"
+    caught = f"{found['tp']} of {contents.steps.P:,} {contents.report.plural} caught"
+    found["summary"] = f"At {number(point.threshold)}: {caught}, {false}."
+    return found
+
+
+def _curve_points(contents: Contents) -> list[list[str]]:
+    """Return the curve as a table: the highest threshold that reaches each tenth of recall."""
+    steps, report = contents.steps, contents.report
+    places = {contents.chosen}
+    for tenth in range(1, 11):
+        reached = (steps.recall >= tenth / 10 - 1e-12).nonzero()[0]
+        if len(reached):  # a positive with a score of -inf is never caught
+            places.add(int(reached[-1]))
+    rows = []
+    for index in sorted(places):
+        tp, fp = int(steps.tp[index]), int(steps.fp[index])
+        at = number(float(steps.at[index]))
+        if index == contents.chosen:
+            at = f"◆\N{NO-BREAK SPACE}{number(report.threshold)}"
+        precision = shown(float(steps.precision[index])) if tp + fp else "–"
+        rows.append([at, shown(float(steps.recall[index])), precision, f"{tp:,}", f"{fp:,}"])
+    return rows
+
+
+def _facts(report: Report) -> dict[str, str]:
+    """Return what is needed to make the same page again."""
+    _, _, P, N = report.point.counts
+    rows = f"{len(report.rows):,} of {report.rows.on}"
+    facts = {
+        "rows of this report": f"{rows}: {P:,.0f} {report.plural}, {N:,.0f} other cases",
         "goal": str(report.goal),
         "threshold": _exactly(report.threshold),
     }
-    for name, rival in (("baseline", report.baseline), ("tuned", report.tuned)):
-        if rival is not None:
-            shown_facts[name] = f"{rival.name}, threshold {_exactly(rival.threshold)}"
-    known = set(shown_facts)
+    for baseline, _ in report.baselines:
+        name = "tuned" if baseline is report.tuned else "baseline"
+        facts[name] = f"{baseline.name}, threshold {_exactly(baseline.threshold)}"
+    known = set(facts)
     for name, value in report.facts.items():
         key = {"random_state": "seed"}.get(name, name).casefold()
         if str(value) not in ("", "None") and key not in known:
             known.add(key)
-            shown_facts[name] = str(value)
-    return table("Data and run", ["what", "value"], list(shown_facts.items()), kind="facts")
+            facts[name] = str(value)
+    return facts
 
 
 def _exactly(threshold: float) -> str:
     return plain(threshold) if np.isfinite(threshold) else number(threshold)
-
-
-def glossary(contents: Contents) -> str:
-    """Return the page's words in plain words."""
-    report = contents.report
-    words = {
-        "score": "the number that the model gives a case; higher means more suspicious",
-        "threshold": "the score above which a case raises an alarm (a score equal to it does not)",
-        "alarm": f"a case that the classifier counts among the {report.many}, rightly or not",
-        "confusion matrix": "how many cases are decided rightly and wrongly, of either class",
-    }
-    for which in contents.metrics:
-        said = meaning(which, report.many)
-        words[called(which.name)] = said or "a metric of the user's own"
-    if not report.rows.chose:
-        words["long run"] = (
-            "what would be seen on very many such cases. Few cases say little about it; the "
-            "interval given contains it in 95 of 100 such studies"
-        )
-    if report.certificate is not None:
-        percent = 100 * (1 - report.certificate.confidence)
-        words["certified"] = (
-            "shown by an exact statistical test on rows that neither model nor threshold had seen. "
-            f"Of all attempts to certify, at most {percent:.3g} of 100 end in a false certificate"
-        )
-    if report.rivals:
-        names = " and ".join(rival.name for rival, _ in report.rivals)
-        words["baseline"] = f"what the classifier is compared with: {names}"
-    items = "".join(
-        f"<div><dt>{escape(word)}</dt><dd>{escape(text)}</dd></div>" for word, text in words.items()
-    )
-    return f"<dl>{items}</dl>"
