@@ -127,13 +127,13 @@ def test_ctrl_c_ends_all_workers_and_the_same_command_goes_on(tmp_path, uninterr
     process = start(tmp_path, ENDLESS, workers=2)
     errors = stop(process, tmp_path, signal.SIGINT, group=True)
     assert process.returncode == 130
-    assert errors.rstrip().endswith("stopped; the same command goes on from here.")
+    assert errors.rstrip().endswith("stopped; the same command continues from here.")
     assert "Traceback" not in errors
 
     def again(out):
         process = start(out, COMMAND, workers=1)
         printed, errors = process.communicate(timeout=120)
-        assert f"{len(NAMES)} of {len(NAMES)} jobs done" in errors
+        assert f"{len(NAMES)} of {len(NAMES)} jobs finished" in errors
         assert str(out / "tables" / f"{STEM}.md") in printed.splitlines()
         return process.returncode
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from setpoint.goals.goal import FPOR, FROP, OFOS
-from setpoint.paper.data import stand_in
+from setpoint.paper.datasets import stand_in
 from setpoint.paper.jobs import OFOS_TARGET, TARGETS, Job, Target, jobs_of
 from setpoint.paper.methods import METHODS, SCALES
 from setpoint.paper.tables import TABLES, all_jobs

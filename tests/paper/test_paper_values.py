@@ -138,7 +138,7 @@ def test_what_the_paper_does_not_have_is_none():
 @pytest.mark.parametrize("wrong", ["table", "kind", "part", "metric"])
 def test_a_mistyped_name_is_refused_by_the_names_there_are(wrong):
     asked = {"table": "fpor", "kind": "fpor", "part": "test", "metric": "recall", wrong: "val"}
-    with pytest.raises(SetpointError, match=f"no {wrong} 'val'; there are .*{KNOWN[wrong][-1]}"):
+    with pytest.raises(SetpointError, match=f"no {wrong} 'val'; known: .*{KNOWN[wrong][-1]}"):
         paper_value(**asked, dataset="ade", alpha=0.9, method="ero", adjusted=False)
 
 

@@ -82,10 +82,10 @@ def test_where_there_are_no_alarms_there_is_no_precision():
     assert rows(text)[2][2] == "no alarms (**<u>0.900 ± 0.100</u>**°)"
     table, remark = text.split("\n\n")
     assert table.count("°") == 1
-    assert remark == "° In some trials there are no alarms; there precision counts as 1.\n"
+    assert remark == "° Some trials have no alarms; their precision counts as 1.\n"
     tex = latex(TABLES["fpor"], blocks)
     assert r"& no alarms (\textbf{\underline{0.900 $\pm$ {\tiny 0.100}}}$^\circ$) &" in tex
-    assert r"\multicolumn{12}{l}{\footnotesize $^\circ$ In some trials" in tex
+    assert r"\multicolumn{12}{l}{\footnotesize $^\circ$ Some trials" in tex
     assert tex.isascii()
     assert balanced(tex)
 
@@ -108,9 +108,9 @@ def test_a_diverged_row_says_so_beside_the_papers_figures():
 
 def test_the_note_counts_trials_as_a_person_would():
     assert note(TABLES["fpor"], "smoke", "paper", 1).startswith(
-        "FPOR: max recall s.t. precision >= 0.9. smoke scale, 1 trial, paper split. "
+        "FPOR: max recall s.t. precision >= 0.9. Scale smoke, 1 trial, paper split. "
     )
-    assert "full scale, 10 trials, honest split" in note(TABLES["frop"], "full", "honest", 10)
+    assert "Scale full, 10 trials, honest split" in note(TABLES["frop"], "full", "honest", 10)
     assert "floor" in note(TABLES["three-split-fpor"], "small", "honest", 3)
     assert "floor" not in note(TABLES["ofos"], "small", "honest", 3)
 

@@ -11,14 +11,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from setpoint.errors import SetpointError
-from setpoint.paper import figures, methods, trial
-from setpoint.paper import render as outputs
+from setpoint.paper import figures, methods, render, trial
+from setpoint.paper.code import digest
 from setpoint.paper.competitors import Lagrangian
-from setpoint.paper.data import LOADERS
+from setpoint.paper.datasets import LOADERS
 from setpoint.paper.jobs import TARGETS
 from setpoint.paper.methods import METHODS, SCALES
 from setpoint.paper.reproduce import NAMES, reproduce
-from setpoint.paper.store import digest
 from setpoint.paper.tables import TABLES, all_jobs
 from setpoint.training import ordinary
 
@@ -293,7 +292,7 @@ def test_the_name_of_a_table_tells_what_it_has_less_than_usual():
     every = tuple(METHODS)
 
     def name(table, datasets=(), methods=(), trials=usual):
-        return outputs.narrowed(table, "small", datasets, methods, trials)
+        return render.narrowed(table, "small", datasets, methods, trials)
 
     assert name(fpor) == ""
     assert name(fpor, ("eyepacs", "ade", "creditcard"), every) == ""
@@ -333,13 +332,13 @@ def test_trainings_of_other_code_are_done_again_or_counted(tmp_path):
     assert times(tmp_path) == before
     about = (tmp_path / "about-honest.md").read_text().splitlines()
     assert about[0] == f"{len(before)} trainings, smoke scale, honest split."
-    assert about[1] == f"{len(old)} of them are of other code than this version's."
+    assert about[1] == f"{len(old)} of them were trained by code other than this version's."
     smoke(["fpor"], tmp_path, methods=("projected", "wce"))
     assert {name for name, t in times(tmp_path).items() if t != before[name]} == {
         path.name for path in old
     }
     assert all(json.loads(path.read_text())["code"] == digest() for path in old)
-    assert "other code" not in (tmp_path / "about-honest.md").read_text()
+    assert "other than" not in (tmp_path / "about-honest.md").read_text()
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -350,7 +349,7 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
     jobs = all_jobs((TABLES["ofos"],), "smoke", "honest", ("ade",), 3, ("wce", "projected"))
     gone = {job.name for job in jobs if job.method == "wce"}
     gone = set(sorted(gone)[:count])
-    real = trial.do
+    real = trial.run_job
 
     def do(job, *rest):
         result = real(job, *rest)
@@ -389,15 +388,15 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
         ({"trials": 0}, "trials must be at least 1, not 0"),
         ({"trials": -2}, "trials must be at least 1, not -2"),
         ({"workers": -1}, "workers must be at least 1, not -1"),
-        ({"devices": ["cpu", "cuda:77"]}, "the device 'cuda:77' is not there"),
+        ({"devices": ["cpu", "cuda:77"]}, "device 'cuda:77' is not available"),
         ({"devices": []}, "name at least one device"),
         (
             {"names": ["fpor-alpha", "ablation-frop"], "datasets": ["creditcard"]},
-            "nothing to train: fpor-alpha, ablation-frop and creditcard, wce have nothing",
+            "nothing to train: there are no rows for creditcard, wce in fpor-alpha, ablation-frop",
         ),
         (
             {"names": ["fpor"], "methods": ["ssa-lifted"]},
-            "nothing to train: fpor and ade, ssa",
+            "nothing to train: there are no rows for ade, ssa-lifted in fpor",
         ),
     ],
 )

@@ -77,7 +77,7 @@ def test_no_results_are_an_error_not_an_empty_table():
 
 def test_without_pandas_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(SetpointError, match=r'pandas: pip install "setpoint\[experiments\]"'):
+    with pytest.raises(SetpointError, match=r'pandas: pip install "setpoint\[paper\]"'):
         tidy([result(counts=[count("own", "train", 90, 10)])])
 
 

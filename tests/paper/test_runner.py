@@ -13,12 +13,12 @@ import torch
 
 from setpoint.errors import SetpointError
 from setpoint.paper import trial
-from setpoint.paper.data import prepared, stand_in
-from setpoint.paper.datasets import Dataset, honest_split
+from setpoint.paper.code import digest
+from setpoint.paper.datasets import Dataset, honest_split, prepared, stand_in
 from setpoint.paper.jobs import Job, Target, jobs_of
 from setpoint.paper.methods import METHODS
 from setpoint.paper.runner import check_devices, run
-from setpoint.paper.store import Store, digest
+from setpoint.paper.store import Store
 
 JOBS = [
     job
@@ -54,7 +54,9 @@ def uninterrupted(tmp_path_factory):
     """Each job by itself, in an order of its own."""
     counts = {}
     for job in sorted(JOBS, key=lambda job: job.name[::-1]):
-        counts[job.name] = json.loads(json.dumps(trial.do(job, stand_in(job.dataset))["counts"]))
+        counts[job.name] = json.loads(
+            json.dumps(trial.run_job(job, stand_in(job.dataset))["counts"])
+        )
     return counts
 
 
@@ -97,9 +99,9 @@ def test_one_process_makes_every_split_once(tmp_path):
     jobs = [job for job in JOBS if job.method == "wce"]
     splits = {(job.dataset, job.trial) for job in jobs}
     assert len(jobs) > len(splits) == 4
-    trial.ground.cache_clear()
+    trial.split_rows.cache_clear()
     run(jobs, tmp_path, workers=1)
-    assert trial.ground.cache_info().misses == len(splits)
+    assert trial.split_rows.cache_info().misses == len(splits)
 
 
 @pytest.mark.parametrize("after", [1, 7])
@@ -129,7 +131,7 @@ def test_other_data_under_the_same_name_are_trained_on_anew(tmp_path):
         assert run([job], tmp_path, workers=1) == []
         result = json.loads(Store(tmp_path).path(job).read_text())
         assert result["source"] == source
-        expected = trial.do(job, Dataset.load(path))["counts"]
+        expected = trial.run_job(job, Dataset.load(path))["counts"]
         assert result["counts"] == json.loads(json.dumps(expected))
         assert Store(tmp_path).has(job, source)
 
@@ -158,7 +160,7 @@ def test_workers_come_to_the_same_and_mark_results_with_the_same_code(tmp_path, 
 
 
 def test_a_training_that_diverged_is_done_and_not_tried_again(tmp_path, monkeypatch):
-    real = trial.do
+    real = trial.run_job
 
     def do(job, dataset, device):
         result = real(job, dataset, device)
@@ -177,7 +179,9 @@ def test_a_training_that_diverged_is_done_and_not_tried_again(tmp_path, monkeypa
 
 @pytest.mark.parametrize("wrong", ["gpu", "", "cuda:", "cuda:-1", "cuda:99", "meta", "cpu cuda", 3])
 def test_a_device_that_is_not_there_is_refused_before_anything_is_made(wrong, tmp_path):
-    with pytest.raises(SetpointError, match=r"device .* is not there; this machine has cpu") as e:
+    with pytest.raises(
+        SetpointError, match=r"device .* is not available; this machine has cpu"
+    ) as e:
         run(JOBS, tmp_path / "out", workers=1, devices=["cpu", wrong])
     assert repr(wrong) in str(e.value)
     assert not (tmp_path / "out").exists()
@@ -196,7 +200,7 @@ def test_gpus_are_counted(count, good, bad, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     check_devices(good)
     for name in bad:
-        with pytest.raises(SetpointError, match=f"the device '{name}' is not there"):
+        with pytest.raises(SetpointError, match=f"device '{name}' is not available"):
             check_devices([name])
 
 
@@ -205,7 +209,7 @@ def test_one_process_works_on_one_thread_and_leaves_the_others_their_number(
     how, tmp_path, monkeypatch
 ):
     """As workers do: sums in another order would give other results."""
-    threads, real = [], trial.do
+    threads, real = [], trial.run_job
 
     def do(*arguments):
         threads.append(torch.get_num_threads())
@@ -276,7 +280,7 @@ def test_a_failing_job_does_not_lose_the_others_and_is_tried_again(workers, tmp_
     dataset = Dataset.load(prepared("ade", tmp_path / "data"))
     for job in jobs:
         if job.name in fine:
-            assert done[job.name] == json.loads(json.dumps(trial.do(job, dataset)["counts"]))
+            assert done[job.name] == json.loads(json.dumps(trial.run_job(job, dataset)["counts"]))
 
 
 def test_a_worker_that_dies_is_a_clear_error_and_nothing_finished_is_lost(tmp_path, uninterrupted):
@@ -301,7 +305,7 @@ def test_a_worker_that_dies_is_a_clear_error_and_nothing_finished_is_lost(tmp_pa
         stranger.kill()
         stranger.join()
     message = str(caught.value)
-    for words in ("a worker died", "memory", "--workers", "the same command goes on"):
+    for words in ("a worker died", "memory", "--workers", "the same command continues"):
         assert words in message
     first = times(tmp_path)
     assert 3 <= len(first) < len(JOBS)

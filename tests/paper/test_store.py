@@ -13,10 +13,11 @@ import pytest
 
 from setpoint.errors import SetpointError
 from setpoint.paper import runner
-from setpoint.paper.data import stand_in
+from setpoint.paper.code import digest
+from setpoint.paper.datasets import stand_in
 from setpoint.paper.jobs import Job, Target
-from setpoint.paper.store import Store, digest
-from setpoint.paper.trial import do
+from setpoint.paper.store import Store
+from setpoint.paper.trial import run_job
 
 JOB = Job("ade", "honest", False, 0, "tfco", "paper", 1, Target("fpor", 0.9), "smoke")
 BLIND = replace(JOB, method="wce", target=None, configuration=0)
@@ -25,7 +26,7 @@ SOURCE = stand_in("ade").source
 
 @pytest.fixture(scope="module")
 def result():
-    made = do(JOB, stand_in("ade")) | {"machine": "m", "date": "2026-01-01", "code": digest()}
+    made = run_job(JOB, stand_in("ade")) | {"machine": "m", "date": "2026-01-01", "code": digest()}
     return json.loads(json.dumps(made))
 
 
@@ -193,7 +194,7 @@ def test_all_that_is_kept_of_a_split_is_found_without_asking_for_jobs(tmp_path, 
     others = [replace(JOB, trial=7), replace(JOB, split="paper"), replace(JOB, dataset="eyepacs")]
     for job in (JOB, *others):
         own = stand_in(job.dataset)
-        store.keep(job, do(job, own) | {"machine": "m", "date": "2026-01-01"})
+        store.keep(job, run_job(job, own) | {"machine": "m", "date": "2026-01-01"})
     sources = {name: stand_in(name).source for name in ("ade", "eyepacs")}
     assert set(store.kept("honest", sources)) == {JOB.name, others[0].name, others[2].name}
     assert store.kept("honest", sources)[JOB.name] == json.loads(store.path(JOB).read_text())
@@ -248,7 +249,7 @@ def test_a_folder_in_a_files_place_is_no_result(tmp_path):
 def test_a_damaged_file_met_by_the_tables_is_named(content, tmp_path):
     store = Store(tmp_path)
     store.path(JOB).write_bytes(content)
-    with pytest.raises(SetpointError, match="is damaged .*delete it and run again") as caught:
+    with pytest.raises(SetpointError, match="is damaged .*delete it and run the") as caught:
         list(store.results([JOB]))
     assert str(store.path(JOB)) in str(caught.value)
 
@@ -258,7 +259,7 @@ def test_a_folder_that_cannot_be_made_is_named(where, tmp_path):
     (tmp_path / "file").write_text("here already")
     (tmp_path / "with jobs").mkdir()
     (tmp_path / "with jobs" / "jobs").write_text("here already")
-    with pytest.raises(SetpointError, match="results cannot be kept in .* --out") as caught:
+    with pytest.raises(SetpointError, match="results cannot be stored in .* --out") as caught:
         Store(tmp_path / where)
     assert str(tmp_path / where) in str(caught.value)
 
@@ -307,7 +308,7 @@ def test_a_full_disk_ends_the_run_with_what_to_do_and_it_goes_on_from_there(tmp_
     assert BLIND.name in message
     assert os.strerror(errno.EFBIG) in message
     assert "--out" in message
-    assert "the same command goes on" in message
+    assert "continues from there" in message
     assert all(name.endswith(".json") for name in files(Store(tmp_path)))
     assert not Store(tmp_path).has(BLIND, SOURCE)
     assert runner.run(jobs, tmp_path, workers=1) == []

@@ -109,8 +109,8 @@ def test_the_published_counts_are_the_default(folder):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("DRUG-AE.rel", "DRUG-AE.rel has 2 rows instead of 3: it was cut off"),
-        ("ADE-NEG.txt", "ADE-NEG.txt has 2 rows instead of 3: it was cut off"),
+        ("DRUG-AE.rel", "DRUG-AE.rel has 2 rows instead of 3: it is truncated"),
+        ("ADE-NEG.txt", "ADE-NEG.txt has 2 rows instead of 3: it is truncated"),
     ],
 )
 def test_the_file_that_was_cut_off_is_named(folder, name, said):
@@ -148,7 +148,7 @@ def test_broken_lines_of_the_corpus(folder, name, line, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"text": "cut o', "test.jsonl has no whole JSON in line 2"),
+        ('{"text": "cut o', "test.jsonl has incomplete JSON in line 2"),
         ('["a text", 1]', "in line 2, where a text and a label of 0 or 1 are expected"),
         ('{"text": "no label"}', "where a text and a label of 0 or 1"),
         ('{"text": "a", "label": 2}', "where a text and a label of 0 or 1"),
@@ -157,7 +157,7 @@ def test_broken_lines_of_the_corpus(folder, name, line, said):
         ('{"text": "a", "label": [1]}', "where a text and a label of 0 or 1"),
         ('{"text": " ", "label": 1}', "where a text and a label of 0 or 1"),
         ('{"text": null, "label": 1}', "where a text and a label of 0 or 1"),
-        ("", r"train.jsonl with .*test.jsonl has 5 rows instead of 6: it was cut off"),
+        ("", r"train.jsonl with .*test.jsonl has 5 rows instead of 6: it is truncated"),
     ],
 )
 def test_broken_jsonl(folder, line, said):

@@ -80,7 +80,7 @@ def test_unknown_columns(folder):
 
 def test_the_published_counts_are_the_default(folder):
     write(folder)
-    with pytest.raises(CorruptDataError, match="40 rows instead of 284,807: it was cut off"):
+    with pytest.raises(CorruptDataError, match="40 rows instead of 284,807: it is truncated"):
         load_creditcard()
 
 
@@ -134,5 +134,5 @@ def test_who_needs_the_original_is_not_told_to_write_the_table_anew(folder):
     for caught in (missing, wrong):
         said = str(caught.value)
         assert "download creditcard.csv from https://www.kaggle.com/datasets/mlg-ulb" in said
-        assert "saved again by another program it is refused" in said
+        assert "a copy saved by another program is rejected" in said
         assert "openml" not in said

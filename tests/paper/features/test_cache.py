@@ -177,7 +177,7 @@ def test_a_write_that_fails_leaves_nothing_and_says_what_is_safe(tmp_path, monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(SetpointError, match="No space left on device; what it holds already"):
+    with pytest.raises(SetpointError, match="No space left on device; its present content"):
         cache.add(names(2, start=2), vectors(2))
     assert [path.suffix for path in cache.folder.iterdir()] == [".npz"]
 
@@ -223,5 +223,5 @@ def test_where_a_cache_lies_by_default(own, caches, expected, monkeypatch, tmp_p
 
 def test_a_cache_that_cannot_be_made_names_the_variable(tmp_path):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(SetpointError, match="cannot be made: .*SETPOINT_CACHE"):
+    with pytest.raises(SetpointError, match="cannot be created: .*SETPOINT_CACHE"):
         FeatureCache(tmp_path / "taken", "encoder", 3)

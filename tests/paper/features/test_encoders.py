@@ -11,7 +11,7 @@ from PIL import Image
 
 from setpoint import SetpointError
 from setpoint.paper.features import ImageEncoder, TextEncoder, extract
-from setpoint.paper.features.images import read_pixels
+from setpoint.paper.features.pixels import read_pixels
 
 VOCABULARY = [
     "[PAD]",
@@ -181,9 +181,7 @@ class TestText:
 
     @pytest.mark.parametrize("item", [None, 3, float("nan"), b"fever", ["fever"]])
     def test_what_is_no_text_is_named(self, text, item):
-        with pytest.raises(
-            SetpointError, match=r"item 1: a text must be a str, but this is .*drop"
-        ):
+        with pytest.raises(SetpointError, match=r"item 1: a text must be a str, not .*drop"):
             extract(["fever", item], text)
 
     def test_nothing(self, text):
@@ -265,7 +263,7 @@ class TestText:
     def test_a_model_without_its_tokenizer(self, bert, tmp_path):
         folder = shutil.copytree(bert, tmp_path / "bare")
         (folder / "vocab.txt").unlink()
-        with pytest.raises(SetpointError, match="tokenizer knows no words"):
+        with pytest.raises(SetpointError, match="tokenizer has no words"):
             TextEncoder.from_pretrained(folder, device="cpu")
 
     def test_a_tokenizer_of_another_model(self, tmp_path):
@@ -296,12 +294,12 @@ class TestText:
     def test_a_device_or_precision_that_is_none(self, bert):
         with pytest.raises(SetpointError, match="the device 'gpu' cannot be used"):
             TextEncoder.from_pretrained(bert, device="gpu")
-        with pytest.raises(SetpointError, match="precision 'int8' is none of float32"):
+        with pytest.raises(SetpointError, match="precision must be one of float32.* not 'int8'"):
             TextEncoder.from_pretrained(bert, precision="int8")
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="the device is there")
     def test_a_device_that_is_not_there(self, bert):
-        with pytest.raises(SetpointError, match=r"'cuda' cannot be used .*'auto' takes a GPU"):
+        with pytest.raises(SetpointError, match=r"'cuda' cannot be used .*'auto' uses a GPU"):
             TextEncoder.from_pretrained(bert, device="cuda")
 
 
@@ -404,7 +402,7 @@ class TestImages:
 
     @pytest.mark.parametrize("item", [None, 3, np.zeros((2, 2)), b"a.png"])
     def test_what_is_no_path_is_named(self, image, item):
-        with pytest.raises(SetpointError, match="item 0: an image must be given as the path"):
+        with pytest.raises(SetpointError, match="item 0: an image must be the path"):
             extract([item], image)
 
     def test_files_that_are_not_there(self, image, files, tmp_path):
@@ -420,7 +418,7 @@ class TestImages:
     @pytest.mark.parametrize("size", [225, 29])
     def test_a_size_that_patches_do_not_cover(self, dino, size):
         near = size // 14 * 14
-        with pytest.raises(SetpointError, match=f"lost: {near} or {near + 14}, not {size}"):
+        with pytest.raises(SetpointError, match=f"patches: {near} or {near + 14}, not {size}"):
             ImageEncoder.from_pretrained(dino, size=size, device="cpu")
 
     @pytest.mark.parametrize("size", [0, 13, -14, 28.0, None])
@@ -441,7 +439,7 @@ class TestLoading:
 
     @pytest.mark.parametrize("kind", [TextEncoder, ImageEncoder])
     def test_a_folder_without_a_model(self, kind, tmp_path):
-        with pytest.raises(SetpointError, match="The folder must hold config.json"):
+        with pytest.raises(SetpointError, match="The folder must contain config.json"):
             kind.from_pretrained(tmp_path)
         with pytest.raises(SetpointError, match="There is no such folder"):
             kind.from_pretrained(tmp_path / "nowhere")
@@ -452,7 +450,7 @@ class TestLoading:
         with pytest.raises(SetpointError, match="could not be loaded|no words"):
             TextEncoder.from_pretrained(dino)
         model = hf("BertModel")(hf("BertConfig")(**BERT))
-        with pytest.raises(SetpointError, match="BertModel is no model of RGB images"):
+        with pytest.raises(SetpointError, match="BertModel is not a model of RGB images"):
             ImageEncoder(model, new_processor())
 
     def test_without_transformers_the_extra_is_named(self, bert, monkeypatch):

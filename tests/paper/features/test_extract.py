@@ -260,7 +260,7 @@ def test_other_errors_of_the_device_are_not_taken_for_want_of_memory():
 
 def test_a_cache_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(SetpointError, match="cannot be made"):
+    with pytest.raises(SetpointError, match="cannot be created"):
         extract(["a"], Bytes(), tmp_path / "file")
 
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from setpoint import SetpointError
-from setpoint.paper.features.images import read_pixels
+from setpoint.paper.features.pixels import read_pixels
 
 SIZE = 16
 

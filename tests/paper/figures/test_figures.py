@@ -101,7 +101,7 @@ def test_by_default_files_are_png_and_svg_and_what_the_umask_allows(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "/etc/r"])
 def test_names_that_lead_elsewhere_are_refused(name, tmp_path):
-    with pytest.raises(SetpointError, match="not the name of a file"):
+    with pytest.raises(SetpointError, match="not a file name"):
         save(FIGURES["heat-maps"](), tmp_path, name)
 
 
@@ -113,5 +113,5 @@ def test_formats_that_would_not_be_reproducible_are_refused_before_anything_is_w
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SetpointError, match=r'pip install "setpoint\[experiments\]"'):
+    with pytest.raises(SetpointError, match=r'pip install "setpoint\[paper\]"'):
         figures.surrogates.figure()

@@ -1,13 +1,51 @@
-"""The experiments' data: real ones, prepared ones, stand-ins, and never one for another."""
+"""Data sets by name: real, saved or generated, and never confused with each other."""
 
 import numpy as np
 import pytest
 
-from setpoint.errors import SetpointError
-from setpoint.paper import data
-from setpoint.paper.data import LOADERS, MODELS, obtain, paper_name, prepared, sources, stand_in
-from setpoint.paper.datasets import CorruptDataError, Dataset, MissingDataError
+from setpoint import SetpointError
+from setpoint.paper import datasets
+from setpoint.paper.datasets import (
+    LOADERS,
+    CorruptDataError,
+    Dataset,
+    MissingDataError,
+    obtain,
+    paper_name,
+    prepared,
+    sources,
+    stand_in,
+)
+from setpoint.paper.methods import MODELS
 from setpoint.paper.tables import TABLES
+
+# --- load -----------------------------------------------------------------------------------------
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(SetpointError) as caught:
+        datasets.load("mura")
+    assert str(caught.value).startswith("there is no data set 'mura' with features; known: ")
+    assert "creditcard, ade, eyepacs." in str(caught.value)
+    assert "load_mura_images" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", datasets.DATASETS)
+def test_names_reach_their_loaders(folder, name):
+    with pytest.raises(datasets.MissingDataError, match=name):
+        datasets.load(name)
+
+
+def test_the_loader_is_looked_up_when_called(monkeypatch):
+    monkeypatch.setitem(datasets.DATASETS, "mine", lambda: "loaded")
+    assert datasets.load("mine") == "loaded"
+
+
+def test_everything_promised_is_there():
+    assert all(hasattr(datasets, name) for name in datasets.__all__)
+
+
+# --- data -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +84,9 @@ def test_missing_files_are_named_with_their_source(name, tmp_path):
     assert page in message
     assert "SETPOINT_DATA" in message
     instead = {"ade": "ade-bert", "eyepacs": "eyepacs-dinov2"}.get(name)
-    assert ("Or take " in message) == (instead is not None)
+    assert ("Or use " in message) == (instead is not None)
     if instead:
-        assert f"Or take {instead}: its features are extracted on first use." in message
+        assert f"Or use {instead}, whose features are extracted." in message
     assert not (tmp_path / "data").exists()
 
 
@@ -142,7 +180,7 @@ def test_a_damaged_prepared_file_is_named_where_it_cannot_be_made_again(kind, tm
     damage(path, kind)
     with pytest.raises(MissingDataError, match=r"ade_v2\.parquet not found") as caught:
         obtain("ade", tmp_path, stand_ins=False)
-    assert f"what lies prepared cannot be used: {path} " in str(caught.value)
+    assert f"The saved data set cannot be used either: {path} " in str(caught.value)
 
 
 def test_the_sources_of_what_lies_prepared(tmp_path):
@@ -170,7 +208,7 @@ def test_features_are_cached_where_the_user_says(tmp_path, monkeypatch):
         def encode(self, items):
             return np.array([[len(item)] for item in items], np.float32)
 
-    assert data._extracted(["fever", ""], Lengths()).tolist() == [[5.0], [0.0]]
+    assert datasets._extracted(["fever", ""], Lengths()).tolist() == [[5.0], [0.0]]
     assert list((tmp_path / "mine" / "lengths").glob("*.npz"))
     assert not (tmp_path / "official").exists()
 

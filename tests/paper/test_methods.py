@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from setpoint.paper.competitors import Lagrangian, SigmoidF1
-from setpoint.paper.data import MODELS
 from setpoint.paper.jobs import TARGETS
-from setpoint.paper.methods import COMPETITORS, METHODS, OURS, SCALES
+from setpoint.paper.methods import COMPETITORS, METHODS, MODELS, OURS, SCALES
 from setpoint.paper.tables import TABLES
 from setpoint.training import LossTraining, make_problem
 from setpoint.training.models import build

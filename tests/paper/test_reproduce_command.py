@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from setpoint.paper import figures
-from setpoint.paper.data import LOADERS, prepared, stand_in
-from setpoint.paper.datasets import Dataset, creditcard
+from setpoint.paper.datasets import LOADERS, Dataset, creditcard, prepared, stand_in
 from setpoint.paper.datasets.files import Expected
 from setpoint.paper.methods import SCALES
 from setpoint.paper.reproduce import main
@@ -46,7 +45,7 @@ def test_the_command_prints_its_files_and_its_progress(tmp_path, capsys):
             "tables/fpor-honest_ade_wce_projected.tex",
         )
     ]  # fmt: skip
-    assert errors.splitlines()[-1].startswith("4 of 4 jobs done, the last ade_honest_2_trial0_")
+    assert errors.splitlines()[-1].startswith("4 of 4 jobs finished, the last ade_honest_2_trial0_")
     code, _, errors = run_main(["fpor", *ARGUMENTS, "--out", str(out), "--quiet"], capsys)
     assert (code, errors) == (0, "")
 
@@ -106,7 +105,7 @@ def test_a_place_that_is_taken_is_named_and_what_is_trained_is_kept(what, tmp_pa
     assert code == 1
     assert re.fullmatch(r"error: [^\n]+\n", errors)
     assert what in errors
-    assert "the same command goes on" in errors
+    assert "the same command continues" in errors
     (tmp_path / what).rmdir() if "." in what else (tmp_path / what).unlink()
     before = times(tmp_path)
     assert len(before) == (0 if what == "data" else 4)
@@ -129,7 +128,7 @@ def test_failed_jobs_are_named_with_their_tracebacks_and_tried_again(tmp_path, c
     total = len(all_jobs((TABLES["fpor"],), "small", "honest", ("ade",), 2, ("wce",)))
     assert 0 < len(done) < total
     assert errors.startswith(f"error: {total - len(done)} of {total} jobs failed; the others are ")
-    assert "the same command tries these again" in errors
+    assert "the same command repeats only these" in errors
     assert errors.count("Traceback") == 3
     failed = re.findall(r"^ade_honest_2_trial\d_wce_(?:paper|converged)_\d_any$", errors, re.M)
     assert len(failed) == 3
@@ -146,7 +145,7 @@ def test_a_stopped_command_says_so(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr("setpoint.paper.reproduce.run", stop)
     code, _, errors = run_main(["fpor", *ARGUMENTS, "--out", str(tmp_path)], capsys)
-    assert (code, errors.strip()) == (130, "stopped; the same command goes on from here.")
+    assert (code, errors.strip()) == (130, "stopped; the same command continues from here.")
 
 
 # --- data -----------------------------------------------------------------------------------------
