@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import subprocess
 import sys
 
 import numpy as np
@@ -236,7 +237,7 @@ def test_old_trainings_can_be_kept(tmp_path, capsys):
     before = times(tmp_path)
     assert main([*arguments, "--keep-old"]) == 0
     assert times(tmp_path) == before
-    assert "4 of them are of other code" in (tmp_path / "about-honest.md").read_text()
+    assert "4 of them were trained by code other" in (tmp_path / "about-honest.md").read_text()
 
 
 def test_the_module_can_be_run(tmp_path, capsys, monkeypatch):
@@ -246,3 +247,24 @@ def test_the_module_can_be_run(tmp_path, capsys, monkeypatch):
         runpy.run_module("setpoint.paper", run_name="__main__", alter_sys=True)
     assert caught.value.code == 1
     assert capsys.readouterr().err.startswith("error: unknown table or figure 'fprr'")
+
+
+def test_the_former_module_can_be_run(tmp_path):
+    """With workers, which run their parent's main module again."""
+    workers = ["--workers", "2", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "setpoint.experiments", "fpor", *ARGUMENTS[:-2], *workers]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "DeprecationWarning: python -m setpoint.experiments is deprecated; use" in ended.stderr
+    assert len(times(tmp_path)) == 4
+
+
+def test_former_names_can_be_imported():
+    with pytest.warns(DeprecationWarning, match="its names are now in setpoint.paper.reproduce"):
+        from setpoint.experiments.reproduce import reproduce
+    with pytest.warns(DeprecationWarning, match="its names are now in setpoint.paper.methods"):
+        from setpoint.experiments.scale import Scale
+    assert (reproduce.__module__, Scale.__module__) == (
+        "setpoint.paper.reproduce",
+        "setpoint.paper.methods",
+    )

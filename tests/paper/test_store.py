@@ -186,6 +186,14 @@ def test_a_result_of_other_code_is_done_again_unless_it_is_asked_for(tmp_path, r
         assert not old.has(JOB, "another source")
 
 
+def test_a_result_of_earlier_code_with_equal_numbers_counts(tmp_path, result, monkeypatch):
+    store = Store(tmp_path)
+    store.path(JOB).write_text(json.dumps(result | {"code": "0123456789ab"}))
+    assert not store.has(JOB, SOURCE)
+    monkeypatch.setattr("setpoint.paper.store.accepted", lambda: {digest(), "0123456789ab"})
+    assert store.has(JOB, SOURCE)
+
+
 # --- all that is kept -----------------------------------------------------------------------------
 
 
