@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 
 import setpoint
+from setpoint._internal.files import write_atomically
 
 ROOT = "setpoint.paper.trial"
 # Compared in other ways: results name their job, and their solver with all its parameters.
@@ -150,7 +151,7 @@ def record(equal: str | None) -> None:
         earlier[table["present"]] = equal
     earlier.pop(digest(), None)
     table = {"present": digest(), "equal": earlier}
-    table_path().write_text(json.dumps(table, indent=2) + "\n", "utf-8")
+    write_atomically(table_path(), json.dumps(table, indent=2) + "\n")
 
 
 def main(arguments: Sequence[str]) -> int:

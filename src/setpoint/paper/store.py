@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from setpoint._internal.files import temporary_path, write_atomically
 from setpoint.errors import SetpointError
 from setpoint.paper.code import accepted, digest
 from setpoint.paper.jobs import Job, Target
@@ -69,13 +69,7 @@ class Store:
 
     def keep(self, job: Job, result: Result) -> None:
         """Write a result together with the digest of the code that made it."""
-        path = self.path(job)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        try:
-            temporary.write_text(json.dumps({**result, "code": digest()}))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(self.path(job), json.dumps({**result, "code": digest()}))
 
     def results(self, jobs: Iterable[Job]) -> Iterator[Result]:
         """Yield the results of those jobs that have one."""
@@ -151,7 +145,7 @@ def _read(path: Path) -> Any:
 
 def _write_new(path: Path, text: str) -> bool:
     """Write a file atomically unless it exists; return whether it was written."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    temporary = temporary_path(path.parent)
     try:
         temporary.write_text(text)
         try:

@@ -6,13 +6,13 @@ are restored after drawing.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from setpoint._internal.files import AtomicFile
 from setpoint._internal.imports import need
 from setpoint.errors import SetpointError
 
@@ -110,16 +110,8 @@ def save(
         raise SetpointError(f"{name!r} is not a file name; pass the folder as `folder`.")
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
-    return [_write(figure, where / f"{name}.{ending}", ending) for ending in formats]
-
-
-def _write(figure: Figure, path: Path, ending: str) -> Path:
-    # Files of tempfile would be readable by their owner only.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file, look():
+    paths = [where / f"{name}.{ending}" for ending in formats]
+    for path, ending in zip(paths, formats, strict=True):
+        with AtomicFile(path) as file, look():
             figure.savefig(file, format=ending, dpi=150, metadata=_NO_STAMPS[ending])
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    return paths
