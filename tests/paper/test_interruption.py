@@ -123,7 +123,7 @@ def check_that_it_goes_on(out, uninterrupted, again=go_on):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
-def test_ctrl_c_ends_all_workers_and_the_same_command_goes_on(tmp_path, uninterrupted):
+def test_ctrl_c_ends_all_workers_and_the_same_command_continues(tmp_path, uninterrupted):
     process = start(tmp_path, ENDLESS, workers=2)
     errors = stop(process, tmp_path, signal.SIGINT, group=True)
     assert process.returncode == 130

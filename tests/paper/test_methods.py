@@ -104,7 +104,7 @@ def test_the_sampling_methods_differ_in_their_sampling_alone():
         assert [s.solver for s in over] == [s.solver for s in under]
 
 
-def test_the_default_is_the_projected_solver_with_rows_of_its_own_to_select():
+def test_the_default_is_the_projected_solver_with_selection_rows():
     for scale in SCALES.values():
         assert METHODS["default"].solvers("paper", scale, True) == METHODS[
             "projected"

@@ -73,7 +73,7 @@ def test_a_mistake_is_one_line_and_exit_code_1(wrong, tmp_path, capsys):
     "wrong",
     [[], ["fpor", "--scale", "huge"], ["fpor", "--split", "x"], ["fpor", "--trials", "two"]],
 )
-def test_what_argparse_knows_it_refuses(wrong, capsys):
+def test_invalid_choices_end_with_usage(wrong, capsys):
     with pytest.raises(SystemExit) as caught:
         main(wrong)
     assert caught.value.code == 2
@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(names, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("what", ["data", "tables", "results-honest.parquet"])
-def test_a_place_that_is_taken_is_named_and_what_is_trained_is_kept(what, tmp_path, capsys):
+def test_an_output_path_in_use_is_named_and_trainings_are_kept(what, tmp_path, capsys):
     """Whatever the system refuses to write: a full disk, no rights, a file in the way."""
     (tmp_path / what).mkdir() if "." in what else (tmp_path / what).write_text("a file already")
     code, _, errors = run_main(["fpor", *ARGUMENTS, "--quiet", "--out", str(tmp_path)], capsys)
@@ -140,7 +140,7 @@ def test_failed_jobs_are_named_with_their_tracebacks_and_tried_again(tmp_path, c
     assert times(tmp_path) == done
 
 
-def test_a_stopped_command_says_so(tmp_path, capsys, monkeypatch):
+def test_an_interrupted_command_reports_it(tmp_path, capsys, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
@@ -173,7 +173,7 @@ def resaved(folder, rows, positives):
     return path
 
 
-def test_a_copy_that_was_saved_again_is_refused_with_what_to_do(tmp_path, capsys, monkeypatch):
+def test_a_resaved_copy_is_rejected_with_instructions(tmp_path, capsys, monkeypatch):
     path = resaved(tmp_path / "official", 60, 6)
     # As many rows and positives as published: only its bytes are others.
     monkeypatch.setattr(creditcard, "PUBLISHED", Expected(60, 6, creditcard.PUBLISHED.md5))
@@ -190,7 +190,7 @@ def test_a_copy_that_was_saved_again_is_refused_with_what_to_do(tmp_path, capsys
 
 
 @pytest.mark.parametrize("share", [0.2, 0.7, 0.999])
-def test_a_csv_that_is_cut_off_is_one_line_with_what_to_do(share, tmp_path, capsys, monkeypatch):
+def test_a_truncated_csv_gives_one_line_with_instructions(share, tmp_path, capsys, monkeypatch):
     path = resaved(tmp_path / "official", 60, 6)
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     monkeypatch.setattr(creditcard, "PUBLISHED", Expected(60, 6, creditcard.PUBLISHED.md5))

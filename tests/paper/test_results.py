@@ -58,7 +58,7 @@ def test_a_row_per_goal_rule_and_part_with_metrics_from_the_counts():
     assert not frame.isna().to_numpy().any()
 
 
-def test_each_goal_is_judged_by_its_own_objective():
+def test_each_goal_is_evaluated_by_its_own_objective():
     counts = [
         count("own", "train", 80, 20, kind="frop"),
         count("own", "train", 80, 20, kind="ofos", alpha=None),
@@ -177,7 +177,7 @@ def test_a_violation_within_the_papers_slack_is_none():
     assert winner(grid([{at: (0, 0)}, {at: (899, 101)}])) == 1  # no alarms at all hold the floor
 
 
-def test_what_diverged_is_chosen_only_where_nothing_else_is_left():
+def test_a_diverged_training_is_selected_only_if_all_diverged():
     at = ("train", "train")
     hopeless = {at: (1, 99)}
     results = [
@@ -245,7 +245,7 @@ def test_goals_without_a_level_are_chosen_as_well():
 
 @pytest.mark.parametrize("three", [False, True])
 @pytest.mark.parametrize("variant", ["paper", "converged"])
-def test_test_rows_are_never_looked_at(variant, three):
+def test_test_rows_are_never_used(variant, three):
     rng = np.random.default_rng(0)
     rules = ("own", *PARTS[three][:-1])
     merits = [

@@ -121,7 +121,7 @@ def test_ctrl_c_between_jobs_loses_nothing(after, tmp_path, uninterrupted):
     assert held(tmp_path) == uninterrupted
 
 
-def test_other_data_under_the_same_name_are_trained_on_anew(tmp_path):
+def test_other_data_under_the_same_name_are_trained_again(tmp_path):
     """Within one process too, which keeps a data set at hand."""
     job = Job("ade", "honest", False, 0, "wce", "converged", 0, None, "small")
     path = prepared("ade", tmp_path / "data")
@@ -166,7 +166,7 @@ def test_a_training_that_diverged_is_done_and_not_tried_again(tmp_path, monkeypa
         result = real(job, dataset, device)
         return result | {"diverged": True, "counts": []} if job == JOBS[1] else result
 
-    monkeypatch.setattr(trial, "do", do)
+    monkeypatch.setattr(trial, "run_job", do)
     assert run(JOBS[:3], tmp_path, workers=1) == []
     before = times(tmp_path)
     assert run(JOBS[:3], tmp_path, workers=1) == []
@@ -178,7 +178,7 @@ def test_a_training_that_diverged_is_done_and_not_tried_again(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("wrong", ["gpu", "", "cuda:", "cuda:-1", "cuda:99", "meta", "cpu cuda", 3])
-def test_a_device_that_is_not_there_is_refused_before_anything_is_made(wrong, tmp_path):
+def test_an_unavailable_device_raises_before_anything_is_written(wrong, tmp_path):
     with pytest.raises(
         SetpointError, match=r"device .* is not available; this machine has cpu"
     ) as e:
@@ -187,7 +187,7 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_made(wrong, tm
     assert not (tmp_path / "out").exists()
 
 
-def test_no_device_at_all_is_refused():
+def test_an_empty_list_of_devices_raises():
     with pytest.raises(SetpointError, match="at least one device"):
         check_devices([])
 
@@ -217,7 +217,7 @@ def test_one_process_works_on_one_thread_and_leaves_the_others_their_number(
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(trial, "do", do)
+    monkeypatch.setattr(trial, "run_job", do)
     torch.set_num_threads(3)
     try:
         if how == "stopped":
@@ -271,7 +271,7 @@ def test_a_failing_job_does_not_lose_the_others_and_is_tried_again(workers, tmp_
     for failure in failures:
         assert "Traceback" in failure.error
         assert "honest_split" in failure.error
-        assert "part of data set 'ade' has no positives" in failure.error
+        assert "split of data set 'ade' has no positives" in failure.error
     assert told == [(k, 8) for k in range(1, 9)]
     before, done = times(tmp_path), held(tmp_path)
     again = run(jobs, tmp_path, workers=1)
@@ -284,26 +284,26 @@ def test_a_failing_job_does_not_lose_the_others_and_is_tried_again(workers, tmp_
 
 
 def test_a_worker_that_dies_is_a_clear_error_and_nothing_finished_is_lost(tmp_path, uninterrupted):
-    """As when the system kills one for its memory; strangers' processes live on."""
-    stranger = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
-    stranger.start()
+    """As when the system kills one for its memory; unrelated processes are not touched."""
+    unrelated = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    unrelated.start()
 
     def kill_one(done, total, job):
         if done == 3:
-            workers = [p for p in multiprocessing.active_children() if p is not stranger]
+            workers = [p for p in multiprocessing.active_children() if p is not unrelated]
             os.kill(workers[0].pid, signal.SIGKILL)
 
     try:
         with pytest.raises(SetpointError) as caught:
             run(JOBS, tmp_path, workers=2, report=kill_one)
-        assert stranger.is_alive()
+        assert unrelated.is_alive()
         deadline = time.monotonic() + 30
         while len(multiprocessing.active_children()) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert multiprocessing.active_children() == [stranger]
+        assert multiprocessing.active_children() == [unrelated]
     finally:
-        stranger.kill()
-        stranger.join()
+        unrelated.kill()
+        unrelated.join()
     message = str(caught.value)
     for words in ("a worker died", "memory", "--workers", "the same command continues"):
         assert words in message

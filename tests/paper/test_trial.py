@@ -50,7 +50,7 @@ def of_train(result):
 
 @pytest.mark.parametrize("three", [False, True])
 @pytest.mark.parametrize("method", ["wce", "tfco", "default"])
-def test_counts_add_up_to_the_parts_and_every_rule_is_there_once(method, three):
+def test_counts_add_up_to_the_splits_and_every_rule_occurs_once(method, three):
     done = job(method, three=three, trial=1)
     result = trial.run_job(done, ADE)
     split = honest_split(ADE, 1, three)
@@ -69,7 +69,7 @@ def test_counts_add_up_to_the_parts_and_every_rule_is_there_once(method, three):
         assert all(type(count) is int for count in (tp, fp, fn, tn))
 
 
-def test_the_record_says_what_was_done():
+def test_the_source_names_the_files():
     done = job("tfco", FROP, configuration=1)
     result = trial.run_job(done, ADE)
     assert result["job"] == done.to_dict()
@@ -98,7 +98,7 @@ def test_adjusted_thresholds_are_feasible_wherever_one_is_and_the_best_of_all(me
             assert (best.tp, best.fp, best.fn, best.tn) == (tp, fp, fn, tn)
 
 
-def test_the_own_threshold_of_a_goal_blind_model_is_the_logit_0(monkeypatch):
+def test_a_goal_blind_model_has_its_threshold_at_logit_0(monkeypatch):
     seen = []
     monkeypatch.setattr(
         trial, "scores_of", lambda *given: seen.append(scores_of(*given)) or seen[-1]
@@ -209,7 +209,7 @@ def spoiled(dataset, rows):
 
 
 @pytest.mark.parametrize("method", [*BLIND, *SEEING])
-def test_test_rows_are_seen_by_none(method):
+def test_no_method_sees_test_rows(method):
     for three in (False, True):
         split = honest_split(ADE, 0, three)
         clean = trial.run_job(job(method, three=three), ADE)
@@ -271,7 +271,7 @@ def test_a_method_that_selects_keeps_groups_together_and_test_rows_out(number, m
     assert problem.validation.goal == problem.goal == FPOR.goal
 
 
-def test_groups_are_kept_together_in_selection_even_where_the_papers_split_parts_them(monkeypatch):
+def test_selection_keeps_groups_together_even_where_the_papers_split_does_not(monkeypatch):
     """Selection is ours; a row's twin among the rows that select would choose what memorises."""
     split = paper_split(ADE, 0)
     problem = problem_of(job("default", split="paper"), ADE, monkeypatch)
@@ -286,7 +286,7 @@ def test_without_groups_every_row_is_its_own(monkeypatch):
     assert (len(problem.X), len(problem.validation.X)) == (60, 20)
 
 
-def test_with_a_validation_part_it_is_the_one_that_selects(monkeypatch):
+def test_with_validation_rows_these_are_the_selection_rows(monkeypatch):
     split = honest_split(ADE, 0, True)
     problem = problem_of(job("default", three=True), ADE, monkeypatch)
     assert np.array_equal(problem.X.numpy(), trial.split_rows(ADE, "honest", True, 0, "cpu").X[
@@ -364,9 +364,7 @@ def test_a_training_that_diverges_late_counts_with_its_best_model(monkeypatch):
 
 
 @pytest.mark.parametrize(("method", "run", "at"), [("wce", LossRun, 1), ("tfco", LagrangianRun, 0)])
-def test_a_training_that_diverges_from_the_start_is_told_and_has_no_counts(
-    method, run, at, monkeypatch
-):
+def test_a_training_that_diverges_from_the_start_has_no_counts(method, run, at, monkeypatch):
     diverging(run, at, monkeypatch)
     found = trial.run_job(job(method), ADE)
     assert found["diverged"]
@@ -374,7 +372,7 @@ def test_a_training_that_diverges_from_the_start_is_told_and_has_no_counts(
     assert found["solver"] == repr(job(method).solver)
 
 
-def test_a_split_without_positives_is_an_error_that_says_so():
+def test_a_split_without_positives_raises():
     y = np.zeros(40, dtype=bool)
     y[:2] = True
     poor = Dataset("ade", np.random.default_rng(0).normal(size=(40, 2)), y, np.arange(40) // 2)

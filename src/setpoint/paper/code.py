@@ -34,6 +34,7 @@ COMPARED_BY_VALUE = ("setpoint.paper.jobs", "setpoint.paper.methods")
 # Not followed: modules that present results, and the reading of data, which results name.
 WITHOUT_INFLUENCE = (
     "setpoint.errors.",
+    "setpoint._internal.files.",
     "setpoint._internal.notebook.",
     "setpoint.cli.",
     "setpoint.report.",

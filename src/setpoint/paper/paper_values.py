@@ -59,7 +59,7 @@ class PaperEntry:
 
 def paper_values() -> list[PaperEntry]:
     """Return all values of the paper's tables, in order."""
-    return list(_entries())
+    return [PaperEntry(*key, value) for key, value in _index().items()]
 
 
 def paper_value(
@@ -79,20 +79,14 @@ def paper_value(
 
     Parameters
     ----------
-    table : str
-        One of ``KNOWN["table"]``.
+    table, kind, part, metric : str
+        One of ``KNOWN[...]``.
     dataset : str
         ``"creditcard"``, ``"eyepacs"``, ``"ade"`` or ``"mura"``.
-    kind : {"fpor", "frop", "ofos"}
-        The goal.
     alpha : float or None
         The goal's level, 0.9, 0.95 or 0.99; None for OFOS.
     method : str
         E.g. ``"wce"``, ``"tfco"``, ``"ero"``.
-    part : {"train", "validation", "test"}
-        The rows on which the metric was computed.
-    metric : {"precision", "recall", "f1"}
-        The metric.
     adjusted : bool
         Before (False) or after (True) threshold adjustment.
 
@@ -113,29 +107,12 @@ def paper_value(
 
 
 @cache
-def _entries() -> tuple[PaperEntry, ...]:
-    file = resources.files("setpoint.paper").joinpath("paper_values.csv")
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return tuple(_entry(row) for row in csv.DictReader(lines))
-
-
-def _entry(row: dict[str, str]) -> PaperEntry:
-    return PaperEntry(
-        row["table"],
-        row["dataset"],
-        row["kind"],
-        float(row["alpha"]) if row["alpha"] else None,
-        row["method"],
-        row["part"],
-        row["metric"],
-        row["adjusted"] == "1",
-        PaperValue(float(row["mean"]), float(row["deviation"])),
-    )
-
-
-@cache
 def _index() -> dict[_Key, PaperValue]:
-    return {
-        (e.table, e.dataset, e.kind, e.alpha, e.method, e.part, e.metric, e.adjusted): e.value
-        for e in _entries()
-    }
+    file = resources.files("setpoint.paper").joinpath("paper_values.csv")
+    found: dict[_Key, PaperValue] = {}
+    for row in csv.reader(file.read_text(encoding="utf-8").splitlines()[1:]):
+        table, dataset, kind, alpha, method, part, metric, adjusted, mean, deviation = row
+        level = float(alpha) if alpha else None
+        key = (table, dataset, kind, level, method, part, metric, adjusted == "1")
+        found[key] = PaperValue(float(mean), float(deviation))
+    return found

@@ -189,11 +189,12 @@ def _block(table: Table, here: Any, dataset: str, target: Target) -> Iterator[Li
             line = Line(dataset, target, method, label, trials)
             of = dict(list(own.groupby(["rule", "part"])))
             for part, metric in table.columns:
+                before, after = (_printed(line, table, part, metric, ta) for ta in (False, True))
                 line.cells[part, metric] = {
                     "before": _value(of.get(("own", part)), metric),
                     "after": None if settled else _value(of.get((adjusted, part)), metric),
-                    "paper before": _printed(table, dataset, target, method, part, metric, False),
-                    "paper after": _printed(table, dataset, target, method, part, metric, True),
+                    "paper before": before,
+                    "paper after": after,
                 }
             yield line
 
@@ -207,27 +208,12 @@ def _value(rows: Any, metric: str) -> Value | None:
     return Value(mean, deviation, trials=len(rows), without_alarms=int(silent.sum()))
 
 
-def _printed(
-    table: Table,
-    dataset: str,
-    target: Target,
-    method: Method,
-    part: str,
-    metric: str,
-    adjusted: bool,
-) -> Value | None:
-    if method.paper is None:
+def _printed(line: Line, table: Table, part: str, metric: str, adjusted: bool) -> Value | None:
+    if line.method.paper is None:
         return None
-    found = paper_value(
-        table.printed_as or table.name,
-        paper_name(dataset),
-        target.kind,
-        target.alpha,
-        method.paper,
-        part,
-        metric,
-        adjusted,
-    )
+    name, dataset = table.printed_as or table.name, paper_name(line.dataset)
+    goal = line.target.kind, line.target.alpha
+    found = paper_value(name, dataset, *goal, line.method.paper, part, metric, adjusted)
     return None if found is None else Value(found.mean, found.deviation)
 
 

@@ -410,7 +410,7 @@ def test_an_mlp_and_float32_are_trained_too():
     ],
     ids=str,
 )
-def test_bad_parameters_are_refused(parameters, expected):
+def test_bad_parameters_raise(parameters, expected):
     with pytest.raises(ValueError, match=expected):
         Lagrangian(**parameters)
 
@@ -493,7 +493,7 @@ def test_with_multipliers_it_is_the_textbooks(form):
 
 
 @pytest.mark.parametrize("form", ["inequality", "equality"])
-def test_multipliers_follow_what_is_missed(form):
+def test_multipliers_follow_violations(form):
     penalty = augmented("max recall s.t. fpr <= 0.99, precision >= 0.9", form=form)
     _, ties, _, unit = by_hand("per_positive", form)
     before = np.array([0.0, 0.01, 2.0, 0.1, 9.0])
@@ -597,7 +597,7 @@ def test_the_run_raises_multipliers_after_each_subproblem():
     assert run.penalty.of_rows.any()
 
 
-def test_s_goes_on_from_subproblem_to_subproblem():
+def test_s_continues_from_subproblem_to_subproblem():
     run = Augmented(inner_iterations=1).prepare(overlapping(OFOS()), build("linear", 3).double())
     run.start()
     run.advance(1)
@@ -670,12 +670,12 @@ def test_a_goal_that_is_not_monotone_takes_the_equality_form():
     ],
     ids=str,
 )
-def test_augmented_bad_parameters_are_refused(parameters, expected):
+def test_augmented_rejects_bad_parameters(parameters, expected):
     with pytest.raises(ValueError, match=expected):
         Augmented(**parameters)
 
 
-def test_bad_data_are_refused_as_by_the_exact_penalty():
+def test_bad_data_raise_as_in_the_exact_penalty():
     with pytest.raises(ValueError, match="both classes"):
         AugmentedLagrangian(FPOR(0.9), torch.ones(3))
     with pytest.raises(ValueError, match="form 'both' is not"):

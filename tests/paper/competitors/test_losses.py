@@ -208,7 +208,7 @@ def test_extreme_logits_have_finite_slopes_in_float32(gamma, size, rows_of):
     ],
     ids=str,
 )
-def test_bad_parameters_are_refused(parameters):
+def test_bad_parameters_raise(parameters):
     with pytest.raises(ValueError, match="gamma must be >= 0 and alpha between 0 and 1"):
         Focal(**parameters)
 
@@ -323,7 +323,7 @@ def test_ldam_extreme_logits_have_finite_slopes_in_float32(rows_of):
     ],
     ids=str,
 )
-def test_ldam_bad_parameters_are_refused(parameters):
+def test_ldam_rejects_bad_parameters(parameters):
     with pytest.raises(ValueError, match=f"{next(iter(parameters))} (must be|>|between)"):
         LDAM(**parameters)
 
@@ -387,7 +387,7 @@ def test_bounds(rows_of, sample):
     ],
     ids=str,
 )
-def test_sigmoid_f1_bad_parameters_are_refused(parameters):
+def test_sigmoid_f1_rejects_bad_parameters(parameters):
     with pytest.raises(ValueError, match=f"{next(iter(parameters))} must be"):
         SigmoidF1(**parameters)
 
@@ -519,7 +519,7 @@ def test_a_batch_without_one_class_is_finite(t, rows_of):
 
 
 @pytest.mark.parametrize("t", [float("nan"), float("inf"), -float("inf")])
-def test_tilted_bad_parameters_are_refused(t):
+def test_tilted_rejects_bad_parameters(t):
     with pytest.raises(ValueError, match="t must be a finite number"):
         Tilted(t)
 
@@ -592,7 +592,7 @@ def test_rows_keep_their_features_labels_and_weights(sampling):
 
 
 @pytest.mark.parametrize("sampling", ["over", "under"])
-def test_iterates_are_judged_on_the_rows_as_they_were(sampling):
+def test_iterates_are_evaluated_on_the_original_rows(sampling):
     problem = overlapping(GOAL)
     module = build("linear", 3).double()
     solution = solve(problem, module, Resampled(sampling, LossTraining(outer_iterations=2)))
@@ -602,7 +602,7 @@ def test_iterates_are_judged_on_the_rows_as_they_were(sampling):
     assert point.on == "the training data"
 
 
-def test_validation_rows_judge_where_there_are_any():
+def test_validation_rows_are_used_for_selection_if_there_are_any():
     held_out = overlapping(GOAL, n=111, seed=5)
     problem = overlapping(GOAL)
     problem = make_problem(problem.X, problem.positive, GOAL, validation=held_out)
@@ -639,7 +639,7 @@ def test_the_seed_decides_which_rows(sampling):
 
 
 @pytest.mark.parametrize("seed", [0, None])
-def test_a_stopped_run_goes_on_with_the_rows_it_had(seed, tmp_path):
+def test_an_interrupted_run_continues_with_the_same_rows(seed, tmp_path):
     """Also without a seed, and whatever the global generator did in between."""
     problem, file = numbered(), tmp_path / "run.ckpt"
 
@@ -673,7 +673,7 @@ def test_any_solver_can_train_on_what_is_drawn():
     [("imblearn", "under"), ("imblearn.over_sampling", "over"), ("imblearn", "over"),
      ("imblearn.under_sampling", "under")],
 )  # fmt: skip
-def test_without_imbalanced_learn_the_message_says_what_to_install(name, sampling, monkeypatch):
+def test_without_imbalanced_learn_the_error_names_the_extra(name, sampling, monkeypatch):
     for known in list(sys.modules):
         if known == "imblearn" or known.startswith("imblearn."):
             monkeypatch.delitem(sys.modules, known)
@@ -682,7 +682,7 @@ def test_without_imbalanced_learn_the_message_says_what_to_install(name, samplin
         Resampled(sampling).prepare(overlapping(GOAL), build("linear", 3).double())
 
 
-def test_resampled_bad_parameters_are_refused():
+def test_resampled_rejects_bad_parameters():
     with pytest.raises(ValueError, match="sampling must be 'over' or 'under', not 'both'"):
         Resampled("both")
 

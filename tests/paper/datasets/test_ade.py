@@ -113,7 +113,7 @@ def test_the_published_counts_are_the_default(folder):
         ("ADE-NEG.txt", "ADE-NEG.txt has 2 rows instead of 3: it is truncated"),
     ],
 )
-def test_the_file_that_was_cut_off_is_named(folder, name, said):
+def test_a_truncated_file_is_named(folder, name, said):
     write_corpus(folder)
     path = folder / name
     whole = path.read_bytes().rstrip(b"\n")
@@ -173,7 +173,7 @@ def test_an_empty_jsonl(folder):
         _load_texts(EXPECTED)
 
 
-def test_the_positives_of_the_jsonl_copy_are_told_not_checked(folder):
+def test_the_positives_of_the_jsonl_copy_are_recorded_not_checked(folder):
     write_jsonl(folder, labels=(1, 1, 0, 0, 0, 0))
     assert _load_texts(EXPECTED).source.endswith("2 positives, 5 texts")
 

@@ -71,7 +71,7 @@ def with_(row, value):
         ({"part": np.array(["train"] * 5 + ["valid"])}, "part must be 'train' or 'test'"),
     ],
 )
-def test_what_does_not_fit_is_refused(changes, said):
+def test_inconsistent_arrays_raise(changes, said):
     with pytest.raises(SetpointError) as caught:
         full(**changes)
     assert said in str(caught.value)
@@ -136,7 +136,7 @@ def test_no_damage_passes(tmp_path):
     assert refused > 100
 
 
-def test_other_files_are_refused(tmp_path):
+def test_other_files_raise(tmp_path):
     path = tmp_path / "toy.npz"
     with pytest.raises(MissingDataError, match="toy.npz does not exist; write it with"):
         Dataset.load(path)
@@ -188,7 +188,7 @@ def datasets(draw):
 
 
 @given(datasets(), st.integers(0, 20), st.booleans(), st.sampled_from([paper_split, honest_split]))
-def test_parts_are_disjoint_complete_and_have_both_classes(data, trial, three, split):
+def test_splits_are_disjoint_complete_and_have_both_classes(data, trial, three, split):
     try:
         found = split(data, trial, three)
     except SetpointError as error:
@@ -237,7 +237,7 @@ def test_a_split_depends_on_name_and_trial_only(split):
 
 
 @BOTH
-def test_the_test_rows_do_not_depend_on_a_validation_part(split):
+def test_the_test_rows_do_not_depend_on_validation_rows(split):
     data = make(groups=np.arange(1000) // 3)
     two, three = split(data, 4), split(data, 4, three=True)
     assert np.array_equal(two.test, three.test)
@@ -275,7 +275,7 @@ def test_leaks():
     assert leaks(data, Split(np.array([0, 2]), np.array([4]), np.array([1, 3, 5, 6]))) == 0.5
 
 
-def test_official_parts_are_kept_even_where_they_leak():
+def test_official_splits_are_kept_even_where_they_leak():
     part = np.array(["train", "test"] * 50)
     data = make(100, groups=np.arange(100) // 2, part=part)
     for split in (paper_split, honest_split):
@@ -287,7 +287,7 @@ def test_official_parts_are_kept_even_where_they_leak():
     assert same(paper_split(data, 0), paper_split(data, 1))
 
 
-def test_a_group_larger_than_a_part_stays_in_training():
+def test_a_group_larger_than_a_split_stays_in_training():
     groups = np.where(np.arange(1000) < 600, 0, np.arange(1000))
     data = make(groups=groups)
     for trial in range(10):
@@ -306,7 +306,7 @@ def test_positives_of_few_groups_are_shared_out_by_chance():
 
 
 @BOTH
-def test_a_part_without_a_class_is_refused(split):
+def test_a_split_without_a_class_raises(split):
     y = np.zeros(50, dtype=bool)
     y[7] = True
     data = Dataset("rare", np.zeros((50, 1)), y)
@@ -318,7 +318,7 @@ def test_a_part_without_a_class_is_refused(split):
         split(Dataset("rare", np.zeros((50, 1)), y, part=np.array(["train"] * 50)), 0)
 
 
-def test_groups_too_large_for_any_part():
+def test_groups_too_large_for_any_split():
     data = make(40, share=0.5, groups=np.arange(40) // 20)
     with pytest.raises(SetpointError, match="the test split .* has no rows.* groups are too"):
         honest_split(data, 0)

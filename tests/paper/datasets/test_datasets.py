@@ -90,7 +90,7 @@ def test_missing_files_are_named_with_their_source(name, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_an_unknown_data_set_is_answered_with_the_known_ones(tmp_path):
+def test_an_unknown_data_set_raises_with_the_known_ones(tmp_path):
     for stand_ins in (True, False):
         with pytest.raises(SetpointError, match="unknown data set 'mnist'; known: .*mura-dinov2"):
             obtain("mnist", tmp_path, stand_ins=stand_ins)
@@ -107,7 +107,7 @@ def test_where_the_official_files_are_absent_the_prepared_data_are_taken(tmp_pat
     assert prepared("ade", tmp_path).read_bytes() == before
 
 
-def test_what_is_loaded_is_left_prepared(tmp_path, monkeypatch):
+def test_loaded_data_are_saved(tmp_path, monkeypatch):
     monkeypatch.setitem(LOADERS, "ade", small)
     folder = tmp_path / "new" / "data"
     got = obtain("ade", folder, stand_ins=False)
@@ -139,7 +139,7 @@ def test_a_stand_in_is_never_taken_for_the_real_data(tmp_path):
         obtain("ade", tmp_path, stand_ins=False)
 
 
-def test_real_data_take_a_stand_ins_place_and_the_other_way_round(tmp_path, monkeypatch):
+def test_real_data_replace_a_stand_in_and_vice_versa(tmp_path, monkeypatch):
     monkeypatch.setitem(LOADERS, "ade", small)
     for stand_ins, source in ((True, stand_in("ade").source), (False, small().source)) * 2:
         assert obtain("ade", tmp_path, stand_ins=stand_ins).source == source
@@ -183,7 +183,7 @@ def test_a_damaged_prepared_file_is_named_where_it_cannot_be_made_again(kind, tm
     assert f"The saved data set cannot be used either: {path} " in str(caught.value)
 
 
-def test_the_sources_of_what_lies_prepared(tmp_path):
+def test_the_sources_of_saved_data_sets(tmp_path):
     assert sources(tmp_path / "nothing yet") == {}
     put(small(), tmp_path)
     put(small("eyepacs", source="other"), tmp_path)

@@ -54,7 +54,7 @@ def test_the_first_folder_with_all_files_of_a_form_wins(monkeypatch, tmp_path):
     assert find(("b", "c"), ("c",), how=HOW) == (tmp_path / "three/c",)
 
 
-def test_a_missing_file_says_what_to_do(monkeypatch, tmp_path):
+def test_the_error_for_a_missing_file_has_instructions(monkeypatch, tmp_path):
     absent = tmp_path / "absent"
     monkeypatch.setenv("SETPOINT_DATA", os.pathsep.join([str(tmp_path), str(absent)]))
     with pytest.raises(MissingDataError) as caught:
@@ -68,7 +68,7 @@ def test_a_missing_file_says_what_to_do(monkeypatch, tmp_path):
     assert isinstance(caught.value, SetpointError)
 
 
-def test_half_of_a_form_is_told(folder):
+def test_an_incomplete_form_is_reported(folder):
     (folder / "a.csv").touch()
     (folder / "b.csv").mkdir()  # an archive unpacked into a folder of its own name
     with pytest.raises(MissingDataError, match=r"a\.csv exists, but b\.csv beside it does not"):
@@ -278,7 +278,7 @@ def test_features_are_scaled_back(tmp_path):
         ({"level": np.zeros(6)}, "does not have one integer level per row of q"),
     ],
 )
-def test_other_arrays_are_refused(tmp_path, change, said):
+def test_other_arrays_raise(tmp_path, change, said):
     held = {k: v for k, v in (arrays() | change).items() if v is not None}
     np.savez(tmp_path / "x.npz", **held)
     with pytest.raises(CorruptDataError) as caught:
@@ -287,7 +287,7 @@ def test_other_arrays_are_refused(tmp_path, change, said):
     assert str(caught.value).endswith(f"Replace it: {QUANTIZED_HOW}.")
 
 
-def test_files_that_are_not_whole(tmp_path):
+def test_incomplete_files_raise(tmp_path):
     path = tmp_path / "x.npz"
     np.savez_compressed(path, **arrays(200, 20))
     whole = path.read_bytes()

@@ -230,7 +230,7 @@ def test_images_that_are_not_drawn_may_be_missing(folder):
 
 
 @pytest.mark.parametrize("fraction", [0, -0.1, 1.5, float("nan")])
-def test_other_fractions(fraction):
+def test_a_fraction_out_of_range_raises(fraction):
     with pytest.raises(SetpointError, match="positive_fraction must be above 0 and at most 1"):
         load_mura_images(positive_fraction=fraction)
 

@@ -28,7 +28,7 @@ def shards(cache):
     return sorted(cache.folder.glob("*.npz"))
 
 
-def test_what_was_added_is_found_by_another_process_in_any_order(tmp_path):
+def test_added_vectors_are_found_by_another_process_in_any_order(tmp_path):
     first = FeatureCache(tmp_path, "encoder", 3)
     first.add(names(5), vectors(5))
     first.add(names(4, start=5), vectors(4, seed=1))
@@ -169,7 +169,7 @@ def test_shards_that_another_process_merges_meanwhile_are_found(tmp_path, monkey
     assert np.array_equal(found, np.vstack([vectors(1, seed=k) for k in range(6)]))
 
 
-def test_a_write_that_fails_leaves_nothing_and_says_what_is_safe(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_no_file_and_names_what_is_safe(tmp_path, monkeypatch):
     cache = FeatureCache(tmp_path, "encoder", 3)
     cache.add(names(2), vectors(2))
 

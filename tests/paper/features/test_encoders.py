@@ -180,7 +180,7 @@ class TestText:
         assert text.digest("\ud83e\udd12") == text.digest("🤒")
 
     @pytest.mark.parametrize("item", [None, 3, float("nan"), b"fever", ["fever"]])
-    def test_what_is_no_text_is_named(self, text, item):
+    def test_an_item_that_is_not_a_text_is_named(self, text, item):
         with pytest.raises(SetpointError, match=r"item 1: a text must be a str, not .*drop"):
             extract(["fever", item], text)
 
@@ -243,7 +243,7 @@ class TestText:
         assert first.fingerprint == second.fingerprint
         assert np.array_equal(first.encode(["fever"]), second.encode(["fever"]))
 
-    def test_weights_with_gaps_are_refused(self, bert, tmp_path):
+    def test_incomplete_weights_raise(self, bert, tmp_path):
         from safetensors.torch import load_file, save_file
 
         folder = shutil.copytree(bert, tmp_path / "gaps")
@@ -271,7 +271,7 @@ class TestText:
         with pytest.raises(SetpointError, match="17 tokens, the model 16"):
             TextEncoder.from_pretrained(folder, device="cpu")
 
-    def test_a_model_without_cls_is_refused(self):
+    def test_a_model_without_cls_raises(self):
         class NoClass:
             all_special_tokens = ("<eos>",)
             cls_token_id = None
@@ -293,7 +293,7 @@ class TestText:
         ):
             TextEncoder.from_pretrained(bert, max_tokens=limit, device="cpu")
 
-    def test_a_device_or_precision_that_is_none(self, bert):
+    def test_an_unknown_device_or_precision_raises(self, bert):
         with pytest.raises(SetpointError, match="the device 'gpu' cannot be used"):
             TextEncoder.from_pretrained(bert, device="gpu")
         with pytest.raises(SetpointError, match="precision must be one of float32.* not 'int8'"):
@@ -403,7 +403,7 @@ class TestImages:
         assert batches == [[files[4]]]
 
     @pytest.mark.parametrize("item", [None, 3, np.zeros((2, 2)), b"a.png"])
-    def test_what_is_no_path_is_named(self, image, item):
+    def test_an_item_that_is_not_a_path_is_named(self, image, item):
         with pytest.raises(SetpointError, match="item 0: an image must be the path"):
             extract([item], image)
 
@@ -424,7 +424,7 @@ class TestImages:
             ImageEncoder.from_pretrained(dino, size=size, device="cpu")
 
     @pytest.mark.parametrize("size", [0, 13, -14, 28.0, None])
-    def test_a_size_that_is_none(self, dino, size):
+    def test_an_invalid_size_raises(self, dino, size):
         with pytest.raises(SetpointError, match="size must be a whole number.* at least 14"):
             ImageEncoder.from_pretrained(dino, size=size, device="cpu")
 

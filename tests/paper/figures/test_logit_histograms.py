@@ -37,7 +37,7 @@ def test_logits_are_measured_from_the_threshold_in_deviations():
         ([[1.0, 2.0]], 0.0, "one number per sample"),
     ],
 )
-def test_what_cannot_be_normalised_is_refused(logits, threshold, why):
+def test_logits_that_cannot_be_normalised_raise(logits, threshold, why):
     with pytest.raises(SetpointError, match=why):
         normalise(logits, threshold)
 
@@ -108,7 +108,7 @@ def test_labels_of_one_class_and_logits_on_the_threshold_can_be_drawn():
     assert got.positive.sum() == 0
 
 
-def test_labels_of_another_length_are_refused():
+def test_labels_of_another_length_raise():
     with pytest.raises(SetpointError, match="y has the shape"):
         histogram(np.zeros(3), [0, 1], np.linspace(-1, 1, 5))
 
@@ -120,7 +120,7 @@ def test_the_fraction_near_the_threshold():
     assert fraction_near(values, 3.05) == 0.2
 
 
-def test_the_figure_shows_shares_of_each_class():
+def test_the_figure_shows_fractions_of_each_class():
     from matplotlib.patches import StepPatch
 
     rng = np.random.default_rng(0)

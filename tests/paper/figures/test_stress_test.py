@@ -77,7 +77,7 @@ def test_failed_trials_are_not_hidden_in_a_mean():
         summarise(trials(alpha=np.nan), "fpor")
 
 
-def test_what_cannot_be_drawn_is_refused():
+def test_results_that_cannot_be_drawn_raise():
     with pytest.raises(SetpointError, match="not 'ofos'"):
         stress_test.figure(trials(), "ofos")
     with pytest.raises(SetpointError, match="no column label, adjusted"):
@@ -101,7 +101,7 @@ def test_methods_differ_by_marker_and_by_colour():
     assert list(looks_of(["mine", "rus"])) == ["mine", "rus"]
 
 
-def test_every_method_that_is_drawn_has_a_look_of_its_own():
+def test_every_drawn_method_has_a_unique_look():
     assert set(LOOKS) == {method.name for method in (*COMPETITORS, *OURS)}
 
 
@@ -212,7 +212,7 @@ def test_a_method_may_cover_itself():
     assert len(found) == 3
 
 
-def test_a_marker_with_room_around_it_stands_where_its_values_are():
+def test_an_isolated_marker_is_drawn_at_its_values():
     ys = np.linspace(0.1, 0.9, 6)
     figure = figure_of_points([p for y in ys for p in crowd(1, 0.5, y)], "fpor")
     figure.draw_without_rendering()
@@ -275,14 +275,14 @@ def nearest(places):
 
 
 @pytest.mark.parametrize("n", [2, 3, 14, 30])
-def test_what_coincides_becomes_a_disc_around_its_place(n):
+def test_coinciding_markers_form_a_disc(n):
     places = np.tile([100.0, 90.0], (n, 1))
     found = apart(places, 150.0, SIZE)
     assert nearest(found) > 0.98 * APART
     assert np.linalg.norm(found - places, axis=1).max() < 0.7 * APART * np.sqrt(n)
 
 
-def test_only_those_without_room_are_moved():
+def test_only_crowded_markers_are_moved():
     places = np.array([[20.0, 20.0], [100.0, 90.0], [100.0, 90.0], [100.0, 90.0 + 2.5 * APART]])
     found = apart(places, 150.0, SIZE)
     assert found[[0, 3]].tolist() == places[[0, 3]].tolist()

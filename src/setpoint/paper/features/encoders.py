@@ -25,7 +25,49 @@ _PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": t
 _IRRELEVANT = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}
 
 
-class TextEncoder:
+class _PretrainedEncoder:
+    """The members that text and image encoders have in common."""
+
+    model: Any
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector, e.g. 768 for bert-base-uncased, 1536 for dinov2-giant."""
+        return int(self.model.config.hidden_size)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the model's class, configuration, weights, precision and preprocessing."""
+        config = {k: v for k, v in self.model.config.to_dict().items() if k not in _IRRELEVANT}
+        described = {
+            "class": type(self.model).__name__,
+            "config": config,
+            "preprocessing": self._preprocessing(),
+        }
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
+        for name, value in sorted(self.model.state_dict().items()):
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            # As bytes: numpy has no bfloat16.
+            flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            digest.update(np.ascontiguousarray(flat.numpy()).data)
+        return digest.hexdigest()
+
+    def _preprocessing(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _first_token(self, inputs: Mapping[str, Any]) -> Features:
+        """Return the first token, [CLS], of the last layer for each item of a batch.
+
+        ``pooler_output`` is the same in DINOv2, but in BERT it is a further layer, trained to
+        predict the next sentence.
+        """
+        with torch.inference_mode():
+            hidden = self.model(**inputs).last_hidden_state[:, 0]
+        found: Features = hidden.float().cpu().numpy()
+        return found
+
+
+class TextEncoder(_PretrainedEncoder):
     """The [CLS] vector of a text in the last layer of a pretrained model, e.g. BERT.
 
     Texts are truncated to ``max_tokens`` tokens, including [CLS] and [SEP]. A missing text is an
@@ -75,17 +117,8 @@ class TextEncoder:
         model, tokenizer = _pretrained("AutoTokenizer", name, revision, device, precision)
         return cls(model, tokenizer, max_tokens)
 
-    @property
-    def dimension(self) -> int:
-        """The length of a vector: 768 for bert-base-uncased."""
-        return int(self.model.config.hidden_size)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A digest of weights, configuration, tokenizer and ``max_tokens``."""
-        return _fingerprint(
-            self.model, {"tokenizer": _describe(self.tokenizer), "max_tokens": self.max_tokens}
-        )
+    def _preprocessing(self) -> dict[str, Any]:
+        return {"tokenizer": _describe(self.tokenizer), "max_tokens": self.max_tokens}
 
     def digest(self, item: Any) -> str:
         """Return a digest of a text."""
@@ -103,7 +136,7 @@ class TextEncoder:
         inputs = self.tokenizer(
             texts, padding=True, truncation=True, max_length=self.max_tokens, return_tensors="pt"
         )
-        return _first_token(self.model, inputs.to(self.model.device))
+        return self._first_token(inputs.to(self.model.device))
 
 
 def _text(item: Any) -> str:
@@ -159,7 +192,7 @@ def _describe(tokenizer: Any) -> Any:
     return {k: v for k, v in described.items() if k not in ("truncation", "padding")}
 
 
-class ImageEncoder:
+class ImageEncoder(_PretrainedEncoder):
     """The [CLS] vector of an image file in the last layer of a pretrained model, e.g. DINOv2.
 
     :func:`setpoint.paper.features.pixels.read_pixels` turns files into pixels.
@@ -215,22 +248,14 @@ class ImageEncoder:
         model, processor = _pretrained("AutoImageProcessor", name, revision, device, precision)
         return cls(model, processor, size, workers)
 
-    @property
-    def dimension(self) -> int:
-        """The length of a vector: 1536 for dinov2-giant."""
-        return int(self.model.config.hidden_size)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A digest of weights, configuration, size and normalisation."""
-        preprocessing = {
+    def _preprocessing(self) -> dict[str, Any]:
+        return {
             "format": PIXEL_FORMAT,
             "size": self.size,
             "resample": self._resample,
             "mean": self._mean.tolist(),
             "std": self._std.tolist(),
         }
-        return _fingerprint(self.model, preprocessing)
 
     def digest(self, item: Any) -> str:
         """Return a digest of the bytes of a file."""
@@ -251,7 +276,7 @@ class ImageEncoder:
             images = list(pool.map(self._normalised, paths))
         batch = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)
         pixels = batch.to(self.model.device, self.model.dtype).contiguous()
-        return _first_token(self.model, {"pixel_values": pixels})
+        return self._first_token({"pixel_values": pixels})
 
     def _normalised(self, path: str) -> Features:
         pixels: Features = (read_pixels(path, self.size, self._resample) - self._mean) / self._std
@@ -297,7 +322,11 @@ def _pretrained(
     precision: str,
 ) -> tuple[Any, Any]:
     """Return a pretrained model in evaluation mode, and its tokenizer or image processor."""
-    dtype, where = _dtype(precision), _device(device)
+    if precision not in _PRECISIONS:
+        raise SetpointError(
+            f"precision must be one of {', '.join(_PRECISIONS)}, not {precision!r}."
+        )
+    where = _device(device)
     name = os.fspath(name)
     _load("AutoConfig", name, revision)  # the smallest file first, to fail early
     beside = _load(preprocessor, name, revision)
@@ -311,7 +340,7 @@ def _pretrained(
         )
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # a layer on top of the first token, not used here
-    return model.to(device=where, dtype=dtype).eval().requires_grad_(False), beside
+    return model.to(device=where, dtype=_PRECISIONS[precision]).eval().requires_grad_(False), beside
 
 
 def _load(part: str, name: str, revision: str, **options: Any) -> Any:
@@ -337,43 +366,6 @@ def _load(part: str, name: str, revision: str, **options: Any) -> Any:
         raise SetpointError(
             f"{name!r} could not be loaded by transformers.{part}: {reason}\n{advice}"
         ) from error
-
-
-def _first_token(model: Any, inputs: Mapping[str, Any]) -> Features:
-    """Return the first token, [CLS], of the last layer for each item of a batch.
-
-    ``pooler_output`` is the same in DINOv2, but in BERT it is a further layer, trained to predict
-    the next sentence.
-    """
-    with torch.inference_mode():
-        hidden = model(**inputs).last_hidden_state[:, 0]
-    found: Features = hidden.float().cpu().numpy()
-    return found
-
-
-def _fingerprint(model: Any, preprocessing: Mapping[str, Any]) -> str:
-    """Return a digest of class, configuration, precision, weights and preprocessing."""
-    config = {k: v for k, v in model.config.to_dict().items() if k not in _IRRELEVANT}
-    described = {
-        "class": type(model).__name__,
-        "config": config,
-        "preprocessing": preprocessing,
-    }
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        # As bytes: numpy has no bfloat16.
-        flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        digest.update(np.ascontiguousarray(flat.numpy()).data)
-    return digest.hexdigest()
-
-
-def _dtype(precision: str) -> torch.dtype:
-    if precision not in _PRECISIONS:
-        raise SetpointError(
-            f"precision must be one of {', '.join(_PRECISIONS)}, not {precision!r}."
-        )
-    return _PRECISIONS[precision]
 
 
 def _device(device: str) -> torch.device:
