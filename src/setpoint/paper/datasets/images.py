@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ from setpoint.paper.datasets.files import (
 )
 
 Listed = tuple[list[Path], NDArray[np.bool_], NDArray[np.int64]]  # images, labels, patients
+_UNSET = object()
 _NAMED = 5  # how many missing images a message names
 
 
@@ -181,7 +183,7 @@ def load_mura_images(
     seed: int = 0,
     positive_fraction: float | None = 0.1,
     *,
-    positive_share: float | None = None,
+    positive_share: Any = _UNSET,
 ) -> Images:
     """Return the radiographs with the official split, from the folder ``MURA-v1.1``.
 
@@ -191,10 +193,10 @@ def load_mura_images(
         Seed of the draw of abnormal training images.
     positive_fraction : float or None
         The fraction of them that is kept; None keeps all.
-    positive_share : float, optional
+    positive_share : float or None
         The former name of ``positive_fraction``; deprecated.
     """
-    if positive_share is not None:
+    if positive_share is not _UNSET:
         warnings.warn(
             "positive_share is deprecated; use positive_fraction.", DeprecationWarning, stacklevel=2
         )

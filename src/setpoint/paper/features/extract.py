@@ -7,7 +7,6 @@ import reprlib
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
@@ -243,12 +242,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -279,12 +273,13 @@ def _bar() -> Any:
     console = consoles.Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         return None
+    text = progress.TextColumn
     return progress.Progress(
-        progress.TextColumn("{task.description}"),
+        text("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[rate]}"),
+        text("{task.fields[rate]}"),
         progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[note]}"),
+        text("{task.fields[note]}"),
         console=console,
     )
