@@ -189,6 +189,14 @@ def test_imports_for_type_checkers_alone_are_not_followed(copied):
     assert "setpoint.method.another" not in deciding_modules()
 
 
+def test_modules_behind_names_that_are_imported_on_first_use_count(copied):
+    (copied / "method" / "another.py").write_text("X = 1\n")
+    (copied / "method" / "__init__.py").write_text('get = lazy(globals(), {"another": ["X"]})\n')
+    assert "setpoint.method.another" not in deciding_modules()
+    add_line(copied / "training" / "loop.py", "from setpoint.method import X")
+    assert {"setpoint.method", "setpoint.method.another"} <= set(deciding_modules())
+
+
 def test_within_a_run_the_digest_stays(copied):
     first = fresh()
     add_line(copied / "method" / "penalty.py")

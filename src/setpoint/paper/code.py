@@ -82,7 +82,11 @@ def deciding_modules() -> dict[str, str]:
         if file is None or module in sources or f"{module}.".startswith(WITHOUT_INFLUENCE):
             continue
         sources[module] = file.read_text("utf-8")
-        todo += _imported(_parsed(sources[module]))
+        tree = _parsed(sources[module])
+        todo += _imported(tree)
+        if file.name == "__init__.py":  # its names may be imported on first use: `lazy`
+            strings = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+            todo += [f"{module}.{name}" for name in strings if str(name).isidentifier()]
     return {name: sources[name] for name in sorted(sources) if name not in COMPARED_BY_VALUE}
 
 
