@@ -1,4 +1,4 @@
-"""The command, of which all trials but the first take for ever: it can only be stopped at work.
+"""The command with trials that never end, except the first, so that it can be interrupted.
 
 Its workers import this file as well, for it is their parent's main module.
 """

@@ -1,4 +1,4 @@
-"""The command, stopped for real: by Ctrl-C and by kill -9, at work with two workers."""
+"""The command interrupted by Ctrl-C and by kill -9 while two workers are running."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Jobs: each piece of work once, under a name of its own."""
+"""Jobs: each training once, under a unique name."""
 
 import json
 import re

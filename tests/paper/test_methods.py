@@ -1,4 +1,4 @@
-"""Every method has its grid, at every scale, for every model, and can serve every goal it meets."""
+"""Every method has a grid at every scale for every model, and supports the goals of its tables."""
 
 import itertools
 import re
@@ -43,7 +43,7 @@ def test_only_the_smoke_scale_cuts_grids_and_it_keeps_their_beginning():
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_every_solver_accepts_the_goals_and_models_of_its_tables(table):
-    """A grid that is refused at the first step would fail on a far machine, hours later."""
+    """Otherwise a grid would fail on another machine, hours later."""
     X = torch.randn(12, 3)
     y = torch.arange(12) % 3 == 0
     models = {MODELS.get(dataset, "linear") for dataset in table.datasets}

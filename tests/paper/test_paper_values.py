@@ -1,4 +1,4 @@
-"""The paper's numbers stand where they belong."""
+"""The values of the paper's tables are complete and in the right position."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Tables as text: nothing lost, nothing that breaks Markdown or LaTeX."""
+"""Tables in valid Markdown and LaTeX."""
 
 import re
 

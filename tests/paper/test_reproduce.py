@@ -1,4 +1,4 @@
-"""The command: what it trains, what it writes, and what it says when it cannot."""
+"""reproduce: which jobs it trains, which files it writes, and its errors."""
 
 import json
 import shutil

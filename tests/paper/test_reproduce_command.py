@@ -1,4 +1,4 @@
-"""The command line: what it says, and what it says when it cannot."""
+"""The command line: output, errors and exit codes."""
 
 import re
 import runpy

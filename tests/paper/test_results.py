@@ -1,4 +1,4 @@
-"""From finished jobs to rows, and from a grid to its best configuration."""
+"""Finished jobs as rows, and the best configuration of a grid."""
 
 import itertools
 import sys
@@ -132,7 +132,7 @@ GOOD, FAIR, POOR = (90, 10), (80, 5), (60, 40)  # the last one misses its floor
 
 
 @pytest.mark.parametrize(
-    ("variant", "three", "judge"),
+    ("variant", "three", "deciding"),
     [
         ("paper", False, ("own", "train")),
         ("paper", True, ("own", "train")),
@@ -140,11 +140,13 @@ GOOD, FAIR, POOR = (90, 10), (80, 5), (60, 40)  # the last one misses its floor
         ("converged", True, ("validation", "validation")),
     ],
 )
-def test_each_variant_is_chosen_where_it_should_be(variant, three, judge):
-    """The best at the judge's rule and part wins, though it be the worst everywhere else."""
+def test_each_variant_is_chosen_where_it_should_be(variant, three, deciding):
+    """The best at the deciding rule and split is selected, even if it is the worst elsewhere."""
     rules = ("own", *PARTS[three][:-1])
-    elsewhere = {place: GOOD for place in itertools.product(rules, PARTS[three]) if place != judge}
-    merits = [{**elsewhere, judge: FAIR}, {judge: GOOD}, {**elsewhere, judge: POOR}]
+    elsewhere = {
+        place: GOOD for place in itertools.product(rules, PARTS[three]) if place != deciding
+    }
+    merits = [{**elsewhere, deciding: FAIR}, {deciding: GOOD}, {**elsewhere, deciding: POOR}]
     assert winner(grid(merits, variant=variant, three=three)) == 1
 
 

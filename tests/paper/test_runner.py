@@ -1,4 +1,4 @@
-"""Many jobs: in one process or several, stopped, failing, or left by a worker."""
+"""Many jobs in one or several processes: interruptions, failures, dying workers."""
 
 import json
 import multiprocessing
@@ -64,23 +64,23 @@ def uninterrupted(tmp_path_factory):
 
 
 def test_every_job_is_done_once_and_reported(tmp_path, uninterrupted):
-    told = []
-    failures = run([*JOBS, *JOBS[:3]], tmp_path, workers=1, report=lambda *t: told.append(t))
+    reported = []
+    failures = run([*JOBS, *JOBS[:3]], tmp_path, workers=1, report=lambda *t: reported.append(t))
     assert failures == []
     assert held(tmp_path) == uninterrupted
-    assert [done for done, _, _ in told] == list(range(1, len(JOBS) + 1))
-    assert {total for _, total, _ in told} == {len(JOBS)}
-    assert {job for _, _, job in told} == set(JOBS)
+    assert [done for done, _, _ in reported] == list(range(1, len(JOBS) + 1))
+    assert {total for _, total, _ in reported} == {len(JOBS)}
+    assert {job for _, _, job in reported} == set(JOBS)
 
 
 def test_a_second_run_does_nothing(tmp_path):
     run(JOBS[:4], tmp_path, workers=1)
-    before, told = times(tmp_path), []
-    assert run(JOBS[:4], tmp_path, workers=1, report=lambda *t: told.append(t)) == []
+    before, reported = times(tmp_path), []
+    assert run(JOBS[:4], tmp_path, workers=1, report=lambda *t: reported.append(t)) == []
     assert times(tmp_path) == before
-    assert told == []
-    run(JOBS[:6], tmp_path, workers=1, report=lambda *t: told.append(t[:2]))
-    assert told == [(5, 6), (6, 6)]  # what lay there counts as done
+    assert reported == []
+    run(JOBS[:6], tmp_path, workers=1, report=lambda *t: reported.append(t[:2]))
+    assert reported == [(5, 6), (6, 6)]  # finished jobs count
 
 
 def test_results_know_their_machine_and_day(tmp_path):
@@ -114,9 +114,9 @@ def test_ctrl_c_between_jobs_loses_nothing(after, tmp_path, uninterrupted):
         run(JOBS, tmp_path, workers=1, report=stop)
     first = times(tmp_path)
     assert len(first) == after
-    told = []
-    assert run(JOBS, tmp_path, workers=1, report=lambda *t: told.append(t)) == []
-    assert len(told) == len(JOBS) - after
+    reported = []
+    assert run(JOBS, tmp_path, workers=1, report=lambda *t: reported.append(t)) == []
+    assert len(reported) == len(JOBS) - after
     assert {name: t for name, t in times(tmp_path).items() if name in first} == first
     assert held(tmp_path) == uninterrupted
 
@@ -142,12 +142,12 @@ def test_results_of_other_code_are_trained_again_unless_they_are_to_be_kept(tmp_
     old = Store(tmp_path).path(jobs[1])
     old.write_text(json.dumps(json.loads(old.read_text()) | {"code": "0123456789ab"}))
     before = times(tmp_path)
-    told = []
-    assert run(jobs, tmp_path, workers=1, report=lambda *t: told.append(t), keep_old=True) == []
-    assert told == []
+    reported = []
+    assert run(jobs, tmp_path, workers=1, report=lambda *t: reported.append(t), keep_old=True) == []
+    assert reported == []
     assert times(tmp_path) == before
-    assert run(jobs, tmp_path, workers=1, report=lambda *t: told.append(t)) == []
-    assert told == [(3, 3, jobs[1])]
+    assert run(jobs, tmp_path, workers=1, report=lambda *t: reported.append(t)) == []
+    assert reported == [(3, 3, jobs[1])]
     assert json.loads(old.read_text())["code"] == digest()
 
 
@@ -264,15 +264,15 @@ def test_a_failing_job_does_not_lose_the_others_and_is_tried_again(workers, tmp_
     job = Job("ade", "honest", False, good, "wce", "converged", 0, None, "small")
     jobs = [replace(job, trial=n, configuration=c) for c in range(4) for n in (bad, good)]
     fine = {job.name for job in jobs if job.trial == good}
-    told = []
-    failures = run(jobs, tmp_path, workers=workers, report=lambda *t: told.append(t[:2]))
+    reported = []
+    failures = run(jobs, tmp_path, workers=workers, report=lambda *t: reported.append(t[:2]))
     assert set(held(tmp_path)) == fine
     assert {f.job.name for f in failures} == {job.name for job in jobs} - fine
     for failure in failures:
         assert "Traceback" in failure.error
         assert "honest_split" in failure.error
         assert "split of data set 'ade' has no positives" in failure.error
-    assert told == [(k, 8) for k in range(1, 9)]
+    assert reported == [(k, 8) for k in range(1, 9)]
     before, done = times(tmp_path), held(tmp_path)
     again = run(jobs, tmp_path, workers=1)
     assert {f.job for f in again} == {f.job for f in failures}

@@ -1,4 +1,4 @@
-"""Finished jobs on disk: whole or not there, and never taken for another's."""
+"""Finished jobs on disk: complete or missing, and never confused with each other."""
 
 import errno
 import json
@@ -31,7 +31,7 @@ def result():
 
 @contextmanager
 def no_room_beyond(limit):
-    """Let the system refuse to write more than so many bytes to a file."""
+    """Limit the size of files that the system writes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
     try:

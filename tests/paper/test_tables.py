@@ -1,4 +1,4 @@
-"""Cells of the tables: means, deviations, marks, and the paper's own figures."""
+"""Cells of the tables: means, deviations, marks, and the paper's values."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""A job: right rows, right seeds, right counts, whatever was done before it."""
+"""Running a job: rows, seeds and counts do not depend on earlier jobs."""
 
 import warnings
 from collections import defaultdict

@@ -1,3 +1,5 @@
+"""The Lagrangian game (TFCO) and the augmented Lagrangian."""
+
 import math
 
 import numpy as np

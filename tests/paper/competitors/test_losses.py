@@ -1,4 +1,4 @@
-"""What every loss must do, alone and in training."""
+"""Losses, alone and in training, and resampling."""
 
 import math
 import sys

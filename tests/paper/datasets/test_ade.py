@@ -1,3 +1,5 @@
+"""ADE-Corpus-V2."""
+
 import json
 
 import numpy as np
@@ -215,7 +217,7 @@ def test_features_of_other_texts(folder):
 
 
 def test_missing_features(folder):
-    """All that is needed is told at once, not one file after the other."""
+    """The error names all missing files at once."""
     with pytest.raises(MissingDataError, match=r"^ade_v2\.parquet not found") as caught:
         load_ade_features()
     said = str(caught.value)

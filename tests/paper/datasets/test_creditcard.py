@@ -1,3 +1,5 @@
+"""Credit-card fraud."""
+
 import hashlib
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Data sets in memory and their splits."""
+
 import os
 
 import numpy as np

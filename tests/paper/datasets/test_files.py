@@ -1,3 +1,5 @@
+"""Finding and reading the files of data sets."""
+
 import hashlib
 import os
 import sys

@@ -1,3 +1,5 @@
+"""EyePACS and MURA."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""The cache of feature vectors."""
+
 import os
 import time
 

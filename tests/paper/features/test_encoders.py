@@ -1,4 +1,4 @@
-"""Both encoders in one file: importing transformers takes seconds, where these tests run."""
+"""Encoders of texts and images."""
 
 import shutil
 import sys

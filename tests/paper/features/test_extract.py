@@ -1,3 +1,5 @@
+"""Feature extraction with any encoder."""
+
 import hashlib
 import importlib
 import sys

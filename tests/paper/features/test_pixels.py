@@ -1,3 +1,5 @@
+"""Image files as pixels."""
+
 import sys
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""All figures: how they are written, and what they leave behind, which is nothing else."""
+"""All figures: how they are saved, without side effects."""
 
 import os
 import sys
