@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from loss_rows import rows_of, sample  # noqa: F401
+
 # Before numpy and torch are loaded, here and in the processes that tests start: small arrays are
 # faster on one thread, threads of several test processes wait for each other, and sums then do
 # not depend on the machine's cores.

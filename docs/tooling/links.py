@@ -24,8 +24,8 @@ BLOCK = re.compile(r"^( *)(`{3,})[^\n]*\n.*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 def page_of(target: str, root: Path = ROOT) -> str | None:
     """Return the site's page for a path of the repository, or None where there is none.
 
-    >>> page_of("docs/goals.md"), page_of("examples/text_model.py"), page_of("src/setpoint/losses")
-    ('goals.md', 'repository/examples/text_model.py.md', 'api/losses.md')
+    >>> page_of("docs/goals.md"), page_of("examples/text_model.py"), page_of("src/setpoint/report")
+    ('goals.md', 'repository/examples/text_model.py.md', 'api/report.md')
     """
     if target == "README.md":
         return "index.md"

@@ -1,4 +1,4 @@
-"""The command, of which all trials but the first take for ever: it can only be stopped at work.
+"""The command with trials that never end, except the first, so that it can be interrupted.
 
 Its workers import this file as well, for it is their parent's main module.
 """
@@ -9,10 +9,10 @@ import time
 from setpoint.paper import trial
 from setpoint.paper.reproduce import main
 
-train = trial.do
+train = trial.run_job
 
 
-def do(job, dataset, device):
+def run_job(job, dataset, device):
     """Train in the first trial only."""
     if job.trial:
         time.sleep(600)
@@ -20,7 +20,7 @@ def do(job, dataset, device):
 
 
 if __name__ in ("__main__", "__mp_main__"):  # and not where pytest looks for doctests
-    trial.do = do
+    trial.run_job = run_job
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -1,29 +1,17 @@
-"""A change of the code that trains is noticed, a change of words is not."""
+"""The digest of the training code: every change of meaning counts, a change of words does not."""
 
 import ast
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 import setpoint
-from setpoint.paper import store as code
-from setpoint.paper.store import DECIDING, digest, meaning
+from setpoint.paper import code
+from setpoint.paper.code import accepted, deciding_modules, digest, meaning, record
 
 PACKAGE = Path(setpoint.__file__).parent
-# Reached from a training, but without a say in what comes of it, or compared in other ways.
-INDIFFERENT = {
-    "__init__.py",
-    "_extras.py",
-    "_language.py",  # reads goals from text; targets make theirs without
-    "errors.py",
-    "datasets",
-    "experiments/data.py",
-    "experiments/jobs.py",
-    "experiments/methods.py",
-    "report/notebook.py",
-    "streams",  # the experiments train on rows in memory
-}
 
 SOURCE = '''
 """What it is about."""
@@ -50,7 +38,7 @@ def doubled(x: int, by: float = 2.0) -> float:
         ("2.0", "2.00"),
     ],
 )
-def test_words_and_layout_are_indifferent(old, new):
+def test_words_and_layout_do_not_count(old, new):
     changed = SOURCE.replace(old, new)
     assert changed != SOURCE
     assert meaning(changed) == meaning(SOURCE)
@@ -91,89 +79,189 @@ def test_fields_that_only_newer_versions_of_python_have_do_not_show():
     assert "returns" not in meaning("def f():\n    pass\n")
 
 
+def test_error_messages_do_not_count_but_the_conditions_and_kinds_of_errors_do():
+    first = meaning('if x < 0:\n    raise ValueError(f"{x} is no good")')
+    assert meaning('if x < 0:\n    raise ValueError(f"{x} must be >= 0.") from None') == first
+    assert meaning('if x < 1:\n    raise ValueError(f"{x} is no good")') != first
+    assert meaning('if x < 0:\n    raise TypeError(f"{x} is no good")') != first
+
+
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
-    """The package's sources in another place, to be changed."""
+    """A copy of the package's sources, to be changed."""
     package = tmp_path / "setpoint"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(setpoint, "__file__", str(package / "__init__.py"))
     yield package
     digest.cache_clear()
+    accepted.cache_clear()
 
 
 def fresh():
     digest.cache_clear()
+    accepted.cache_clear()
     return digest()
+
+
+def add_line(file, line="X = 1"):
+    with file.open("a") as stream:
+        stream.write(f"\n{line}\n")
+
+
+# --- which modules count --------------------------------------------------------------------------
+
+
+def test_all_that_decides_a_training_counts():
+    modules = set(deciding_modules())
+    assert {
+        "setpoint.paper.trial",
+        "setpoint.paper.datasets.dataset",
+        "setpoint.paper.competitors.losses",
+        "setpoint.paper.competitors.lagrangian",
+        "setpoint.training.projected",
+        "setpoint.training.lifted",
+        "setpoint.training.ordinary",
+        "setpoint.training.loop",
+        "setpoint.method.penalty",
+        "setpoint.method.capped_loss",
+        "setpoint.goals.metrics",
+        "setpoint.thresholds.operating_point",
+        "setpoint.thresholds.sweep",
+        "setpoint.data.standardize",
+        "setpoint.data.splits",
+    } <= modules
+
+
+def test_what_cannot_change_a_result_does_not_count():
+    parts = {tuple(module.split(".")[1:3]) for module in deciding_modules()}
+    assert not {folder for folder, *_ in parts} & {"report", "cli", "certificates", "tables"}
+    assert not {("paper", name) for name in ("jobs", "methods", "figures", "features", "store")} & (
+        parts
+    )
+    assert code.COMPARED_BY_VALUE  # traversed: the competitors are reached only through these
+
+
+def test_every_deciding_module_counts(monkeypatch):
+    sources = deciding_modules()
+    monkeypatch.setattr(code, "deciding_modules", lambda: sources)
+    monkeypatch.setattr(code, "meaning", str)  # faster
+    seen = {fresh()}
+    for module in list(sources):
+        sources[module] += "X = 1\n"
+        seen.add(fresh())
+    digest.cache_clear()
+    assert len(seen) == 1 + len(sources)
 
 
 def test_the_digest_is_that_of_the_sources(copied):
     first = fresh()
     assert len(first) == 12
     assert fresh() == first
-    assert digest() == first
-    for name in ("estimators.py", "experiments/methods.py", "certificates/bound.py"):
-        with (copied / name).open("a") as file:
-            file.write("\nX = 1\n")
-    with (copied / "solvers" / "projected.py").open("a") as file:
-        file.write("\n# a remark\n")
+    for name in ("estimators/classifier.py", "paper/methods.py", "certificates/certify.py"):
+        add_line(copied / name)
+    add_line(copied / "training" / "projected.py", "# a remark")
     assert fresh() == first
 
 
-@pytest.mark.parametrize("name", [*(n for n in DECIDING if "." in n), "losses/focal.py",
-                                  "solvers/base.py"])  # fmt: skip
-def test_each_of_the_modules_that_decide_counts(name, copied, monkeypatch):
-    monkeypatch.setattr(code, "meaning", str)  # which takes its time
-    first = fresh()
-    with (copied / name).open("a") as file:
-        file.write("\nX = 1\n")
-    assert fresh() != first
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "import setpoint.method.another",
+        "from setpoint.method import another",
+        "from setpoint.method.another import X",
+        "def f():\n    from setpoint.method.another import X",
+    ],
+)
+def test_a_new_module_counts_as_soon_as_it_is_imported(imported, copied):
+    (copied / "method" / "another.py").write_text("X = 1\n")
+    before = fresh()
+    add_line(copied / "training" / "projected.py", imported)
+    imported_now = fresh()
+    add_line(copied / "method" / "another.py", "Y = 2")
+    assert len({before, imported_now, fresh()}) == 3
+    assert "setpoint.method.another" in deciding_modules()
 
 
-def test_a_new_or_renamed_module_counts(copied):
-    seen = {fresh()}
-    (copied / "solvers" / "another.py").write_text("")
-    seen.add(fresh())
-    (copied / "solvers" / "another.py").rename(copied / "solvers" / "other.py")
-    seen.add(fresh())
-    assert len(seen) == 3
+def test_imports_for_type_checkers_alone_are_not_followed(copied):
+    (copied / "method" / "another.py").write_text("X = 1\n")
+    lines = "if TYPE_CHECKING:\n    from setpoint.method.another import X"
+    add_line(copied / "training" / "projected.py", lines)
+    assert "setpoint.method.another" not in deciding_modules()
+
+
+def test_modules_behind_names_that_are_imported_on_first_use_count(copied):
+    (copied / "method" / "another.py").write_text("X = 1\n")
+    (copied / "method" / "__init__.py").write_text('get = lazy(globals(), {"another": ["X"]})\n')
+    assert "setpoint.method.another" not in deciding_modules()
+    add_line(copied / "training" / "loop.py", "from setpoint.method import X")
+    assert {"setpoint.method", "setpoint.method.another"} <= set(deciding_modules())
 
 
 def test_within_a_run_the_digest_stays(copied):
     first = fresh()
-    with (copied / "penalty.py").open("a") as file:
-        file.write("\nX = 1\n")
+    add_line(copied / "method" / "penalty.py")
     assert digest() == first
 
 
-def imported(file):
-    """Yield the package's modules that a file imports, as paths within the package."""
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        names = []
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("setpoint"):
-            names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names if alias.name.startswith("setpoint")]
-        for name in names:
-            path = PACKAGE.joinpath(*name.split(".")[1:])
-            for found in (path.with_suffix(".py"), path / "__init__.py"):
-                if found.is_file():
-                    yield found.relative_to(PACKAGE).as_posix()
+# --- earlier code that gave the same numbers ------------------------------------------------------
 
 
-def among(name, listed):
-    return any(name == each or name.startswith(f"{each}/") for each in listed)
+def test_the_recorded_digest_is_that_of_the_present_sources():
+    recorded = json.loads(code.table_path().read_text())["present"]
+    assert recorded == digest(), (
+        "code that decides a training has changed. Compare numbers with "
+        "benchmarks/same_numbers.py. If they are equal, run\n"
+        '    python -m setpoint.paper.code same "what changed"\n'
+        "else run\n"
+        "    python -m setpoint.paper.code changed"
+    )
 
 
-def test_all_that_a_training_reaches_is_listed_or_known_to_be_indifferent():
-    todo, reached = ["experiments/trial.py"], set()
-    while todo:
-        name = todo.pop()
-        if name not in reached:
-            reached.add(name)
-            if among(name, DECIDING):
-                todo += imported(PACKAGE / name)
-    assert "solvers/projected.py" in reached  # the walk goes deep
-    strangers = {n for n in reached if not among(n, (*DECIDING, *INDIFFERENT))}
-    assert strangers == set()
-    for name in DECIDING:
-        assert (PACKAGE / name).exists()
+def table(package):
+    return json.loads((package / "paper" / "code_digests.json").read_text())
+
+
+def test_results_of_earlier_equal_code_count_until_the_sources_change(copied):
+    first = fresh()
+    record("a start")
+    add_line(copied / "method" / "penalty.py", "def unused(): pass")
+    second = fresh()
+    assert accepted() == {second}  # nobody has compared the numbers yet
+    record("a function that nothing uses")
+    assert table(copied)["present"] == second
+    assert table(copied)["equal"][first] == "a function that nothing uses"
+    assert {first, second} <= accepted()
+    add_line(copied / "method" / "penalty.py", "def another(): pass")
+    third = fresh()
+    assert accepted() == {third}
+    record("another one")
+    assert {first, second, third} <= accepted()
+
+
+def test_after_a_change_of_numbers_no_earlier_results_count(copied):
+    add_line(copied / "method" / "penalty.py")
+    new = fresh()
+    record(None)
+    assert table(copied) == {"present": new, "equal": {}}
+    assert accepted() == {new}
+
+
+def test_recording_the_same_sources_again_changes_nothing(copied):
+    fresh()
+    record("first")
+    before = table(copied)
+    record("second")
+    assert table(copied) == before
+
+
+def test_the_command_records_and_explains_itself(copied, capsys):
+    add_line(copied / "method" / "penalty.py")
+    new = fresh()
+    assert code.main([]) == code.main(["same"]) == code.main(["same", " "]) == 2
+    assert "usage: python -m setpoint.paper.code" in capsys.readouterr().out
+    assert table(copied)["present"] != new
+    assert code.main(["same", "one more name"]) == 0
+    assert new in capsys.readouterr().out
+    assert table(copied)["present"] == new
+    assert code.main(["changed"]) == 0
+    assert table(copied)["equal"] == {}

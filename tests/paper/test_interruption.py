@@ -1,4 +1,4 @@
-"""The command, stopped for real: by Ctrl-C and by kill -9, at work with two workers."""
+"""The command interrupted by Ctrl-C and by kill -9 while two workers are running."""
 
 import json
 import os
@@ -123,17 +123,17 @@ def check_that_it_goes_on(out, uninterrupted, again=go_on):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
-def test_ctrl_c_ends_all_workers_and_the_same_command_goes_on(tmp_path, uninterrupted):
+def test_ctrl_c_ends_all_workers_and_the_same_command_continues(tmp_path, uninterrupted):
     process = start(tmp_path, ENDLESS, workers=2)
     errors = stop(process, tmp_path, signal.SIGINT, group=True)
     assert process.returncode == 130
-    assert errors.rstrip().endswith("stopped; the same command goes on from here.")
+    assert errors.rstrip().endswith("stopped; the same command continues from here.")
     assert "Traceback" not in errors
 
     def again(out):
         process = start(out, COMMAND, workers=1)
         printed, errors = process.communicate(timeout=120)
-        assert f"{len(NAMES)} of {len(NAMES)} jobs done" in errors
+        assert f"{len(NAMES)} of {len(NAMES)} jobs finished" in errors
         assert str(out / "tables" / f"{STEM}.md") in printed.splitlines()
         return process.returncode
 

@@ -1,4 +1,4 @@
-"""Jobs: each piece of work once, under a name of its own."""
+"""Jobs: each training once, under a unique name."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from setpoint.goals.goal import FPOR, FROP, OFOS
-from setpoint.paper.data import stand_in
+from setpoint.paper.datasets import stand_in
 from setpoint.paper.jobs import OFOS_TARGET, TARGETS, Job, Target, jobs_of
 from setpoint.paper.methods import METHODS, SCALES
 from setpoint.paper.tables import TABLES, all_jobs
@@ -42,7 +42,7 @@ def test_names_are_names_of_files_everywhere():
         assert len(f"{job.name}.json.1234567") < 120
 
 
-def test_a_name_says_all_but_the_scale():
+def test_a_name_contains_everything_but_the_scale():
     job = Job("ade", "honest", True, 3, "tfco", "converged", 7, Target("frop", 0.95), "full")
     assert job.name == "ade_honest_3_trial3_tfco_converged_7_frop0.95"
     blind = Job("ade", "paper", False, 0, "wce", "paper", 0, None, "smoke")
@@ -102,7 +102,7 @@ def test_without_constraints_tfco_is_not_repeated_over_its_dual_player():
     ]  # fmt: skip
 
 
-def test_what_is_left_out_without_constraints_would_have_been_the_same():
+def test_configurations_left_out_without_constraints_are_equal():
     """The reason for leaving it out, tried on real trainings."""
     dataset = stand_in("ade")
     problem = make_problem(torch.from_numpy(dataset.X), torch.from_numpy(dataset.y), OFOS())

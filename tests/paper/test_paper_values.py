@@ -1,4 +1,4 @@
-"""The paper's numbers stand where they belong."""
+"""The values of the paper's tables are complete and in the right position."""
 
 from collections import Counter
 
@@ -122,7 +122,7 @@ def test_ordinary_training_does_not_depend_on_the_level():
             assert e.value == main, e
 
 
-def test_what_the_paper_does_not_have_is_none():
+def test_values_that_the_paper_does_not_have_are_none():
     def value(**changes):
         asked = {"table": "fpor", "dataset": "ade", "kind": "fpor", "alpha": 0.9, "method": "ero",
                  "part": "test", "metric": "recall", "adjusted": False}  # fmt: skip
@@ -136,9 +136,9 @@ def test_what_the_paper_does_not_have_is_none():
 
 
 @pytest.mark.parametrize("wrong", ["table", "kind", "part", "metric"])
-def test_a_mistyped_name_is_refused_by_the_names_there_are(wrong):
+def test_an_unknown_name_raises_with_the_known_names(wrong):
     asked = {"table": "fpor", "kind": "fpor", "part": "test", "metric": "recall", wrong: "val"}
-    with pytest.raises(SetpointError, match=f"no {wrong} 'val'; there are .*{KNOWN[wrong][-1]}"):
+    with pytest.raises(SetpointError, match=f"no {wrong} 'val'; known: .*{KNOWN[wrong][-1]}"):
         paper_value(**asked, dataset="ade", alpha=0.9, method="ero", adjusted=False)
 
 

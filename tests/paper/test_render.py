@@ -1,4 +1,4 @@
-"""Tables as text: nothing lost, nothing that breaks Markdown or LaTeX."""
+"""Tables in valid Markdown and LaTeX."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_every_row_has_as_many_columns(name):
     assert len(text.splitlines()) == 2 + 3
 
 
-def test_the_head_names_parts_metrics_and_their_roles():
+def test_the_head_names_splits_metrics_and_their_roles():
     head = rows(markdown(TABLES["frop"], [[line("frop")]]))[0]
     assert head == [
         "data", "method",
@@ -54,7 +54,7 @@ def test_the_head_names_parts_metrics_and_their_roles():
     assert rows(markdown(TABLES["ofos"], []))[0][2:] == ["train f1", "paper", "test f1", "paper"]
 
 
-def test_values_after_adjustment_stand_in_parentheses_and_marks_are_theirs():
+def test_values_after_adjustment_are_in_parentheses_with_their_own_marks():
     cells = {"before": Value(0.9, 0.01, feasible=True), "after": Value(0.95, 0.02, True, True)}
     text = markdown(TABLES["fpor"], [[line(train_precision=cells)]])
     first = rows(text)[2]
@@ -64,7 +64,7 @@ def test_values_after_adjustment_stand_in_parentheses_and_marks_are_theirs():
     assert first[4] == "0.500 ± 0.100 (0.600 ± 0.200)"
 
 
-def test_what_is_not_adjusted_has_no_parentheses():
+def test_values_without_adjustment_have_no_parentheses():
     first = rows(markdown(TABLES["fpor"], [[line(test_f1={"after": None, "paper after": None})]]))[
         2
     ]
@@ -82,22 +82,22 @@ def test_where_there_are_no_alarms_there_is_no_precision():
     assert rows(text)[2][2] == "no alarms (**<u>0.900 ± 0.100</u>**°)"
     table, remark = text.split("\n\n")
     assert table.count("°") == 1
-    assert remark == "° In some trials there are no alarms; there precision counts as 1.\n"
+    assert remark == "° Some trials have no alarms; their precision counts as 1.\n"
     tex = latex(TABLES["fpor"], blocks)
     assert r"& no alarms (\textbf{\underline{0.900 $\pm$ {\tiny 0.100}}}$^\circ$) &" in tex
-    assert r"\multicolumn{12}{l}{\footnotesize $^\circ$ In some trials" in tex
+    assert r"\multicolumn{12}{l}{\footnotesize $^\circ$ Some trials" in tex
     assert tex.isascii()
     assert balanced(tex)
 
 
-def test_the_remark_stands_only_where_it_is_needed():
+def test_the_remark_appears_only_where_it_is_needed():
     for value in (SILENT, Value(0.9, 0.1, trials=3)):
         blocks = [[line(test_precision={"before": value, "after": value})]]
         assert "°" not in markdown(TABLES["fpor"], blocks)
         assert "circ" not in latex(TABLES["fpor"], blocks)
 
 
-def test_a_diverged_row_says_so_beside_the_papers_figures():
+def test_a_diverged_row_is_marked_beside_the_papers_values():
     none = {f"{p}_{m}": {"before": None, "after": None} for p, m in TABLES["fpor"].columns}
     blocks = [[line(trials=0, **none), line()]]
     first, second = rows(markdown(TABLES["fpor"], blocks))[2:]
@@ -106,16 +106,16 @@ def test_a_diverged_row_says_so_beside_the_papers_figures():
     assert latex(TABLES["fpor"], blocks).count("& diverged &") == 5
 
 
-def test_the_note_counts_trials_as_a_person_would():
+def test_the_caption_has_singular_and_plural():
     assert note(TABLES["fpor"], "smoke", "paper", 1).startswith(
-        "FPOR: max recall s.t. precision >= 0.9. smoke scale, 1 trial, paper split. "
+        "FPOR: max recall s.t. precision >= 0.9. Scale smoke, 1 trial, paper split. "
     )
-    assert "full scale, 10 trials, honest split" in note(TABLES["frop"], "full", "honest", 10)
+    assert "Scale full, 10 trials, honest split" in note(TABLES["frop"], "full", "honest", 10)
     assert "floor" in note(TABLES["three-split-fpor"], "small", "honest", 3)
     assert "floor" not in note(TABLES["ofos"], "small", "honest", 3)
 
 
-def test_our_methods_stand_out_and_missing_figures_leave_a_gap():
+def test_our_methods_are_emphasised_and_missing_values_are_blank():
     none = {f"{p}_{m}": {"paper before": None, "paper after": None}
             for p, m in TABLES["fpor"].columns}  # fmt: skip
     first = rows(markdown(TABLES["fpor"], [[line(method="default", **none)]]))[2]

@@ -1,4 +1,4 @@
-"""The command: what it trains, what it writes, and what it says when it cannot."""
+"""reproduce: which jobs it trains, which files it writes, and its errors."""
 
 import json
 import shutil
@@ -11,14 +11,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from setpoint.errors import SetpointError
-from setpoint.paper import figures, methods, trial
-from setpoint.paper import render as outputs
+from setpoint.paper import figures, methods, render, trial
+from setpoint.paper.code import digest
 from setpoint.paper.competitors import Lagrangian
-from setpoint.paper.data import LOADERS
+from setpoint.paper.datasets import LOADERS
 from setpoint.paper.jobs import TARGETS
 from setpoint.paper.methods import METHODS, SCALES
 from setpoint.paper.reproduce import NAMES, reproduce
-from setpoint.paper.store import digest
 from setpoint.paper.tables import TABLES, all_jobs
 from setpoint.training import ordinary
 
@@ -140,7 +139,7 @@ def test_the_parquet_file_is_tidy(tmp_path):
     )
 
 
-def test_a_table_says_how_it_was_made_and_holds_what_the_jobs_hold(tmp_path):
+def test_a_table_has_a_caption_and_the_values_of_its_jobs(tmp_path):
     written = smoke(["fpor"], tmp_path, methods=("projected",), trials=2, split="paper")
     assert relative(written, tmp_path) == [
         "about-paper.md", "results-paper.parquet",
@@ -148,10 +147,10 @@ def test_a_table_says_how_it_was_made_and_holds_what_the_jobs_hold(tmp_path):
         "tables/fpor-paper_ade_projected_2-trials.tex",
     ]  # fmt: skip
     text, tex = (p.read_text(encoding="utf-8") for p in written[2:])
-    assert "smoke scale, 2 trials, paper split" in text.splitlines()[0]
+    assert "Scale smoke, 2 trials, paper split" in text.splitlines()[0]
     assert tex.startswith("% FPOR: max recall s.t. precision >= 0.9. smoke scale, 2 trials")
     about = (tmp_path / "about-paper.md").read_text(encoding="utf-8")
-    assert about.startswith("2 trainings, smoke scale, paper split.")
+    assert about.startswith("2 trainings, scale smoke, paper split.")
     recalls = [
         row["tp"] / (row["tp"] + row["fn"])
         for path in (tmp_path / "jobs").glob("*_projected_*")
@@ -272,7 +271,7 @@ def contents(out):
         {"trials": 1},
     ],
 )
-def test_less_is_never_written_over_more(less, much, tmp_path):
+def test_a_restricted_table_never_overwrites_a_complete_one(less, much, tmp_path):
     shutil.copytree(much, tmp_path, dirs_exist_ok=True)
     first, before = contents(tmp_path), times(tmp_path)
     written = smoke(out=tmp_path, **(MUCH | less))
@@ -287,13 +286,13 @@ def test_less_is_never_written_over_more(less, much, tmp_path):
     assert about[0] == about[1]
 
 
-def test_the_name_of_a_table_tells_what_it_has_less_than_usual():
+def test_the_name_of_a_table_contains_its_restrictions():
     fpor, stressed = TABLES["fpor"], TABLES["fpor-alpha"]
     usual = SCALES["small"].trials
     every = tuple(METHODS)
 
     def name(table, datasets=(), methods=(), trials=usual):
-        return outputs.narrowed(table, "small", datasets, methods, trials)
+        return render.narrowed(table, "small", datasets, methods, trials)
 
     assert name(fpor) == ""
     assert name(fpor, ("eyepacs", "ade", "creditcard"), every) == ""
@@ -332,14 +331,14 @@ def test_trainings_of_other_code_are_done_again_or_counted(tmp_path):
     smoke(["fpor"], tmp_path, methods=("projected", "wce"), keep_old=True)
     assert times(tmp_path) == before
     about = (tmp_path / "about-honest.md").read_text().splitlines()
-    assert about[0] == f"{len(before)} trainings, smoke scale, honest split."
-    assert about[1] == f"{len(old)} of them are of other code than this version's."
+    assert about[0] == f"{len(before)} trainings, scale smoke, honest split."
+    assert about[1] == f"{len(old)} of them were trained by code other than this version's."
     smoke(["fpor"], tmp_path, methods=("projected", "wce"))
     assert {name for name, t in times(tmp_path).items() if t != before[name]} == {
         path.name for path in old
     }
     assert all(json.loads(path.read_text())["code"] == digest() for path in old)
-    assert "other code" not in (tmp_path / "about-honest.md").read_text()
+    assert "other than" not in (tmp_path / "about-honest.md").read_text()
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -350,13 +349,13 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
     jobs = all_jobs((TABLES["ofos"],), "smoke", "honest", ("ade",), 3, ("wce", "projected"))
     gone = {job.name for job in jobs if job.method == "wce"}
     gone = set(sorted(gone)[:count])
-    real = trial.do
+    real = trial.run_job
 
     def do(job, *rest):
         result = real(job, *rest)
         return result | {"diverged": True, "counts": []} if job.name in gone else result
 
-    monkeypatch.setattr(trial, "do", do)
+    monkeypatch.setattr(trial, "run_job", do)
     given = {"methods": ("wce", "projected"), "trials": 3, "only_train": only_train}
     written = smoke(["ofos"], tmp_path, **given)
     (line,) = capsys.readouterr().err.splitlines()
@@ -370,7 +369,7 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
         return
     assert len(written) == 4
     about = (tmp_path / "about-honest.md").read_text().splitlines()
-    assert about[0] == f"{len(jobs)} trainings, smoke scale, honest split."
+    assert about[0] == f"{len(jobs)} trainings, scale smoke, honest split."
     assert about[1] == f"{count} of them diverged and rank last."
     assert "nan" not in written[2].read_text(encoding="utf-8")
 
@@ -389,19 +388,19 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
         ({"trials": 0}, "trials must be at least 1, not 0"),
         ({"trials": -2}, "trials must be at least 1, not -2"),
         ({"workers": -1}, "workers must be at least 1, not -1"),
-        ({"devices": ["cpu", "cuda:77"]}, "the device 'cuda:77' is not there"),
+        ({"devices": ["cpu", "cuda:77"]}, "device 'cuda:77' is not available"),
         ({"devices": []}, "name at least one device"),
         (
             {"names": ["fpor-alpha", "ablation-frop"], "datasets": ["creditcard"]},
-            "nothing to train: fpor-alpha, ablation-frop and creditcard, wce have nothing",
+            "nothing to train: there are no rows for creditcard, wce in fpor-alpha, ablation-frop",
         ),
         (
             {"names": ["fpor"], "methods": ["ssa-lifted"]},
-            "nothing to train: fpor and ade, ssa",
+            "nothing to train: there are no rows for ade, ssa-lifted in fpor",
         ),
     ],
 )
-def test_what_is_not_there_is_refused_before_anything_is_made(changes, message, tmp_path):
+def test_unknown_names_raise_before_anything_is_written(changes, message, tmp_path):
     given = {"names": ["fpor"], "datasets": ["ade"], "methods": ["wce"], **changes}
     with pytest.raises(SetpointError, match=message):
         smoke(out=tmp_path / "out", **given)
@@ -418,7 +417,7 @@ def test_a_table_that_is_not_about_the_data_is_left_out_where_others_are(tmp_pat
     ]  # fmt: skip
 
 
-def test_progress_is_told_every_few_seconds_and_at_the_end(tmp_path, capsys, monkeypatch):
+def test_progress_is_reported_every_few_seconds_and_at_the_end(tmp_path, capsys, monkeypatch):
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: 3.0 * next(clock))
     smoke(["fpor"], tmp_path, quiet=False)

@@ -1,4 +1,4 @@
-"""From finished jobs to rows, and from a grid to its best configuration."""
+"""Finished jobs as rows, and the best configuration of a grid."""
 
 import itertools
 import sys
@@ -58,7 +58,7 @@ def test_a_row_per_goal_rule_and_part_with_metrics_from_the_counts():
     assert not frame.isna().to_numpy().any()
 
 
-def test_each_goal_is_judged_by_its_own_objective():
+def test_each_goal_is_evaluated_by_its_own_objective():
     counts = [
         count("own", "train", 80, 20, kind="frop"),
         count("own", "train", 80, 20, kind="ofos", alpha=None),
@@ -77,7 +77,7 @@ def test_no_results_are_an_error_not_an_empty_table():
 
 def test_without_pandas_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(SetpointError, match=r'pandas: pip install "setpoint\[experiments\]"'):
+    with pytest.raises(SetpointError, match=r'pandas: pip install "setpoint\[paper\]"'):
         tidy([result(counts=[count("own", "train", 90, 10)])])
 
 
@@ -132,7 +132,7 @@ GOOD, FAIR, POOR = (90, 10), (80, 5), (60, 40)  # the last one misses its floor
 
 
 @pytest.mark.parametrize(
-    ("variant", "three", "judge"),
+    ("variant", "three", "deciding"),
     [
         ("paper", False, ("own", "train")),
         ("paper", True, ("own", "train")),
@@ -140,11 +140,13 @@ GOOD, FAIR, POOR = (90, 10), (80, 5), (60, 40)  # the last one misses its floor
         ("converged", True, ("validation", "validation")),
     ],
 )
-def test_each_variant_is_chosen_where_it_should_be(variant, three, judge):
-    """The best at the judge's rule and part wins, though it be the worst everywhere else."""
+def test_each_variant_is_chosen_where_it_should_be(variant, three, deciding):
+    """The best at the deciding rule and split is selected, even if it is the worst elsewhere."""
     rules = ("own", *PARTS[three][:-1])
-    elsewhere = {place: GOOD for place in itertools.product(rules, PARTS[three]) if place != judge}
-    merits = [{**elsewhere, judge: FAIR}, {judge: GOOD}, {**elsewhere, judge: POOR}]
+    elsewhere = {
+        place: GOOD for place in itertools.product(rules, PARTS[three]) if place != deciding
+    }
+    merits = [{**elsewhere, deciding: FAIR}, {deciding: GOOD}, {**elsewhere, deciding: POOR}]
     assert winner(grid(merits, variant=variant, three=three)) == 1
 
 
@@ -177,7 +179,7 @@ def test_a_violation_within_the_papers_slack_is_none():
     assert winner(grid([{at: (0, 0)}, {at: (899, 101)}])) == 1  # no alarms at all hold the floor
 
 
-def test_what_diverged_is_chosen_only_where_nothing_else_is_left():
+def test_a_diverged_training_is_selected_only_if_all_diverged():
     at = ("train", "train")
     hopeless = {at: (1, 99)}
     results = [
@@ -245,7 +247,7 @@ def test_goals_without_a_level_are_chosen_as_well():
 
 @pytest.mark.parametrize("three", [False, True])
 @pytest.mark.parametrize("variant", ["paper", "converged"])
-def test_test_rows_are_never_looked_at(variant, three):
+def test_test_rows_are_never_used(variant, three):
     rng = np.random.default_rng(0)
     rules = ("own", *PARTS[three][:-1])
     merits = [

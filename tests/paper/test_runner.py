@@ -1,4 +1,4 @@
-"""Many jobs: in one process or several, stopped, failing, or left by a worker."""
+"""Many jobs in one or several processes: interruptions, failures, dying workers."""
 
 import json
 import multiprocessing
@@ -13,12 +13,12 @@ import torch
 
 from setpoint.errors import SetpointError
 from setpoint.paper import trial
-from setpoint.paper.data import prepared, stand_in
-from setpoint.paper.datasets import Dataset, honest_split
+from setpoint.paper.code import digest
+from setpoint.paper.datasets import Dataset, honest_split, prepared, stand_in
 from setpoint.paper.jobs import Job, Target, jobs_of
 from setpoint.paper.methods import METHODS
 from setpoint.paper.runner import check_devices, run
-from setpoint.paper.store import Store, digest
+from setpoint.paper.store import Store
 
 JOBS = [
     job
@@ -54,7 +54,9 @@ def uninterrupted(tmp_path_factory):
     """Each job by itself, in an order of its own."""
     counts = {}
     for job in sorted(JOBS, key=lambda job: job.name[::-1]):
-        counts[job.name] = json.loads(json.dumps(trial.do(job, stand_in(job.dataset))["counts"]))
+        counts[job.name] = json.loads(
+            json.dumps(trial.run_job(job, stand_in(job.dataset))["counts"])
+        )
     return counts
 
 
@@ -62,23 +64,23 @@ def uninterrupted(tmp_path_factory):
 
 
 def test_every_job_is_done_once_and_reported(tmp_path, uninterrupted):
-    told = []
-    failures = run([*JOBS, *JOBS[:3]], tmp_path, workers=1, report=lambda *t: told.append(t))
+    reported = []
+    failures = run([*JOBS, *JOBS[:3]], tmp_path, workers=1, report=lambda *t: reported.append(t))
     assert failures == []
     assert held(tmp_path) == uninterrupted
-    assert [done for done, _, _ in told] == list(range(1, len(JOBS) + 1))
-    assert {total for _, total, _ in told} == {len(JOBS)}
-    assert {job for _, _, job in told} == set(JOBS)
+    assert [done for done, _, _ in reported] == list(range(1, len(JOBS) + 1))
+    assert {total for _, total, _ in reported} == {len(JOBS)}
+    assert {job for _, _, job in reported} == set(JOBS)
 
 
 def test_a_second_run_does_nothing(tmp_path):
     run(JOBS[:4], tmp_path, workers=1)
-    before, told = times(tmp_path), []
-    assert run(JOBS[:4], tmp_path, workers=1, report=lambda *t: told.append(t)) == []
+    before, reported = times(tmp_path), []
+    assert run(JOBS[:4], tmp_path, workers=1, report=lambda *t: reported.append(t)) == []
     assert times(tmp_path) == before
-    assert told == []
-    run(JOBS[:6], tmp_path, workers=1, report=lambda *t: told.append(t[:2]))
-    assert told == [(5, 6), (6, 6)]  # what lay there counts as done
+    assert reported == []
+    run(JOBS[:6], tmp_path, workers=1, report=lambda *t: reported.append(t[:2]))
+    assert reported == [(5, 6), (6, 6)]  # finished jobs count
 
 
 def test_results_know_their_machine_and_day(tmp_path):
@@ -97,9 +99,9 @@ def test_one_process_makes_every_split_once(tmp_path):
     jobs = [job for job in JOBS if job.method == "wce"]
     splits = {(job.dataset, job.trial) for job in jobs}
     assert len(jobs) > len(splits) == 4
-    trial.ground.cache_clear()
+    trial.split_rows.cache_clear()
     run(jobs, tmp_path, workers=1)
-    assert trial.ground.cache_info().misses == len(splits)
+    assert trial.split_rows.cache_info().misses == len(splits)
 
 
 @pytest.mark.parametrize("after", [1, 7])
@@ -112,14 +114,14 @@ def test_ctrl_c_between_jobs_loses_nothing(after, tmp_path, uninterrupted):
         run(JOBS, tmp_path, workers=1, report=stop)
     first = times(tmp_path)
     assert len(first) == after
-    told = []
-    assert run(JOBS, tmp_path, workers=1, report=lambda *t: told.append(t)) == []
-    assert len(told) == len(JOBS) - after
+    reported = []
+    assert run(JOBS, tmp_path, workers=1, report=lambda *t: reported.append(t)) == []
+    assert len(reported) == len(JOBS) - after
     assert {name: t for name, t in times(tmp_path).items() if name in first} == first
     assert held(tmp_path) == uninterrupted
 
 
-def test_other_data_under_the_same_name_are_trained_on_anew(tmp_path):
+def test_other_data_under_the_same_name_are_trained_again(tmp_path):
     """Within one process too, which keeps a data set at hand."""
     job = Job("ade", "honest", False, 0, "wce", "converged", 0, None, "small")
     path = prepared("ade", tmp_path / "data")
@@ -129,7 +131,7 @@ def test_other_data_under_the_same_name_are_trained_on_anew(tmp_path):
         assert run([job], tmp_path, workers=1) == []
         result = json.loads(Store(tmp_path).path(job).read_text())
         assert result["source"] == source
-        expected = trial.do(job, Dataset.load(path))["counts"]
+        expected = trial.run_job(job, Dataset.load(path))["counts"]
         assert result["counts"] == json.loads(json.dumps(expected))
         assert Store(tmp_path).has(job, source)
 
@@ -140,12 +142,12 @@ def test_results_of_other_code_are_trained_again_unless_they_are_to_be_kept(tmp_
     old = Store(tmp_path).path(jobs[1])
     old.write_text(json.dumps(json.loads(old.read_text()) | {"code": "0123456789ab"}))
     before = times(tmp_path)
-    told = []
-    assert run(jobs, tmp_path, workers=1, report=lambda *t: told.append(t), keep_old=True) == []
-    assert told == []
+    reported = []
+    assert run(jobs, tmp_path, workers=1, report=lambda *t: reported.append(t), keep_old=True) == []
+    assert reported == []
     assert times(tmp_path) == before
-    assert run(jobs, tmp_path, workers=1, report=lambda *t: told.append(t)) == []
-    assert told == [(3, 3, jobs[1])]
+    assert run(jobs, tmp_path, workers=1, report=lambda *t: reported.append(t)) == []
+    assert reported == [(3, 3, jobs[1])]
     assert json.loads(old.read_text())["code"] == digest()
 
 
@@ -158,13 +160,13 @@ def test_workers_come_to_the_same_and_mark_results_with_the_same_code(tmp_path, 
 
 
 def test_a_training_that_diverged_is_done_and_not_tried_again(tmp_path, monkeypatch):
-    real = trial.do
+    real = trial.run_job
 
     def do(job, dataset, device):
         result = real(job, dataset, device)
         return result | {"diverged": True, "counts": []} if job == JOBS[1] else result
 
-    monkeypatch.setattr(trial, "do", do)
+    monkeypatch.setattr(trial, "run_job", do)
     assert run(JOBS[:3], tmp_path, workers=1) == []
     before = times(tmp_path)
     assert run(JOBS[:3], tmp_path, workers=1) == []
@@ -176,14 +178,16 @@ def test_a_training_that_diverged_is_done_and_not_tried_again(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("wrong", ["gpu", "", "cuda:", "cuda:-1", "cuda:99", "meta", "cpu cuda", 3])
-def test_a_device_that_is_not_there_is_refused_before_anything_is_made(wrong, tmp_path):
-    with pytest.raises(SetpointError, match=r"device .* is not there; this machine has cpu") as e:
+def test_an_unavailable_device_raises_before_anything_is_written(wrong, tmp_path):
+    with pytest.raises(
+        SetpointError, match=r"device .* is not available; this machine has cpu"
+    ) as e:
         run(JOBS, tmp_path / "out", workers=1, devices=["cpu", wrong])
     assert repr(wrong) in str(e.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_no_device_at_all_is_refused():
+def test_an_empty_list_of_devices_raises():
     with pytest.raises(SetpointError, match="at least one device"):
         check_devices([])
 
@@ -196,7 +200,7 @@ def test_gpus_are_counted(count, good, bad, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     check_devices(good)
     for name in bad:
-        with pytest.raises(SetpointError, match=f"the device '{name}' is not there"):
+        with pytest.raises(SetpointError, match=f"device '{name}' is not available"):
             check_devices([name])
 
 
@@ -205,7 +209,7 @@ def test_one_process_works_on_one_thread_and_leaves_the_others_their_number(
     how, tmp_path, monkeypatch
 ):
     """As workers do: sums in another order would give other results."""
-    threads, real = [], trial.do
+    threads, real = [], trial.run_job
 
     def do(*arguments):
         threads.append(torch.get_num_threads())
@@ -213,7 +217,7 @@ def test_one_process_works_on_one_thread_and_leaves_the_others_their_number(
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(trial, "do", do)
+    monkeypatch.setattr(trial, "run_job", do)
     torch.set_num_threads(3)
     try:
         if how == "stopped":
@@ -260,15 +264,15 @@ def test_a_failing_job_does_not_lose_the_others_and_is_tried_again(workers, tmp_
     job = Job("ade", "honest", False, good, "wce", "converged", 0, None, "small")
     jobs = [replace(job, trial=n, configuration=c) for c in range(4) for n in (bad, good)]
     fine = {job.name for job in jobs if job.trial == good}
-    told = []
-    failures = run(jobs, tmp_path, workers=workers, report=lambda *t: told.append(t[:2]))
+    reported = []
+    failures = run(jobs, tmp_path, workers=workers, report=lambda *t: reported.append(t[:2]))
     assert set(held(tmp_path)) == fine
     assert {f.job.name for f in failures} == {job.name for job in jobs} - fine
     for failure in failures:
         assert "Traceback" in failure.error
         assert "honest_split" in failure.error
-        assert "part of data set 'ade' has no positives" in failure.error
-    assert told == [(k, 8) for k in range(1, 9)]
+        assert "split of data set 'ade' has no positives" in failure.error
+    assert reported == [(k, 8) for k in range(1, 9)]
     before, done = times(tmp_path), held(tmp_path)
     again = run(jobs, tmp_path, workers=1)
     assert {f.job for f in again} == {f.job for f in failures}
@@ -276,32 +280,32 @@ def test_a_failing_job_does_not_lose_the_others_and_is_tried_again(workers, tmp_
     dataset = Dataset.load(prepared("ade", tmp_path / "data"))
     for job in jobs:
         if job.name in fine:
-            assert done[job.name] == json.loads(json.dumps(trial.do(job, dataset)["counts"]))
+            assert done[job.name] == json.loads(json.dumps(trial.run_job(job, dataset)["counts"]))
 
 
 def test_a_worker_that_dies_is_a_clear_error_and_nothing_finished_is_lost(tmp_path, uninterrupted):
-    """As when the system kills one for its memory; strangers' processes live on."""
-    stranger = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
-    stranger.start()
+    """As when the system kills one for its memory; unrelated processes are not touched."""
+    unrelated = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    unrelated.start()
 
     def kill_one(done, total, job):
         if done == 3:
-            workers = [p for p in multiprocessing.active_children() if p is not stranger]
+            workers = [p for p in multiprocessing.active_children() if p is not unrelated]
             os.kill(workers[0].pid, signal.SIGKILL)
 
     try:
         with pytest.raises(SetpointError) as caught:
             run(JOBS, tmp_path, workers=2, report=kill_one)
-        assert stranger.is_alive()
+        assert unrelated.is_alive()
         deadline = time.monotonic() + 30
         while len(multiprocessing.active_children()) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert multiprocessing.active_children() == [stranger]
+        assert multiprocessing.active_children() == [unrelated]
     finally:
-        stranger.kill()
-        stranger.join()
+        unrelated.kill()
+        unrelated.join()
     message = str(caught.value)
-    for words in ("a worker died", "memory", "--workers", "the same command goes on"):
+    for words in ("a worker died", "memory", "--workers", "the same command continues"):
         assert words in message
     first = times(tmp_path)
     assert 3 <= len(first) < len(JOBS)

@@ -1,4 +1,4 @@
-"""Finished jobs on disk: whole or not there, and never taken for another's."""
+"""Finished jobs on disk: complete or missing, and never confused with each other."""
 
 import errno
 import json
@@ -7,16 +7,16 @@ import resource
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from setpoint.errors import SetpointError
 from setpoint.paper import runner
-from setpoint.paper.data import stand_in
+from setpoint.paper.code import digest
+from setpoint.paper.datasets import stand_in
 from setpoint.paper.jobs import Job, Target
-from setpoint.paper.store import Store, digest
-from setpoint.paper.trial import do
+from setpoint.paper.store import Store
+from setpoint.paper.trial import run_job
 
 JOB = Job("ade", "honest", False, 0, "tfco", "paper", 1, Target("fpor", 0.9), "smoke")
 BLIND = replace(JOB, method="wce", target=None, configuration=0)
@@ -25,13 +25,13 @@ SOURCE = stand_in("ade").source
 
 @pytest.fixture(scope="module")
 def result():
-    made = do(JOB, stand_in("ade")) | {"machine": "m", "date": "2026-01-01", "code": digest()}
+    made = run_job(JOB, stand_in("ade")) | {"machine": "m", "date": "2026-01-01", "code": digest()}
     return json.loads(json.dumps(made))
 
 
 @contextmanager
 def no_room_beyond(limit):
-    """Let the system refuse to write more than so many bytes to a file."""
+    """Limit the size of files that the system writes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
     try:
@@ -44,7 +44,7 @@ def files(store):
     return sorted(p.name for p in (store.folder / "jobs").iterdir())
 
 
-def test_what_is_kept_is_read_again(tmp_path, result):
+def test_stored_results_are_read_again(tmp_path, result):
     store = Store(tmp_path / "deep" / "er")
     assert not store.has(JOB, SOURCE)
     store.keep(JOB, result)
@@ -80,14 +80,14 @@ def test_jobs_that_are_not_done_are_left_out_of_the_results_and_order_is_kept(tm
         b"\x00" * 50,
     ],
 )
-def test_a_damaged_or_foreign_file_is_as_good_as_none(content, tmp_path):
+def test_a_damaged_or_foreign_file_counts_as_missing(content, tmp_path):
     store = Store(tmp_path)
     store.path(JOB).write_bytes(content)
     assert not store.has(JOB, SOURCE)
 
 
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.999])
-def test_a_file_that_was_cut_off_is_done_again(kept, tmp_path, result):
+def test_a_truncated_file_is_trained_again(kept, tmp_path, result):
     store = Store(tmp_path)
     store.keep(JOB, result)
     whole = store.path(JOB).read_bytes()
@@ -118,7 +118,7 @@ def test_another_solver_job_scale_or_source_is_not_this_one(tmp_path, result):
 
 
 @pytest.mark.parametrize("key", ["counts", "machine", "date", "seconds", "solver", "source", "job"])
-def test_a_result_that_lacks_something_is_done_again(key, tmp_path, result):
+def test_an_incomplete_result_is_trained_again(key, tmp_path, result):
     store = Store(tmp_path)
     store.path(JOB).write_text(json.dumps({k: v for k, v in result.items() if k != key}))
     assert not store.has(JOB, SOURCE)
@@ -145,7 +145,7 @@ ROW |= {"tp": 1, "fp": 2, "fn": 3, "tn": 4}
         [ROW | {"alpha": 0.95}],  # of another job
     ],
 )
-def test_counts_that_are_none_are_done_again(counts, tmp_path, result):
+def test_invalid_counts_are_trained_again(counts, tmp_path, result):
     store = Store(tmp_path)
     store.path(JOB).write_text(json.dumps(result | {"counts": [ROW]}))
     assert store.has(JOB, SOURCE)
@@ -153,7 +153,7 @@ def test_counts_that_are_none_are_done_again(counts, tmp_path, result):
     assert not store.has(JOB, SOURCE)
 
 
-def test_counts_for_some_of_the_goals_are_done_again(tmp_path):
+def test_counts_for_some_of_the_goals_are_trained_again(tmp_path):
     store = Store(tmp_path)
     assert runner.run([BLIND], tmp_path, workers=1) == []
     found = json.loads(store.path(BLIND).read_text())
@@ -162,7 +162,7 @@ def test_counts_for_some_of_the_goals_are_done_again(tmp_path):
         assert not store.has(BLIND, SOURCE)
 
 
-def test_a_training_that_diverged_is_done_and_says_so(tmp_path, result):
+def test_a_diverged_training_counts_as_finished(tmp_path, result):
     store = Store(tmp_path)
     store.keep(JOB, result | {"diverged": True, "counts": []})
     assert store.has(JOB, SOURCE)
@@ -173,7 +173,7 @@ def test_a_training_that_diverged_is_done_and_says_so(tmp_path, result):
         assert not store.has(JOB, SOURCE)
 
 
-def test_a_result_of_other_code_is_done_again_unless_it_is_asked_for(tmp_path, result):
+def test_a_result_of_other_code_is_trained_again_unless_accepted(tmp_path, result):
     store, old = Store(tmp_path), Store(tmp_path, keep_old=True)
     store.keep(JOB, {k: v for k, v in result.items() if k != "code"})
     assert next(store.results([JOB]))["code"] == digest()  # every result is marked
@@ -185,15 +185,23 @@ def test_a_result_of_other_code_is_done_again_unless_it_is_asked_for(tmp_path, r
         assert not old.has(JOB, "another source")
 
 
+def test_a_result_of_earlier_code_with_equal_numbers_counts(tmp_path, result, monkeypatch):
+    store = Store(tmp_path)
+    store.path(JOB).write_text(json.dumps(result | {"code": "0123456789ab"}))
+    assert not store.has(JOB, SOURCE)
+    monkeypatch.setattr("setpoint.paper.store.accepted", lambda: {digest(), "0123456789ab"})
+    assert store.has(JOB, SOURCE)
+
+
 # --- all that is kept -----------------------------------------------------------------------------
 
 
-def test_all_that_is_kept_of_a_split_is_found_without_asking_for_jobs(tmp_path, result):
+def test_all_stored_results_of_a_split_are_found(tmp_path, result):
     store = Store(tmp_path)
     others = [replace(JOB, trial=7), replace(JOB, split="paper"), replace(JOB, dataset="eyepacs")]
     for job in (JOB, *others):
         own = stand_in(job.dataset)
-        store.keep(job, do(job, own) | {"machine": "m", "date": "2026-01-01"})
+        store.keep(job, run_job(job, own) | {"machine": "m", "date": "2026-01-01"})
     sources = {name: stand_in(name).source for name in ("ade", "eyepacs")}
     assert set(store.kept("honest", sources)) == {JOB.name, others[0].name, others[2].name}
     assert store.kept("honest", sources)[JOB.name] == json.loads(store.path(JOB).read_text())
@@ -202,7 +210,7 @@ def test_all_that_is_kept_of_a_split_is_found_without_asking_for_jobs(tmp_path, 
     assert set(store.kept("honest", {"ade": "changed since"})) == set()
 
 
-def test_what_is_damaged_foreign_or_of_other_code_is_not_among_it(tmp_path, result):
+def test_damaged_foreign_or_outdated_results_are_left_out(tmp_path, result):
     store = Store(tmp_path)
     folder = tmp_path / "jobs"
     sources = {"ade": SOURCE}
@@ -238,27 +246,27 @@ def test_what_is_damaged_foreign_or_of_other_code_is_not_among_it(tmp_path, resu
     assert set(Store(tmp_path, keep_old=True).kept("honest", sources)) == {JOB.name}
 
 
-def test_a_folder_in_a_files_place_is_no_result(tmp_path):
+def test_a_folder_instead_of_a_file_is_not_a_result(tmp_path):
     store = Store(tmp_path)
     store.path(JOB).mkdir()
     assert not store.has(JOB, SOURCE)
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b""])
-def test_a_damaged_file_met_by_the_tables_is_named(content, tmp_path):
+def test_a_damaged_file_is_named(content, tmp_path):
     store = Store(tmp_path)
     store.path(JOB).write_bytes(content)
-    with pytest.raises(SetpointError, match="is damaged .*delete it and run again") as caught:
+    with pytest.raises(SetpointError, match="is damaged .*delete it and run the") as caught:
         list(store.results([JOB]))
     assert str(store.path(JOB)) in str(caught.value)
 
 
 @pytest.mark.parametrize("where", ["file", "file/deeper", "with jobs"])
-def test_a_folder_that_cannot_be_made_is_named(where, tmp_path):
+def test_a_folder_that_cannot_be_created_is_named(where, tmp_path):
     (tmp_path / "file").write_text("here already")
     (tmp_path / "with jobs").mkdir()
     (tmp_path / "with jobs" / "jobs").write_text("here already")
-    with pytest.raises(SetpointError, match="results cannot be kept in .* --out") as caught:
+    with pytest.raises(SetpointError, match="results cannot be stored in .* --out") as caught:
         Store(tmp_path / where)
     assert str(tmp_path / where) in str(caught.value)
 
@@ -269,13 +277,13 @@ def test_a_result_is_written_in_one_step(tmp_path, result, monkeypatch):
     store.keep(JOB, result)
     before = store.path(JOB).read_bytes()
     seen = []
-    replace_file = Path.replace
+    replace_file = os.replace
 
-    def look(self, target):
-        seen.append((store.path(JOB).read_bytes() == before, self.parent, self.suffix))
-        return replace_file(self, target)
+    def look(path, target):
+        seen.append((store.path(JOB).read_bytes() == before, path.parent, path.suffix))
+        return replace_file(path, target)
 
-    monkeypatch.setattr(Path, "replace", look)
+    monkeypatch.setattr(os, "replace", look)
     store.keep(JOB, result | {"seconds": 1.0})
     ((untouched, folder, suffix),) = seen
     assert untouched
@@ -296,7 +304,7 @@ def test_a_full_disk_leaves_no_half_file(tmp_path, result):
     assert next(store.results([JOB]))["seconds"] == result["seconds"]
 
 
-def test_a_full_disk_ends_the_run_with_what_to_do_and_it_goes_on_from_there(tmp_path):
+def test_a_full_disk_ends_the_run_which_can_continue_later(tmp_path):
     jobs = [JOB, BLIND, replace(JOB, trial=1)]  # the second one's result is by far the longest
     assert runner.run(jobs[:1], tmp_path, workers=1) == []
     size = Store(tmp_path).path(JOB).stat().st_size
@@ -307,7 +315,7 @@ def test_a_full_disk_ends_the_run_with_what_to_do_and_it_goes_on_from_there(tmp_
     assert BLIND.name in message
     assert os.strerror(errno.EFBIG) in message
     assert "--out" in message
-    assert "the same command goes on" in message
+    assert "continues from there" in message
     assert all(name.endswith(".json") for name in files(Store(tmp_path)))
     assert not Store(tmp_path).has(BLIND, SOURCE)
     assert runner.run(jobs, tmp_path, workers=1) == []
@@ -323,7 +331,7 @@ def test_a_folder_is_for_one_scale(tmp_path):
         Store(tmp_path).claim("smoke")
 
 
-def test_of_two_that_start_at_once_one_gets_the_folder(tmp_path):
+def test_of_two_concurrent_runs_one_gets_the_folder(tmp_path):
     for number in range(60):
         barrier, won = threading.Barrier(6), []
 
@@ -347,7 +355,7 @@ def test_of_two_that_start_at_once_one_gets_the_folder(tmp_path):
 
 
 @pytest.mark.parametrize("left", ["", "\n"])
-def test_a_mark_that_a_crash_left_empty_is_none(left, tmp_path):
+def test_a_mark_left_empty_by_a_crash_is_ignored(left, tmp_path):
     store = Store(tmp_path)
     (tmp_path / "scale").write_text(left)
     store.claim("full")
@@ -356,7 +364,7 @@ def test_a_mark_that_a_crash_left_empty_is_none(left, tmp_path):
         store.claim("smoke")
 
 
-def test_a_folder_can_be_taken_where_there_are_no_hard_links(tmp_path, monkeypatch):
+def test_a_folder_can_be_claimed_without_hard_links(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 

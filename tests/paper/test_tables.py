@@ -1,4 +1,4 @@
-"""Cells of the tables: means, deviations, marks, and the paper's own figures."""
+"""Cells of the tables: means, deviations, marks, and the paper's values."""
 
 import itertools
 import math
@@ -69,7 +69,7 @@ def cell(line, part, metric, when="before"):
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def test_mean_and_deviation_of_the_population_at_the_right_threshold_and_part():
+def test_population_mean_and_deviation_at_the_right_threshold_and_split():
     values = {
         ("own", "train"): [(0.9, 0.1, 0.2), (0.8, 0.3, 0.4)],
         ("own", "test"): [(0.7, 0.0, 0.5), (0.7, 1.0, 0.7)],
@@ -102,7 +102,7 @@ def test_one_trial_has_no_deviation():
     )
 
 
-def test_with_three_parts_the_threshold_is_adjusted_on_validation_rows():
+def test_with_three_splits_the_threshold_is_adjusted_on_validation_rows():
     values = everywhere((0.1, 0.1, 0.1), three=True)
     values["validation", "test"] = [(0.95, 0.4, 0.5)]
     line = lines("three-split-fpor", frame({"WCE": values}, three=True))["WCE"]
@@ -111,7 +111,7 @@ def test_with_three_parts_the_threshold_is_adjusted_on_validation_rows():
     assert ("validation", "recall") in line.cells
 
 
-def test_what_set_its_threshold_on_rows_of_its_own_is_not_adjusted_on_training_rows():
+def test_methods_that_select_are_not_adjusted_on_training_rows():
     given = {"setpoint, default": everywhere((0.95, 0.5, 0.6)), "WCE": everywhere((0.95, 0.4, 0.5))}
     found = lines("fpor", frame(given))
     assert cell(found["setpoint, default"], "test", "recall", "after") is None
@@ -148,7 +148,7 @@ def test_methods_that_are_not_in_the_results_are_left_out_and_order_is_the_table
     assert list(lines("fpor", given)) == ["WCE", "setpoint, default"]
 
 
-def test_rows_of_other_splits_parts_goals_and_data_are_left_out():
+def test_rows_of_other_splits_goals_and_data_are_left_out():
     good = frame({"WCE": everywhere((0.9, 0.5, 0.6))})
     others = [
         frame({"WCE": everywhere((0, 0, 0))}, split="paper"),
@@ -217,7 +217,7 @@ def test_floors_are_marked_before_and_after_and_the_best_is_after():
     }  # fmt: skip
 
 
-def test_what_has_no_adjusted_value_competes_with_its_own_against_the_adjusted_ones():
+def test_rows_without_adjustment_are_compared_with_adjusted_ones():
     """And a threshold of 0.5 does not compete with one that was found in training."""
     before, after = (0.95, 0.9, 0.9), (0.95, 0.5, 0.6)
     wce = {("own", p): [before] for p in ("train", "test")}
@@ -268,7 +268,7 @@ def test_frop_has_its_floor_on_recall():
     assert METRICS["frop"] == ("recall", "precision")
 
 
-def test_ofos_has_no_floor_and_the_best_f1_of_every_part():
+def test_ofos_has_no_floor_and_the_best_f1_of_every_split():
     given = {"WCE": everywhere((0, 0, 0.5)), "DMO+TFCO": everywhere((0, 0, 0.6))}
     found = lines("ofos", frame(given, target=OFOS_TARGET))
     for part, when in itertools.product(("train", "test"), ("before", "after")):
@@ -280,7 +280,7 @@ def test_ofos_has_no_floor_and_the_best_f1_of_every_part():
 # --- no alarms, no model --------------------------------------------------------------------------
 
 
-def test_a_model_without_alarms_holds_no_floor_and_is_never_best():
+def test_a_model_without_alarms_meets_no_floor_and_is_never_best():
     """Its precision is 1 by convention; there is nothing to be proud of."""
     given = {"WCE": everywhere(None, None), "DMO+TFCO": everywhere((0.5, 0.9, 0.6), (0.5, 1, 0.6))}
     found = lines("fpor", frame(given))
@@ -354,7 +354,7 @@ three-split-fpor mura-dinov2    fpor 0.9  DMO+TFCO           validation precisio
 
 
 @pytest.mark.parametrize("spot", SPOTS.strip().splitlines())
-def test_the_papers_figures_stand_beside_ours(spot):
+def test_the_papers_values_are_beside_ours(spot):
     table, dataset, kind, alpha, label, part, metric, when, mean, deviation = spot.split()
     target = Target(kind, None if alpha == "-" else float(alpha))
     three = TABLES[table].three
@@ -366,7 +366,7 @@ def test_the_papers_figures_stand_beside_ours(spot):
     assert (value.mean, value.deviation) == (float(mean), float(deviation))
 
 
-def test_where_the_paper_has_no_figure_there_is_none():
+def test_where_the_paper_has_no_value_there_is_none():
     given = {label: everywhere((0, 0, 0)) for label in ROWS}
     found = lines("fpor", frame(given))
     for cells in found["setpoint, default"].cells.values():

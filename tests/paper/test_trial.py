@@ -1,4 +1,4 @@
-"""A job: right rows, right seeds, right counts, whatever was done before it."""
+"""Running a job: rows, seeds and counts do not depend on earlier jobs."""
 
 import warnings
 from collections import defaultdict
@@ -11,8 +11,7 @@ import torch
 from setpoint.errors import SetpointError
 from setpoint.paper import trial
 from setpoint.paper.competitors.lagrangian import LagrangianRun
-from setpoint.paper.data import stand_in
-from setpoint.paper.datasets import Dataset, honest_split, paper_split
+from setpoint.paper.datasets import Dataset, honest_split, paper_split, stand_in
 from setpoint.paper.jobs import OFOS_TARGET, TARGETS, Job, Target
 from setpoint.paper.methods import METHODS
 from setpoint.thresholds.operating_point import evaluate_threshold
@@ -51,9 +50,9 @@ def of_train(result):
 
 @pytest.mark.parametrize("three", [False, True])
 @pytest.mark.parametrize("method", ["wce", "tfco", "default"])
-def test_counts_add_up_to_the_parts_and_every_rule_is_there_once(method, three):
+def test_counts_add_up_to_the_splits_and_every_rule_occurs_once(method, three):
     done = job(method, three=three, trial=1)
-    result = trial.do(done, ADE)
+    result = trial.run_job(done, ADE)
     split = honest_split(ADE, 1, three)
     parts = {"train": split.train, "validation": split.validation, "test": split.test}
     parts = {name: rows for name, rows in parts.items() if rows is not None}
@@ -70,9 +69,9 @@ def test_counts_add_up_to_the_parts_and_every_rule_is_there_once(method, three):
         assert all(type(count) is int for count in (tp, fp, fn, tn))
 
 
-def test_the_record_says_what_was_done():
+def test_the_source_names_the_files():
     done = job("tfco", FROP, configuration=1)
-    result = trial.do(done, ADE)
+    result = trial.run_job(done, ADE)
     assert result["job"] == done.to_dict()
     assert result["solver"] == repr(done.solver)
     assert result["source"] == ADE.source
@@ -87,7 +86,7 @@ def test_adjusted_thresholds_are_feasible_wherever_one_is_and_the_best_of_all(me
         trial, "scores_of", lambda *given: seen.append(scores_of(*given)) or seen[-1]
     )
     for target in (FPOR, FROP, OFOS_TARGET):
-        result = table(trial.do(job(method, target, three=True), ADE))
+        result = table(trial.run_job(job(method, target, three=True), ADE))
         scores = seen[-1].numpy()
         split = honest_split(ADE, 0, True)
         for part, rows in (("train", split.train), ("validation", split.validation)):
@@ -99,12 +98,12 @@ def test_adjusted_thresholds_are_feasible_wherever_one_is_and_the_best_of_all(me
             assert (best.tp, best.fp, best.fn, best.tn) == (tp, fp, fn, tn)
 
 
-def test_the_own_threshold_of_a_goal_blind_model_is_the_logit_0(monkeypatch):
+def test_a_goal_blind_model_has_its_threshold_at_logit_0(monkeypatch):
     seen = []
     monkeypatch.setattr(
         trial, "scores_of", lambda *given: seen.append(scores_of(*given)) or seen[-1]
     )
-    result = table(trial.do(job("focal"), ADE))
+    result = table(trial.run_job(job("focal"), ADE))
     positive = seen[0].numpy() > 0
     test = honest_split(ADE, 0).test
     for target in TARGETS:
@@ -139,7 +138,7 @@ def test_a_goal_blind_job_is_plain_training_with_the_same_solver(method, variant
         run.advance(iteration + 1)
     with torch.no_grad():
         decided = (module(X)[:, 0] > 0).numpy()
-    counts = table(trial.do(done, ADE))
+    counts = table(trial.run_job(done, ADE))
     for part, rows in (("train", split.train), ("test", split.test)):
         tp, fp, _, _ = counts["frop", 0.99, "own", part]
         assert (tp, fp) == ((decided & ADE.y)[rows].sum(), (decided & ~ADE.y)[rows].sum())
@@ -156,7 +155,7 @@ def test_a_job_that_sees_its_goal_is_the_solution_of_its_problem(method):
     module = mlp(X.shape[1])
     problem = make_problem(X[split.train], y[split.train], "max precision s.t. recall >= 0.9")
     point = solve(problem, module, done.solver, seed=1).operating_point
-    tp, fp, fn, tn = table(trial.do(done, dataset))["frop", 0.9, "own", "train"]
+    tp, fp, fn, tn = table(trial.run_job(done, dataset))["frop", 0.9, "own", "train"]
     assert (point.tp, point.fp, point.fn, point.tn) == (tp, fp, fn, tn)
 
 
@@ -167,34 +166,34 @@ def test_a_job_that_sees_its_goal_is_the_solution_of_its_problem(method):
 def test_the_same_job_gives_the_same_counts_whatever_came_before(method):
     variant = METHODS[method].variants[-1]
     done = job(method, variant=variant)
-    first = trial.do(done, ADE)["counts"]
-    trial.do(job("tfco", FROP, trial=1), ADE)  # another split, in the place of the first
-    trial.do(job("ros", dataset="eyepacs"), stand_in("eyepacs"))
+    first = trial.run_job(done, ADE)["counts"]
+    trial.run_job(job("tfco", FROP, trial=1), ADE)  # another split, in the place of the first
+    trial.run_job(job("ros", dataset="eyepacs"), stand_in("eyepacs"))
     torch.manual_seed(12345)
     np.random.seed(12345)  # noqa: NPY002
-    again = trial.do(done, stand_in("ade"))["counts"]  # an equal data set, not the same
+    again = trial.run_job(done, stand_in("ade"))["counts"]  # an equal data set, not the same
     assert again == first
 
 
 def test_an_mlp_gives_the_same_counts_twice():
     dataset = stand_in("creditcard")
     done = job("ros", dataset="creditcard", variant="converged")
-    first = trial.do(done, dataset)["counts"]
-    trial.do(job("wce", dataset="creditcard"), dataset)
-    assert trial.do(done, dataset)["counts"] == first
+    first = trial.run_job(done, dataset)["counts"]
+    trial.run_job(job("wce", dataset="creditcard"), dataset)
+    assert trial.run_job(done, dataset)["counts"] == first
 
 
 def test_trials_differ_in_their_split_and_start():
-    counts = [trial.do(job("wce", trial=k), ADE)["counts"] for k in range(3)]
+    counts = [trial.run_job(job("wce", trial=k), ADE)["counts"] for k in range(3)]
     assert counts[0] != counts[1] != counts[2] != counts[0]
 
 
 def test_a_data_set_of_the_same_name_and_split_is_not_taken_for_the_one_before():
     other = Dataset("ade", ADE.X[:, ::-1] + 0, ~ADE.y, ADE.groups, None, "another")
-    trial.do(job("wce"), ADE)
-    after = trial.do(job("wce"), other)
-    trial.ground.cache_clear()
-    assert after["counts"] == trial.do(job("wce"), other)["counts"]
+    trial.run_job(job("wce"), ADE)
+    after = trial.run_job(job("wce"), other)
+    trial.split_rows.cache_clear()
+    assert after["counts"] == trial.run_job(job("wce"), other)["counts"]
 
 
 # --- who sees which rows --------------------------------------------------------------------------
@@ -210,11 +209,11 @@ def spoiled(dataset, rows):
 
 
 @pytest.mark.parametrize("method", [*BLIND, *SEEING])
-def test_test_rows_are_seen_by_none(method):
+def test_no_method_sees_test_rows(method):
     for three in (False, True):
         split = honest_split(ADE, 0, three)
-        clean = trial.do(job(method, three=three), ADE)
-        dirty = trial.do(job(method, three=three), spoiled(ADE, split.test))
+        clean = trial.run_job(job(method, three=three), ADE)
+        dirty = trial.run_job(job(method, three=three), spoiled(ADE, split.test))
         seen = {k: v for k, v in table(clean).items() if k[3] != "test"}
         assert seen == {k: v for k, v in table(dirty).items() if k[3] != "test"}
         assert clean["counts"] != dirty["counts"]
@@ -223,8 +222,8 @@ def test_test_rows_are_seen_by_none(method):
 @pytest.mark.parametrize("method", [*BLIND, *SEEING])
 def test_validation_rows_are_seen_by_those_that_select_alone(method):
     rows = honest_split(ADE, 0, True).validation
-    clean = of_train(trial.do(job(method, three=True), ADE))
-    dirty = of_train(trial.do(job(method, three=True), spoiled(ADE, rows)))
+    clean = of_train(trial.run_job(job(method, three=True), ADE))
+    dirty = of_train(trial.run_job(job(method, three=True), spoiled(ADE, rows)))
     assert (clean == dirty) == (not METHODS[method].selects)
 
 
@@ -238,7 +237,7 @@ def problem_of(done, dataset, monkeypatch):
 
     monkeypatch.setattr(trial, "solve", spy)
     with pytest.raises(SpiedError) as caught:
-        trial.do(done, dataset)
+        trial.run_job(done, dataset)
     return caught.value.args[0]
 
 
@@ -272,7 +271,7 @@ def test_a_method_that_selects_keeps_groups_together_and_test_rows_out(number, m
     assert problem.validation.goal == problem.goal == FPOR.goal
 
 
-def test_groups_are_kept_together_in_selection_even_where_the_papers_split_parts_them(monkeypatch):
+def test_selection_keeps_groups_together_even_where_the_papers_split_does_not(monkeypatch):
     """Selection is ours; a row's twin among the rows that select would choose what memorises."""
     split = paper_split(ADE, 0)
     problem = problem_of(job("default", split="paper"), ADE, monkeypatch)
@@ -287,10 +286,10 @@ def test_without_groups_every_row_is_its_own(monkeypatch):
     assert (len(problem.X), len(problem.validation.X)) == (60, 20)
 
 
-def test_with_a_validation_part_it_is_the_one_that_selects(monkeypatch):
+def test_with_validation_rows_these_are_the_selection_rows(monkeypatch):
     split = honest_split(ADE, 0, True)
     problem = problem_of(job("default", three=True), ADE, monkeypatch)
-    assert np.array_equal(problem.X.numpy(), trial.ground(ADE, "honest", True, 0, "cpu").X[
+    assert np.array_equal(problem.X.numpy(), trial.split_rows(ADE, "honest", True, 0, "cpu").X[
         split.train
     ].numpy())  # fmt: skip
     assert np.array_equal(problem.validation.positive.numpy(), ADE.y[split.validation])
@@ -304,7 +303,7 @@ def test_all_others_train_on_all_training_rows(method, monkeypatch):
 
 
 def test_features_are_standardised_by_the_training_rows():
-    split, X, _ = trial.ground(ADE, "honest", False, 0, "cpu")
+    split, X, _ = trial.split_rows(ADE, "honest", False, 0, "cpu")
     assert X.dtype == torch.float32
     assert torch.allclose(X[split.train].mean(0), torch.zeros(5), atol=1e-5)
     assert torch.allclose(X[split.train].std(0, correction=0), torch.ones(5), atol=1e-4)
@@ -332,7 +331,7 @@ def test_ctrl_c_ends_the_job_and_leaves_no_result_of_half_a_training(method, mon
     monkeypatch.setattr("setpoint.training.loss_training.LossRun.advance", stopping_blind)
     warnings.simplefilter("ignore")  # as a user might; pytest puts it back
     with pytest.raises(KeyboardInterrupt):
-        trial.do(job(method), ADE)
+        trial.run_job(job(method), ADE)
 
 
 def diverging(run_class, at, monkeypatch):
@@ -360,24 +359,22 @@ def diverging(run_class, at, monkeypatch):
 def test_a_training_that_diverges_late_counts_with_its_best_model(monkeypatch):
     diverging(LagrangianRun, 3, monkeypatch)
     with pytest.warns(UserWarning, match="diverged after 2 of 20"):
-        found = table(trial.do(job("tfco"), ADE))
+        found = table(trial.run_job(job("tfco"), ADE))
     assert {sum(counts) for counts in found.values()} == {192, 48}
 
 
 @pytest.mark.parametrize(("method", "run", "at"), [("wce", LossRun, 1), ("tfco", LagrangianRun, 0)])
-def test_a_training_that_diverges_from_the_start_is_told_and_has_no_counts(
-    method, run, at, monkeypatch
-):
+def test_a_training_that_diverges_from_the_start_has_no_counts(method, run, at, monkeypatch):
     diverging(run, at, monkeypatch)
-    found = trial.do(job(method), ADE)
+    found = trial.run_job(job(method), ADE)
     assert found["diverged"]
     assert found["counts"] == []
     assert found["solver"] == repr(job(method).solver)
 
 
-def test_a_split_without_positives_is_an_error_that_says_so():
+def test_a_split_without_positives_raises():
     y = np.zeros(40, dtype=bool)
     y[:2] = True
     poor = Dataset("ade", np.random.default_rng(0).normal(size=(40, 2)), y, np.arange(40) // 2)
-    with pytest.raises(SetpointError, match="part of data set 'ade' has no positives"):
-        trial.do(job("wce"), poor)
+    with pytest.raises(SetpointError, match="split of data set 'ade' has no positives"):
+        trial.run_job(job("wce"), poor)

@@ -5,7 +5,7 @@ import torch
 from problems import overlapping
 
 from setpoint import FPOR, FROP, OFOS
-from setpoint.paper.competitors.augmented import Augmented
+from setpoint.paper.competitors import Augmented
 from setpoint.training import Lifted, lifted
 from setpoint.training.lifted_steps import ClosedSteps
 from setpoint.training.models import build

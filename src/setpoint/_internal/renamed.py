@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 # Each public module of version 0.1 with the modules that now provide its names, searched in order.
@@ -18,6 +18,12 @@ RENAMED = {
     "setpoint.demo": ("setpoint.cli.demo",),
     "setpoint.exact": ("setpoint.method.referee",),
     "setpoint.experiments": ("setpoint.paper",),
+    "setpoint.experiments.command": ("setpoint.paper.reproduce",),
+    "setpoint.experiments.figures": ("setpoint.paper.figures",),
+    "setpoint.experiments.methods": ("setpoint.paper.methods",),
+    "setpoint.experiments.paper_values": ("setpoint.paper.paper_values",),
+    "setpoint.experiments.reproduce": ("setpoint.paper.reproduce",),
+    "setpoint.experiments.scale": ("setpoint.paper.methods",),
     "setpoint.features": ("setpoint.paper.features",),
     "setpoint.losses": ("setpoint.training", "setpoint.paper.competitors"),
     "setpoint.metrics": ("setpoint.goals.metrics",),
@@ -57,7 +63,9 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in RENAMED else None
+        if fullname.removesuffix(".__main__") not in RENAMED:
+            return None
+        return ModuleSpec(fullname, self, is_package=fullname in RENAMED)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _RenamedModule(spec.name)
@@ -69,6 +77,21 @@ class _Finder(MetaPathFinder, Loader):
             DeprecationWarning,
             stacklevel=2,
         )
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the program of ``python -m`` with a former name: it runs the present module.
+
+        A worker process runs its parent's main module again, under another ``__name__``.
+        """
+        former = fullname.removesuffix(".__main__")
+        home = RENAMED[former][0]
+        message = f"python -m {former} is deprecated; use python -m {home}."
+        source = (
+            "import runpy, warnings\n"
+            f"warnings.warn({message!r}, DeprecationWarning)\n"
+            f"runpy.run_module({home!r}, run_name=__name__, alter_sys=True)\n"
+        )
+        return compile(source, f"<{fullname}>", "exec")
 
 
 def install() -> None:

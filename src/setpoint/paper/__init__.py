@@ -1,1 +1,6 @@
-"""The paper's comparison: competitors, data sets, features, tables and figures."""
+"""The paper's comparison: competitors, data sets, features, tables and figures.
+
+``python -m setpoint.paper`` (or ``setpoint reproduce``) follows this path: :mod:`.tables` lists the
+jobs behind each table, :mod:`.runner` runs those that :mod:`.store` does not hold yet,
+:mod:`.results` turns them into rows, :mod:`.render` writes the files.
+"""

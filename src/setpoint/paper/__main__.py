@@ -1,4 +1,4 @@
-"""``python -m setpoint.paper``: the paper's tables and figures, by name."""
+"""``python -m setpoint.paper``: reproduce the paper's tables and figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest pieces of work: one solver trained once."""
+"""Jobs, the smallest units of work: one solver trained once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 
 from setpoint.goals.goal import FPOR, FROP, OFOS, Goal
 from setpoint.paper.competitors.lagrangian import Lagrangian
-from setpoint.paper.data import MODELS
-from setpoint.paper.methods import METHODS, SCALES, Method, Variant
+from setpoint.paper.methods import METHODS, SCALES, Method, Variant, model_of
 from setpoint.training.loop import Solver
 
 
 @dataclass(frozen=True)
 class Target:
-    """A goal by the paper's name for it."""
+    """A goal by the paper's name: "fpor" or "frop" with a level alpha, or "ofos"."""
 
     kind: str
     alpha: float | None = None
@@ -39,22 +38,22 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Job:
-    """One solver, one training, evaluated for one goal or, if it sees none, for all.
+    """One training with one solver, evaluated for its goal or, without one, for all goals.
 
     Attributes
     ----------
     dataset, split : str
-        Which rows; ``split`` is "paper" or "honest".
+        The data set and how it is split: "paper" or "honest".
     three : bool
-        Whether there is a validation part.
+        Whether there are validation rows.
     trial : int
-        From 0; decides split and starting weights.
+        From 0; the seed of split and starting weights.
     method, variant, configuration
-        Which solver: a method, how it is trained, and the place in its grid.
+        The solver: a method, how it is trained, and the index in its grid.
     target : Target or None
-        The goal that is trained for; None for methods that see none.
+        The goal to train for; None for methods that do not see the goal.
     scale : str
-        How much work.
+        A key of ``SCALES``.
     """
 
     dataset: str
@@ -69,29 +68,30 @@ class Job:
 
     @property
     def name(self) -> str:
-        """A file name that no other job has."""
-        parts = (
-            self.dataset,
-            self.split,
-            "3" if self.three else "2",
-            f"trial{self.trial}",
-            self.method,
-            self.variant,
-            str(self.configuration),
-            str(self.target or "any"),
+        """A unique file name."""
+        return "_".join(
+            (
+                self.dataset,
+                self.split,
+                "3" if self.three else "2",
+                f"trial{self.trial}",
+                self.method,
+                self.variant,
+                str(self.configuration),
+                str(self.target or "any"),
+            )
         )
-        return "_".join(parts)
 
     @property
     def linear(self) -> bool:
         """Whether the model is linear."""
-        return MODELS.get(self.dataset, "linear") == "linear"
+        return model_of(self.dataset) == "linear"
 
     @property
     def solver(self) -> Solver:
         """The solver."""
-        method, scale = METHODS[self.method], SCALES[self.scale]
-        return method.solvers(self.variant, scale, self.linear)[self.configuration]
+        solvers = METHODS[self.method].solvers(self.variant, SCALES[self.scale], self.linear)
+        return solvers[self.configuration]
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -113,13 +113,12 @@ def jobs_of(
     scale: str,
 ) -> list[Job]:
     """Return the jobs behind a method's rows in a table."""
-    linear = MODELS.get(dataset, "linear") == "linear"
     jobs = []
     for variant in method.variants:
-        solvers = method.solvers(variant, SCALES[scale], linear)
+        solvers = method.solvers(variant, SCALES[scale], model_of(dataset) == "linear")
         for target in targets if method.sees_goal else (None,):
             seen = set()
-            for number, solver in enumerate(solvers):
+            for index, solver in enumerate(solvers):
                 same = solver
                 if target == OFOS_TARGET and isinstance(solver, Lagrangian):
                     # Without constraints there is no dual player, whatever its learning rate.
@@ -128,7 +127,7 @@ def jobs_of(
                     continue
                 seen.add(same)
                 jobs += [
-                    Job(dataset, split, three, t, method.name, variant, number, target, scale)
+                    Job(dataset, split, three, t, method.name, variant, index, target, scale)
                     for t in range(trials)
                 ]
     return jobs

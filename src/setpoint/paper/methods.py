@@ -1,4 +1,4 @@
-"""The methods that are compared, each with its grid.
+"""The methods of the comparison with their grids, and how much work each scale does.
 
 Every competitor has two rows in a table: trained as in the paper, whose stopping rule leaves most
 of them far from their minimum, and trained to convergence.
@@ -10,42 +10,52 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from setpoint.paper.competitors.augmented import Augmented
-from setpoint.paper.competitors.lagrangian import Lagrangian
-from setpoint.paper.competitors.losses import LDAM, Focal, SigmoidF1, Tilted
-from setpoint.paper.competitors.resampled import Resampled
+from setpoint.paper.competitors.lagrangian import Augmented, Lagrangian
+from setpoint.paper.competitors.losses import LDAM, Focal, Resampled, SigmoidF1, Tilted
 from setpoint.training.lifted import Lifted
 from setpoint.training.loop import Solver
 from setpoint.training.loss_training import CrossEntropy, Loss, LossTraining
 from setpoint.training.ordinary import MODULE_RIDGES, RIDGES, Ordinary
 from setpoint.training.projected import Projected
 
+Model = Literal["linear", "mlp"]
+Variant = Literal["paper", "converged"]
+LARGE_BATCH = 2**14
+
+MODELS: dict[str, Model] = {"creditcard": "mlp"}
+"""The model for a data set, where it is not linear."""
+
+
+def model_of(dataset: str) -> Model:
+    """Return which model is trained on a data set."""
+    return MODELS.get(dataset, "linear")
+
 
 @dataclass(frozen=True)
 class Scale:
-    """What is cut short, and by how much; methods, goals and tables are the same at every scale.
+    """How much work a reproduction does; methods, goals and tables are the same at every scale.
 
     Attributes
     ----------
     trials : int
-        Random splits and starts.
+        Number of random splits and starts.
     stand_ins : bool
-        Whether small generated data take the place of the real ones.
+        Whether small generated data replace the real data.
     configurations : int or None
         How many points of each grid are tried; None: all.
     steps : int
-        At most so many steps of a competitor with the paper's stopping rule.
+        Most steps of a competitor with the paper's stopping rule.
     subproblem_steps : int
-        At most so many steps of a subproblem of Algorithm 1 as printed, with the same rule.
+        Most steps of a subproblem of Algorithm 1 as printed, with the same rule.
     rounds : int
-        How long a training to convergence is: so many times 50 steps of L-BFGS for a linear model;
-        for others five times as many passes over the rows or, where the loss is no mean over rows,
-        so many times 100 steps on large batches, and at least ``steps``.
+        Length of a training to convergence. Linear models: this many times 50 steps of L-BFGS.
+        Others: five times as many passes over the rows or, if the loss is not a mean over rows,
+        this many times 100 steps on large batches, and at least ``steps``.
     lagrangian_steps : int
-        Steps of the paper's TFCO; to convergence it takes eight times as many, and three times
-        where the model is not linear.
+        Steps of the paper's TFCO; to convergence eight times as many, three times for models that
+        are not linear.
     outer, inner : int
-        Outer iterations of our solvers, and steps in each.
+        Outer iterations of this package's solvers, and steps in each.
     """
 
     trials: int
@@ -82,35 +92,22 @@ SCALES = {
         outer=50,
         inner=None,
     ),
-    "full": Scale(
-        trials=10,
-        stand_ins=False,
-        configurations=None,
-        steps=30_000,
-        subproblem_steps=30_000,
-        rounds=40,
-        lagrangian_steps=1_000,
-        outer=50,
-        inner=None,
-    ),
 }
+SCALES["full"] = replace(
+    SCALES["small"], trials=10, steps=30_000, subproblem_steps=30_000, rounds=40
+)
 
-
-Variant = Literal["paper", "converged"]
 Grid = Callable[[Variant, Scale, bool], list[Solver]]
-
-
-LARGE_BATCH = 2**14
 
 
 @dataclass(frozen=True)
 class Method:
-    """A row of a table, or two.
+    """One row of a table, or two.
 
     Attributes
     ----------
     name, label : str
-        In commands and files; in tables.
+        The name in commands and files; the label in tables.
     grid : callable
         ``grid(variant, scale, linear)`` returns the solvers to try.
     variants : tuple
@@ -120,9 +117,9 @@ class Method:
     paper : str or None
         Its name in :mod:`setpoint.paper.paper_values`.
     ours : bool
-        Whether its row is shaded.
+        Whether it is one of this package's methods; their rows are shaded.
     selects : bool
-        Whether part of the training rows is kept for choosing models and setting the threshold.
+        Whether some of the training rows are held out to select models and set the threshold.
     """
 
     name: str
@@ -135,11 +132,11 @@ class Method:
     selects: bool = False
 
     def solvers(self, variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
-        """Return the grid, cut to the scale."""
+        """Return the grid, limited to the scale's number of configurations."""
         return self.grid(variant, scale, linear)[: scale.configurations]
 
     def label_of(self, variant: Variant) -> str:
-        """Return what the row is called."""
+        """Return the label of a row."""
         return f"{self.label}, converged" if variant == "converged" else self.label
 
 
@@ -148,10 +145,10 @@ class Method:
 
 def _trainings(losses: list[Loss], variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
     if variant == "paper":
-        looks = max(scale.steps // 1000, 1)
-        steps = {"outer_iterations": looks, "inner_iterations": scale.steps // looks}
+        rounds = max(scale.steps // 1000, 1)
+        steps = {"outer_iterations": rounds, "inner_iterations": scale.steps // rounds}
         return [LossTraining.paper(loss, **steps) for loss in losses]
-    # As wide as our own baseline's, and as there the simplest model first.
+    # The ridges of this package's own baseline, and as there the simplest model first.
     ridges = RIDGES if linear else (*MODULE_RIDGES, 0.0)
     return [_converged(loss, ridge, scale, linear) for ridge in ridges for loss in losses]
 
@@ -162,7 +159,7 @@ def _converged(loss: Loss, ridge: float, scale: Scale, linear: bool) -> LossTrai
         return training
     if isinstance(loss, CrossEntropy | Focal | LDAM):
         return replace(training, outer_iterations=5 * scale.rounds)  # of Adam, on batches
-    # These are no means over rows; a batch with three positives would say little about them.
+    # These are not means over rows; a batch with three positives estimates them poorly.
     steps = max(scale.steps, 100 * scale.rounds)
     return replace(training, batch_size=LARGE_BATCH, inner_iterations=steps // scale.rounds)
 
@@ -183,7 +180,7 @@ def _of_sampling(sampling: Literal["over", "under"]) -> Grid:
     return grid
 
 
-# Lin et al., Table 1b: each gamma with the alpha that suits it.
+# Lin et al., Table 1b: each gamma with its best alpha.
 FOCAL = tuple(
     Focal(gamma, alpha)
     for gamma, alpha in (
@@ -195,14 +192,17 @@ SIGMOIDS = tuple(SigmoidF1(t, b) for t in (1.0, 10.0, 20.0, 30.0) for b in (0.0,
 MARGINS = (LDAM(scale=30.0), LDAM(scale=10.0), LDAM(scale=1.0))
 
 
-# --- methods that see it --------------------------------------------------------------------------
+# --- methods that see the goal --------------------------------------------------------------------
 
 
 def _lagrangian(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
     if variant == "paper":
         return [
             Lagrangian(
-                lr=lr, dual_scale=dual_scale, threshold="fixed", inner_iterations=_per_look(scale)
+                lr=lr,
+                dual_scale=dual_scale,
+                threshold="fixed",
+                inner_iterations=_steps_per_round(scale),
             )
             for lr in (0.1, 0.01, 1.0, 0.001, 0.0001, 0.00001)
             for dual_scale in (1.0, 0.1, 10.0)
@@ -218,7 +218,7 @@ def _lagrangian(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
             proxy,
             lr=lr,
             dual_scale=dual_scale,
-            inner_iterations=longer * _per_look(scale),
+            inner_iterations=longer * _steps_per_round(scale),
         )
         for proxy, lr in games
         for dual_scale in ((1.0, 10.0) if proxy == "hinge" else (1.0,))
@@ -226,7 +226,7 @@ def _lagrangian(variant: Variant, scale: Scale, linear: bool) -> list[Solver]:
     ]
 
 
-def _per_look(scale: Scale) -> int:
+def _steps_per_round(scale: Scale) -> int:
     return max(scale.lagrangian_steps // Lagrangian.outer_iterations, 1)
 
 
@@ -308,9 +308,9 @@ OURS = (
 ABLATIONS = (
     *(
         Method(
-            f"{name}-{preset}", f"{label}, {words}", _of_lifted(base, **changes), _ONE, paper=name
+            f"{name}-{preset}", f"{label}, {remark}", _of_lifted(base, **changes), _ONE, paper=name
         )
-        for preset, base, words in (
+        for preset, base, remark in (
             ("printed", _printed, "as printed"),
             ("lifted", _preset, "lifted"),
         )
@@ -324,5 +324,3 @@ ABLATIONS = (
 )
 
 METHODS = {method.name: method for method in (*COMPETITORS, *OURS, *ABLATIONS)}
-
-# DOC of experiments.scale: How much work a reproduction does.

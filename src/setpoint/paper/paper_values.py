@@ -1,17 +1,17 @@
-"""What the paper's tables say, for comparison.
+"""The values of the paper's tables.
 
 Source: Peng, Travadi, He, Cui and Sun, "Exact Reformulation and Optimization for Direct Metric
 Optimization in Binary Imbalanced Classification". Every number of its result tables is in
 ``paper_values.csv``, one per line, as printed.
 
-- A value is the mean of ten trials and its deviation that of the population (divided by n, not
+- A value is the mean of ten trials with the population standard deviation (divided by n, not
   n - 1): eight ones and two zeros are printed as 0.800 ± 0.400.
-- ``adjusted`` is whether the threshold was chosen anew after training: on the training rows, and in
+- ``adjusted`` tells whether the threshold was adjusted after training: on the training rows, and in
   the three-split tables on the validation rows. The ablation table has no adjusted values.
-- In the FROP half of the ablation table the columns called precision and recall hold recall and
-  precision, as the main table shows; here every number stands under what it is.
-- The ablation's full method is ``ero``; ``ssa`` takes a sigmoid for the indicator, ``rcr`` leaves
-  the regulariser out, ``eq`` ties s by equalities.
+- In the FROP half of the ablation table the columns named precision and recall contain recall and
+  precision, as the main table shows; here every number has its correct name.
+- The full method of the ablation is ``ero``; ``ssa`` replaces the indicator by a sigmoid, ``rcr``
+  drops the regulariser, ``eq`` uses equality constraints for s.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Key = tuple[str, str, str, float | None, str, str, str, bool]
 
 @dataclass(frozen=True)
 class PaperValue:
-    """Mean and deviation over the paper's ten trials."""
+    """Mean and standard deviation over the paper's ten trials."""
 
     mean: float
     deviation: float
@@ -44,7 +44,7 @@ class PaperValue:
 
 @dataclass(frozen=True)
 class PaperEntry:
-    """One number of the paper's tables and where it stands; ``alpha`` is None for OFOS."""
+    """One value of the paper's tables and its position; ``alpha`` is None for OFOS."""
 
     table: str
     dataset: str
@@ -58,8 +58,8 @@ class PaperEntry:
 
 
 def paper_values() -> list[PaperEntry]:
-    """Return every number of the paper's tables, in their order."""
-    return list(_entries())
+    """Return all values of the paper's tables, in order."""
+    return [PaperEntry(*key, value) for key, value in _index().items()]
 
 
 def paper_value(
@@ -72,29 +72,23 @@ def paper_value(
     metric: str,
     adjusted: bool,
 ) -> PaperValue | None:
-    """Return one number of the paper, or None where it has none.
+    """Return one value of the paper's tables.
 
-    Data sets, methods and levels that the paper does not have are answered with None; a table,
-    kind, part or metric of a name that no table knows is refused.
+    Returns None for data sets, methods and levels that the paper does not have; raises
+    SetpointError for an unknown table, kind, part or metric.
 
     Parameters
     ----------
-    table : str
-        One of ``KNOWN["table"]``.
+    table, kind, part, metric : str
+        One of ``KNOWN[...]``.
     dataset : str
         ``"creditcard"``, ``"eyepacs"``, ``"ade"`` or ``"mura"``.
-    kind : {"fpor", "frop", "ofos"}
-        The goal.
     alpha : float or None
         The goal's level, 0.9, 0.95 or 0.99; None for OFOS.
     method : str
         E.g. ``"wce"``, ``"tfco"``, ``"ero"``.
-    part : {"train", "validation", "test"}
-        The rows that were judged.
-    metric : {"precision", "recall", "f1"}
-        What was measured.
     adjusted : bool
-        Before (False) or after (True) the threshold was adjusted.
+        Before (False) or after (True) threshold adjustment.
 
     Examples
     --------
@@ -105,37 +99,20 @@ def paper_value(
     for name, value in given.items():
         if value not in KNOWN[name]:
             raise SetpointError(
-                f"the paper has no {name} {value!r}; there are {', '.join(KNOWN[name])}."
+                f"the paper has no {name} {value!r}; known: {', '.join(KNOWN[name])}."
             )
-    # 1 - 0.05 and its like are the 0.95 that is meant.
+    # 1 - 0.05 is not exactly 0.95.
     level = None if alpha is None else round(float(alpha), 9)
     return _index().get((table, dataset, kind, level, method, part, metric, bool(adjusted)))
 
 
 @cache
-def _entries() -> tuple[PaperEntry, ...]:
-    file = resources.files("setpoint.paper").joinpath("paper_values.csv")
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return tuple(_entry(row) for row in csv.DictReader(lines))
-
-
-def _entry(row: dict[str, str]) -> PaperEntry:
-    return PaperEntry(
-        row["table"],
-        row["dataset"],
-        row["kind"],
-        float(row["alpha"]) if row["alpha"] else None,
-        row["method"],
-        row["part"],
-        row["metric"],
-        row["adjusted"] == "1",
-        PaperValue(float(row["mean"]), float(row["deviation"])),
-    )
-
-
-@cache
 def _index() -> dict[_Key, PaperValue]:
-    return {
-        (e.table, e.dataset, e.kind, e.alpha, e.method, e.part, e.metric, e.adjusted): e.value
-        for e in _entries()
-    }
+    file = resources.files("setpoint.paper").joinpath("paper_values.csv")
+    found: dict[_Key, PaperValue] = {}
+    for row in csv.reader(file.read_text(encoding="utf-8").splitlines()[1:]):
+        table, dataset, kind, alpha, method, part, metric, adjusted, mean, deviation = row
+        level = float(alpha) if alpha else None
+        key = (table, dataset, kind, level, method, part, metric, adjusted == "1")
+        found[key] = PaperValue(float(mean), float(deviation))
+    return found

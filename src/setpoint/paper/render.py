@@ -1,4 +1,4 @@
-"""Tables as Markdown and as LaTeX, in the paper's layout, the paper's own figures beside ours."""
+"""Output files: tables as Markdown and LaTeX with the paper's values beside ours, and figures."""
 
 from __future__ import annotations
 
@@ -11,53 +11,45 @@ import numpy as np
 
 from setpoint.data.standardize import Standardizer
 from setpoint.paper import figures
-from setpoint.paper.data import obtain
+from setpoint.paper.code import accepted
+from setpoint.paper.datasets import obtain
 from setpoint.paper.jobs import Target
 from setpoint.paper.methods import METHODS, SCALES
-from setpoint.paper.store import digest
 from setpoint.paper.tables import METRICS, Line, Table, Value
 
 Style = Callable[[Value], str]
-REMARK = "In some trials there are no alarms; there precision counts as 1."
+REMARK = "Some trials have no alarms; their precision counts as 1."
+HISTOGRAM_TARGET = Target("fpor", 0.9)
+HISTOGRAM_DATA = "eyepacs"
+
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def note(table: Table, scale: str, split: str, trials: int) -> str:
-    """Return what a table is about and how it is to be read."""
-    counted = "1 trial" if trials == 1 else f"{trials} trials"
-    best = "bold: best, after that adjustment."
+    """Return the caption of a table: what it shows and what the marks mean."""
+    best = "Bold: best, after adjustment."
     if len(METRICS[table.kind]) > 1:
-        best = "underlined: the floor is held; bold: best of those, after that adjustment."
+        best = "Underlined: the floor is met; bold: best of these, after adjustment."
     return (
-        f"{table.title}. {scale} scale, {counted}, {split} split. Mean and deviation; in "
-        f"parentheses after the threshold is adjusted; {best}"
+        f"{table.title}. Scale {scale}, {trials} trial{'s' if trials > 1 else ''}, {split} split. "
+        f"Mean and standard deviation; in parentheses after threshold adjustment. {best}"
     )
 
 
 def markdown(table: Table, blocks: list[list[Line]]) -> str:
-    """Return a table for reading: underlined is feasible, bold is best, in parentheses after TA."""
-    head = ["data", "method"]
-    for part, metric in table.columns:
-        head += [f"{part} {metric}{_role(table, metric)}", "paper"]
-    lines = [_row(head), _row(["---"] * len(head))]
-    for block in blocks:
-        for line in block:
-            label = f"*{line.label}*" if line.method.ours else line.label
-            cells = [_name(line), label]
-            for column in table.columns:
-                cell = line.cells[column]
-                cells.append(_own(line, column, _marked))
-                cells.append(_pair(cell["paper before"], cell["paper after"], _marked))
-            lines.append(_row(cells))
-    if _has_silent_trials(blocks):
-        lines += ["", f"° {REMARK}"]
-    return "\n".join(lines) + "\n"
+    """Return a table in Markdown."""
+    head = ["data", *_head(table)]
+    rows = [head, ["---"] * len(head)]
+    for line in (line for block in blocks for line in block):
+        label = f"*{line.label}*" if line.method.ours else line.label
+        rows.append([_name(line), label, *_cells(table, line, _marked)])
+    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return f"{text}\n° {REMARK}\n" if _has_silent_trials(blocks) else text
 
 
 def latex(table: Table, blocks: list[list[Line]]) -> str:
-    """Return a tabular for a paper; it needs the packages colortbl and booktabs."""
-    head = ["dataset", "method"]
-    for part, metric in table.columns:
-        head += [f"{part} {metric}{_role(table, metric)}", "paper"]
+    """Return a table as a tabular in LaTeX; it needs the packages colortbl and booktabs."""
+    head = ["dataset", *_head(table)]
     lines = [
         rf"\begin{{tabular}}{{ll{'cc' * len(table.columns)}}}",
         r"\toprule",
@@ -67,12 +59,8 @@ def latex(table: Table, blocks: list[list[Line]]) -> str:
         lines.append(r"\midrule")
         for number, line in enumerate(block):
             cells = [_escaped(_name(line)) if number == 0 else "", _escaped(line.label)]
-            for column in table.columns:
-                cell = line.cells[column]
-                cells.append(_own(line, column, _typeset))
-                cells.append(_pair(cell["paper before"], cell["paper after"], _typeset))
             shade = r"\rowcolor[gray]{0.85} " if line.method.ours else ""
-            lines.append(shade + " & ".join(cells) + r" \\")
+            lines.append(shade + " & ".join([*cells, *_cells(table, line, _typeset)]) + r" \\")
     lines.append(r"\bottomrule")
     if _has_silent_trials(blocks):
         remark = rf"{{\footnotesize $^\circ$ {REMARK}}}"
@@ -80,11 +68,13 @@ def latex(table: Table, blocks: list[list[Line]]) -> str:
     return "\n".join([*lines, r"\end{tabular}"]) + "\n"
 
 
-def _role(table: Table, metric: str) -> str:
+def _head(table: Table) -> list[str]:
     metrics = METRICS[table.kind]
-    if len(metrics) == 1 or metric not in metrics:
-        return ""
-    return " (floor)" if metric == metrics[0] else " (objective)"
+    roles = dict(zip(metrics, (" (floor)", " (objective)"), strict=True)) if metrics[1:] else {}
+    head = ["method"]
+    for part, metric in table.columns:
+        head += [f"{part} {metric}{roles.get(metric, '')}", "paper"]
+    return head
 
 
 def _name(line: Line) -> str:
@@ -92,9 +82,13 @@ def _name(line: Line) -> str:
     return line.dataset if alpha is None else f"{line.dataset}, {alpha:g}"
 
 
-def _own(line: Line, column: tuple[str, str], style: Style) -> str:
-    cell = line.cells[column]
-    return _pair(cell["before"], cell["after"], style) if line.trials else "diverged"
+def _cells(table: Table, line: Line, style: Style) -> list[str]:
+    """Return, for every column, this package's value and the paper's."""
+    cells = []
+    for cell in (line.cells[column] for column in table.columns):
+        own = _pair(cell["before"], cell["after"], style) if line.trials else "diverged"
+        cells += [own, _pair(cell["paper before"], cell["paper after"], style)]
+    return cells
 
 
 def _pair(before: Value | None, after: Value | None, style: Style) -> str:
@@ -122,7 +116,7 @@ def _typeset(value: Value) -> str:
 
 
 def _has_silent_trials(blocks: list[list[Line]]) -> bool:
-    """Whether some trials of a mean, not all, are without alarms."""
+    """Return whether some trials of a mean, but not all, are without alarms."""
     return any(
         value is not None and 0 < value.without_alarms < value.trials
         for block in blocks
@@ -133,23 +127,18 @@ def _has_silent_trials(blocks: list[list[Line]]) -> bool:
 
 
 def _escaped(text: str) -> str:
-    """Return the text with what LaTeX would take for a command made harmless."""
+    """Return the text with LaTeX's special characters escaped."""
     words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     return "".join(words.get(c, rf"\{c}" if c in "&%$#_{}" else c) for c in text)
 
 
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-HISTOGRAM_TARGET = Target("fpor", 0.9)
-HISTOGRAM_DATA = "eyepacs"
+# --- files ----------------------------------------------------------------------------------------
 
 
 def narrowed(
     table: Table, scale: str, datasets: tuple[str, ...], methods: tuple[str, ...], trials: int
 ) -> str:
-    """Return what a file's name must tell, so that less is never written over more."""
+    """Return a suffix that names restrictions, so that no table overwrites a more complete one."""
     parts = list(table.chosen(datasets))
     if set(parts) == set(table.datasets):
         parts = []
@@ -162,24 +151,24 @@ def narrowed(
 
 
 def write_parquet(frame: Any, path: Path) -> Path:
-    """Write all trials, without the level that stands for none."""
+    """Write all trials; goals without a level have none in the file."""
     published = frame.assign(alpha=frame["alpha"].where(frame["kind"] != "ofos"))
     published.to_parquet(path, index=False, compression="zstd", compression_level=19)
     return path
 
 
 def write_about(results: Iterable[dict[str, Any]], path: Path, scale: str, split: str) -> Path:
-    """Write what was run, when and on which machines."""
+    """Write what was trained, when, by which code and on which machines."""
     results = list(results)
-    lines = [f"{len(results):,} trainings, {scale} scale, {split} split."]
+    lines = [f"{len(results):,} trainings, scale {scale}, {split} split."]
     diverged = sum(result.get("diverged") is True for result in results)
     if diverged:
         lines.append(f"{diverged:,} of them diverged and rank last.")
-    others = sum(result.get("code") != digest() for result in results)
+    others = sum(result.get("code") not in accepted() for result in results)
     if others:
-        lines.append(f"{others:,} of them are of other code than this version's.")
+        lines.append(f"{others:,} of them were trained by code other than this version's.")
     codes = sorted({str(result.get("code", "unknown")) for result in results})
-    lines += ["", f"Digest of the code that decides a training: {', '.join(codes)}."]
+    lines += ["", f"Digest of the training code: {', '.join(codes)}."]
     lines += ["", "| trainings | dates | machine |", "|---|---|---|"]
     for name, count in sorted(Counter(result["machine"] for result in results).items()):
         dates = sorted({result["date"] for result in results if result["machine"] == name})
@@ -190,7 +179,7 @@ def write_about(results: Iterable[dict[str, Any]], path: Path, scale: str, split
 
 
 def write_table(table: Table, blocks: list[list[Line]], stem: Path, how: str) -> list[Path]:
-    """Write a table as Markdown and LaTeX, below a note on how it was made."""
+    """Write a table as Markdown and LaTeX below its caption."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     text, tex = stem.with_suffix(".md"), stem.with_suffix(".tex")
     text.write_text(f"{how}\n\n{markdown(table, blocks)}", "utf-8")
@@ -199,13 +188,13 @@ def write_table(table: Table, blocks: list[list[Line]], stem: Path, how: str) ->
 
 
 def draw_stress_test(best: Any, folder: Path, ending: str) -> list[Path]:
-    """Draw every method once: competitors at their best, which is trained to convergence."""
+    """Draw every method once; competitors as trained to convergence, their best."""
     converged = best["method"].map(lambda name: "converged" in METHODS[name].variants)
     once = best[(best["variant"] == "converged") == converged]
     shown = once[(once["alpha"] > 0.9) & ~once["three"] & once["rule"].isin(["own", "train"])]
     shown = shown.assign(adjusted=shown["rule"] == "train")
     selects = shown["method"].map(lambda name: METHODS[name].selects).astype(bool)
-    shown = shown[~(selects & shown["adjusted"])]  # its threshold is set on rows of its own
+    shown = shown[~(selects & shown["adjusted"])]  # their threshold is set on held-out rows
     written = []
     for kind in shown["kind"].unique():
         drawn = figures.stress_test.figure(shown, kind)
@@ -217,7 +206,7 @@ def draw_histograms(folder: Path, scale: str) -> list[Path]:
     """Train with and without the regulariser, and draw the scores."""
     size = SCALES[scale]
     dataset = obtain(HISTOGRAM_DATA, folder / "data", stand_ins=size.stand_ins)
-    # From ordinary training, at exact thresholds, logits keep away from them without psi, too.
+    # After ordinary training, logits are far from exact thresholds even without psi.
     changes: dict[str, Any] = {"start": "random", "threshold": "fixed"}
     changes["outer_iterations"] = size.outer
     if size.inner is not None:
@@ -232,6 +221,3 @@ def draw_histograms(folder: Path, scale: str) -> list[Path]:
     )
     drawn = figures.logit_histograms.figure(trained.with_psi, trained.without_psi, dataset.y, title)
     return figures.save(drawn, folder / "figures", "logit-histograms")
-
-
-# DOC of experiments.outputs: The files that a reproduction leaves: all trials, how they were made, tables and figures.

@@ -1,4 +1,4 @@
-"""Run what a table or figure needs, then write it."""
+"""Reproduce the paper's tables and figures: the function and its command line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from setpoint.errors import SetpointError
-from setpoint.paper import figures
-from setpoint.paper import render as outputs
-from setpoint.paper.data import LOADERS, sources
+from setpoint.paper import figures, render
+from setpoint.paper.datasets import LOADERS, sources
 from setpoint.paper.jobs import Job
 from setpoint.paper.methods import METHODS, SCALES
-from setpoint.paper.render import note
 from setpoint.paper.results import selected, tidy
 from setpoint.paper.runner import check_devices, run
 from setpoint.paper.store import Store
@@ -43,32 +41,33 @@ def reproduce(
     keep_old: bool = False,
     quiet: bool = False,
 ) -> list[Path]:
-    """Train what is missing, then write tables and figures; return their files.
+    """Run the missing trainings, write tables and figures, and return their files.
 
-    Tables of fewer data sets, methods or trials than usual have names that tell. The Parquet file
-    holds every training of the split that is kept, whichever command asked for it.
+    Tables restricted to fewer data sets, methods or trials have names that tell so. The Parquet
+    file contains all stored trainings of the split, whichever command ran them.
 
     Parameters
     ----------
     names : sequence of str
         Tables and figures by name, or ``"all"``, ``"tables"``, ``"figures"``.
     out : path
-        A folder: ``jobs/`` holds what is finished, ``data/`` the data sets as they were used.
+        A folder: ``jobs/`` holds finished trainings, ``data/`` the data sets as they were used.
     scale : {"smoke", "small", "full"}
-        How much work; see :class:`setpoint.paper.methods.Scale`.
+        How much work to do; see :class:`setpoint.paper.methods.Scale`.
     split : {"honest", "paper"}
-        Whether rows that belong together may be parted, as in the paper.
+        Whether to keep the rows of a group in the same split, or split rows as in the paper.
     datasets, methods : sequence of str
-        To do with fewer or other ones.
-    trials, workers, devices
-        As many trials as the scale has, one worker per core, on the CPU.
+        Restrict to these data sets and methods, or use other data sets.
+    trials, workers : int, optional
+        By default the trials of the scale, and one worker per core.
+    devices : sequence of str
+        Torch devices, e.g. ``("cuda:0", "cuda:1")``.
     only_train : bool
-        Whether to leave tables and figures for later, or for another machine.
+        Whether to stop before writing tables and figures.
     keep_old : bool
-        Whether to take trainings as they are that were made by other code; else they are done
-        again.
+        Whether to accept trainings of other code instead of repeating them.
     quiet : bool
-        Whether to print no progress.
+        Whether to suppress progress messages.
     """
     tables, drawn = _chosen(names)
     _check(scale=(scale, SCALES), split=(split, ("honest", "paper")))
@@ -86,15 +85,15 @@ def reproduce(
     jobs = all_jobs(trained, scale, split, asked[0], trials, asked[1])
     if trained and not jobs:
         raise SetpointError(
-            f"nothing to train: {', '.join(table.name for table in trained)} and "
-            f"{', '.join((*datasets, *methods))} have nothing in common."
+            f"nothing to train: there are no rows for {', '.join((*datasets, *methods))} in "
+            f"{', '.join(table.name for table in trained)}."
         )
     folder = Path(out)
     kept: dict[str, dict[str, Any]] = {}
     if jobs:
         _train(jobs, folder, workers, devices, keep_old, quiet)
         kept = Store(folder, keep_old).kept(split, sources(folder / "data"))
-        _tell_diverged(jobs, kept)
+        _report_diverged(jobs, kept)
     if only_train:
         return []
     written: list[Path] = []
@@ -103,25 +102,25 @@ def reproduce(
         same = len(kept) == len(jobs)
         best = selected(everything if same else tidy(kept[job.name] for job in jobs))
         parquet, about = folder / f"results-{split}.parquet", folder / f"about-{split}.md"
-        written.append(outputs.write_parquet(everything, parquet))
-        written.append(outputs.write_about(kept.values(), about, scale, split))
+        written.append(render.write_parquet(everything, parquet))
+        written.append(render.write_about(kept.values(), about, scale, split))
         for table in tables:
             blocks = lines_of(table, best, asked[0], split)
             if blocks:
-                ending = f"{split}{outputs.narrowed(table, scale, *asked)}"
+                ending = f"{split}{render.narrowed(table, scale, *asked)}"
                 stem = folder / "tables" / f"{table.name}-{ending}"
-                how = note(table, scale, split, trials)
-                written += outputs.write_table(table, blocks, stem, how)
+                caption = render.note(table, scale, split, trials)
+                written += render.write_table(table, blocks, stem, caption)
         if "stress-test" in drawn:
             stressed = TABLES[STRESS_TABLES[0]]
             shown = best[best["dataset"].isin(stressed.chosen(asked[0]))]
-            ending = f"{split}{outputs.narrowed(stressed, scale, *asked)}"
-            written += outputs.draw_stress_test(shown, folder / "figures", ending)
+            ending = f"{split}{render.narrowed(stressed, scale, *asked)}"
+            written += render.draw_stress_test(shown, folder / "figures", ending)
     for name in drawn:
         if name in figures.FIGURES:
             written += figures.save(figures.FIGURES[name](), folder / "figures", name)
     if "logit-histograms" in drawn:
-        written += outputs.draw_histograms(folder, scale)
+        written += render.draw_histograms(folder, scale)
     return written
 
 
@@ -148,25 +147,27 @@ def _train(
     keep_old: bool,
     quiet: bool,
 ) -> None:
-    told = 0.0
+    reported = 0.0
 
     def report(done: int, total: int, job: Job) -> None:
-        nonlocal told
-        if quiet or (done < total and time.monotonic() - told < BETWEEN_REPORTS):
+        nonlocal reported
+        if quiet or (done < total and time.monotonic() - reported < BETWEEN_REPORTS):
             return
-        told = time.monotonic()
-        print(f"{done:,} of {total:,} jobs done, the last {job.name}", file=sys.stderr, flush=True)
+        reported = time.monotonic()
+        print(
+            f"{done:,} of {total:,} jobs finished, the last {job.name}", file=sys.stderr, flush=True
+        )
 
     failures = run(jobs, folder, workers=workers, devices=devices, report=report, keep_old=keep_old)
     if failures:
         errors = "\n".join(f"{f.job.name}\n{f.error}" for f in failures[:MOST_TRACEBACKS])
         raise SetpointError(
-            f"{len(failures):,} of {len(jobs):,} jobs failed; the others are kept in {folder}, and "
-            f"the same command tries these again. The first:\n{errors}"
+            f"{len(failures):,} of {len(jobs):,} jobs failed; the others are stored in {folder}, "
+            f"and the same command repeats only these. The first:\n{errors}"
         )
 
 
-def _tell_diverged(jobs: list[Job], kept: dict[str, dict[str, Any]]) -> None:
+def _report_diverged(jobs: list[Job], kept: dict[str, dict[str, Any]]) -> None:
     names = [job.name for job in jobs if kept.get(job.name, {}).get("diverged") is True]
     if names:
         more = ", ..." if len(names) > MOST_NAMES else ""
@@ -185,15 +186,15 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m setpoint
     except SetpointError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except OSError as error:  # a full disk, a folder that may not be written
+    except OSError as error:  # a full disk, a folder without write permission
         print(
-            f"error: {error}. What is trained is kept. Put that right, or choose another folder "
-            "with --out; the same command goes on from here.",
+            f"error: {error}. Finished trainings are stored. Correct this, or choose another "
+            "folder with --out; the same command continues from here.",
             file=sys.stderr,
         )
         return 1
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here.", file=sys.stderr)
+        print("\nstopped; the same command continues from here.", file=sys.stderr)
         return 130
     for path in written:
         print(path)
@@ -201,26 +202,37 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m setpoint
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    """Return the parser; its options are the parameters of ``reproduce``."""
+    """Return the parser, whose options are the parameters of :func:`reproduce`."""
     parser = argparse.ArgumentParser(
         prog=prog,
-        description="The paper's tables and figures. Data are read from SETPOINT_DATA.",
+        description="Reproduce the paper's tables and figures. Data are read from SETPOINT_DATA.",
         epilog=f"Tables: {', '.join(TABLES)}. Figures: {', '.join(figures.NAMES)}.",
     )
     add = parser.add_argument
-    add("names", nargs="+", metavar="NAME", help="tables, figures, or 'all'")
-    add("--scale", choices=tuple(SCALES), default="small")
-    add("--split", choices=("honest", "paper"), default="honest")
-    add("--out", default="results", type=Path, help="folder (default: results)")
-    add("--datasets", nargs="+", default=(), metavar="D", help=", ".join(LOADERS))
-    add("--methods", nargs="+", default=(), metavar="M")
-    add("--trials", type=int)
-    add("--workers", type=int, help="processes (default: one per core)")
-    add("--devices", nargs="+", default=("cpu",), help="e.g. cuda:0 cuda:1")
-    add("--only-train", action="store_true", help="no tables, no figures yet")
-    add("--keep-old", action="store_true", help="train nothing again because the code changed")
-    add("--quiet", action="store_true")
+    add("names", nargs="+", metavar="NAME", help="tables and figures by name, or 'all'")
+    add("--scale", choices=tuple(SCALES), default="small", help="how much work (default: small)")
+    add(
+        "--split",
+        choices=("honest", "paper"),
+        default="honest",
+        help="honest: keep the rows of a group together (default); paper: as in the paper",
+    )
+    add("--out", default="results", type=Path, help="output folder (default: results)")
+    add("--datasets", nargs="+", default=(), metavar="D", help=f"of {', '.join(LOADERS)}")
+    add("--methods", nargs="+", default=(), metavar="M", help="only these methods")
+    add("--trials", type=int, help="number of trials (default: that of the scale)")
+    add("--workers", type=int, help="number of processes (default: one per core)")
+    add(
+        "--devices",
+        nargs="+",
+        default=("cpu",),
+        help="torch devices, e.g. cuda:0 cuda:1 (default: cpu)",
+    )
+    add("--only-train", action="store_true", help="stop before tables and figures")
+    add(
+        "--keep-old",
+        action="store_true",
+        help="accept trainings of other code instead of repeating them",
+    )
+    add("--quiet", action="store_true", help="no progress messages")
     return parser
-
-
-# DOC of experiments.command: The command line of the experiments.

@@ -1,4 +1,4 @@
-"""Do many jobs in parallel, over cores or devices, and keep every one as soon as it is done."""
+"""Run jobs in parallel on cores or devices; each result is stored as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ import torch
 
 from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
-from setpoint.paper import data, trial
+from setpoint.paper import datasets, trial
+from setpoint.paper.code import digest
 from setpoint.paper.datasets.dataset import Dataset
 from setpoint.paper.jobs import Job
 from setpoint.paper.methods import METHODS, SCALES
-from setpoint.paper.store import Store, digest
+from setpoint.paper.store import Store
 
-Report = Callable[[int, int, Job], None]  # jobs done, jobs in all, the last one
+Report = Callable[[int, int, Job], None]  # jobs done, total, the last job
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that raised, and what."""
+    """A job that raised an error, with its traceback."""
 
     job: Job
     error: str
@@ -47,25 +48,25 @@ def run(
     report: Report | None = None,
     keep_old: bool = False,
 ) -> list[Failure]:
-    """Do the jobs that are not done yet; return those that failed.
+    """Run the jobs that are not finished yet; return those that failed.
 
-    Ctrl-C, or a crash, loses only the jobs under way; the same call goes on from there.
+    Ctrl-C or a crash loses only the running jobs; the same call continues from there.
 
     Parameters
     ----------
     jobs : sequence of Job
-        What to do; those that lie finished in the folder are left out.
+        The jobs; those already finished in the folder are skipped.
     folder : path
-        Where results are kept.
+        The folder of the results.
     workers : int, optional
-        Processes; by default one per core, or one per device if there are more. 1 works in this
-        process.
+        Number of processes; by default one per core, or one per device if there are more devices.
+        With 1, jobs run in this process.
     devices : sequence of str
-        Torch devices, dealt to the workers in turn.
+        Torch devices, assigned to the workers in turn.
     report : callable, optional
-        Told after every job.
+        Called after every job.
     keep_old : bool
-        Whether to leave out those, too, that other code has done.
+        Whether to skip jobs that were finished by other code, too.
     """
     if not jobs:
         return []
@@ -73,7 +74,7 @@ def run(
     store = Store(folder, keep_old)
     store.claim(jobs[0].scale)
     sources = {
-        name: data.obtain(
+        name: datasets.obtain(
             name, store.folder / "data", stand_ins=SCALES[jobs[0].scale].stand_ins
         ).source
         for name in dict.fromkeys(job.dataset for job in jobs)
@@ -90,17 +91,17 @@ def run(
         if report is not None:
             report(done, len(set(jobs)), job)
 
-    _dataset.cache_clear()  # of an earlier call, when the file may have been another
-    # A process keeps one split at hand; and long jobs last would leave most workers idle.
+    _dataset.cache_clear()  # the file may have changed since an earlier call
+    # Each process caches one split; and long jobs at the end would leave most workers idle.
     todo.sort(key=lambda job: (job.dataset, job.split, job.three, job.trial, -_size(job)))
     workers = workers or max(os.cpu_count() or 1, len(devices))
     if workers == 1 or len(todo) < 2:
         with _one_thread():
             for job in todo:
-                finished(job, _do(job, str(store.folder), devices[0]))
+                finished(job, _run_and_store(job, str(store.folder), devices[0]))
         return failures
     others = set(multiprocessing.active_children())
-    # A copy of this process could not use CUDA; of a server that has only imported, it can.
+    # A fork of this process cannot use CUDA; a fork of a server that has only imported can.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     turn = context.Value("i", 0)
@@ -113,7 +114,7 @@ def run(
     pending: dict[Future[str | None], Job] = {}
     try:
         for job in todo:
-            pending[pool.submit(_do, job, str(store.folder))] = job
+            pending[pool.submit(_run_and_store, job, str(store.folder))] = job
         while pending:
             for future in wait(pending, return_when=FIRST_COMPLETED).done:
                 job = pending.pop(future)
@@ -124,8 +125,8 @@ def run(
             process.terminate()
         if isinstance(error, BrokenProcessPool):
             raise SetpointError(
-                "a worker died, most likely for lack of memory. What is finished is kept, and the "
-                "same command goes on from there; --workers lets fewer work at a time."
+                "a worker died, most likely for lack of memory. Finished jobs are kept, and the "
+                "same command continues from there; reduce the number of --workers."
             ) from error
         raise
     pool.shutdown()
@@ -133,26 +134,25 @@ def run(
 
 
 def check_devices(devices: Sequence[str]) -> None:
-    """Refuse devices that torch does not know or that are not there."""
+    """Raise SetpointError if torch does not know a device or the machine does not have it."""
     if not devices:
         raise SetpointError("name at least one device, e.g. cpu.")
-    there = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
+    available = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
     for name in devices:
         try:
             device = str(torch.device(name))
         except (RuntimeError, TypeError):
             device = ""
         # Looked up, not tried: a context on the GPU would take memory for the whole run.
-        known = device in there or (device == "cuda" and len(there) > 1)
-        if not known:
+        if device not in available and not (device == "cuda" and len(available) > 1):
             raise SetpointError(
-                f"the device {name!r} is not there; this machine has {', '.join(there)}."
+                f"device {name!r} is not available; this machine has {', '.join(available)}."
             )
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Work as workers do, for sums that do not depend on their number."""
+    """Use one thread, as workers do: sums then do not depend on the number of threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -162,7 +162,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _size(job: Job) -> int:
-    """Return which jobs to begin with, roughly."""
+    """Return the rough duration of a job; longer ones start first."""
     if job.method.endswith("printed"):
         return 3
     return 1 if METHODS[job.method].variants == ("paper", "converged") else 2
@@ -171,26 +171,25 @@ def _size(job: Job) -> int:
 _device = "cpu"  # this worker's
 
 
-def _begin_work(turn: Any, devices: tuple[str, ...], share: float) -> None:
+def _begin_work(turn: Any, devices: tuple[str, ...], fraction: float) -> None:
     global _device
     with turn.get_lock():
         _device = devices[turn.value % len(devices)]
         turn.value += 1
     if torch.device(_device).type == "cuda":
-        # Torch keeps memory that it may need again until its share is used up; by itself it would
-        # take that of all workers.
+        # Torch caches memory up to this limit; without one it would take that of all workers.
         own = torch.device(_device).index or 0
-        torch.cuda.set_per_process_memory_fraction(min(0.95 * share, 1.0), own)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
+        torch.cuda.set_per_process_memory_fraction(min(0.95 * fraction, 1.0), own)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the workers on Ctrl-C
     torch.set_num_threads(1)
-    digest()  # now: an edit during the run changes the files, not what was imported
+    digest()  # now: an edit during the run changes the files, not the imported code
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
-    """End this worker when its parent is killed; it would wait for more work forever."""
+    """End this worker when its parent is killed; it would wait for jobs forever."""
     parent.join()
     os._exit(1)
 
@@ -200,21 +199,21 @@ def _dataset(path: str) -> Dataset:
     return Dataset.load(path)
 
 
-def _do(job: Job, folder: str, device: str | None = None) -> str | None:
-    """Do and keep a job, on this worker's device; return what went wrong, if anything."""
+def _run_and_store(job: Job, folder: str, device: str | None = None) -> str | None:
+    """Run a job on this worker's device and store it; return the traceback if it failed."""
     device = device or _device
     store = Store(folder)
     try:
-        dataset = _dataset(str(data.prepared(job.dataset, store.folder / "data")))
-        result = trial.do(job, dataset, device)
+        dataset = _dataset(str(datasets.prepared(job.dataset, store.folder / "data")))
+        result = trial.run_job(job, dataset, device)
         result["machine"] = machine(device)
         result["date"] = datetime.date.today().isoformat()
         store.keep(job, result)
     except OSError as error:
-        # A full disk ends the run: every further job would fail as well.
+        # A full disk ends the run: every further job would fail, too.
         raise SetpointError(
-            f"{job.name} could not be kept: {error}. Make room in {folder}, and the same command "
-            "goes on from there; or choose another folder with --out."
+            f"{job.name} could not be stored: {error}. Free space in {folder} and repeat the "
+            "command, which continues from there; or choose another folder with --out."
         ) from error
     except Exception:
         return traceback.format_exc()

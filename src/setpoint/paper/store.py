@@ -1,19 +1,16 @@
-"""Finished jobs on disk: a file each, written in one step, so that a stopped run goes on."""
+"""Finished jobs on disk: one file each, written atomically, so that a stopped run can continue."""
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import json
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import setpoint
+from setpoint._internal.files import temporary_path, write_atomically
 from setpoint.errors import SetpointError
+from setpoint.paper.code import accepted, digest
 from setpoint.paper.jobs import Job, Target
 
 Result = dict[str, Any]
@@ -26,9 +23,9 @@ class Store:
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        Created if it does not exist.
     keep_old : bool
-        Whether jobs count as done that other code did; see :mod:`setpoint.paper.store`.
+        Whether to accept results of other code; see :mod:`setpoint.paper.code`.
     """
 
     def __init__(self, folder: str | Path, keep_old: bool = False) -> None:
@@ -38,14 +35,14 @@ class Store:
             (self.folder / "jobs").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SetpointError(
-                f"results cannot be kept in {self.folder} ({error.strerror}); choose another "
+                f"results cannot be stored in {self.folder} ({error.strerror}); choose another "
                 "folder with --out."
             ) from error
 
     def claim(self, scale: str) -> None:
-        """Take the folder for one scale; another one's results would be overwritten."""
+        """Reserve the folder for one scale; raise SetpointError if it holds another's results."""
         mark = self.folder / "scale"
-        while not _put(mark, f"{scale}\n"):
+        while not _write_new(mark, f"{scale}\n"):
             try:
                 held = mark.read_text().strip()
             except FileNotFoundError:
@@ -57,31 +54,25 @@ class Store:
                     f"{self.folder} holds results of the scale {held!r}; choose another folder "
                     f"for {scale!r} with --out."
                 )
-            mark.unlink(missing_ok=True)  # empty: what a crash left
+            mark.unlink(missing_ok=True)  # empty after a crash
 
     def path(self, job: Job) -> Path:
-        """Return where a job's result lies."""
+        """Return the file of a job's result."""
         return self.folder / "jobs" / f"{job.name}.json"
 
     def has(self, job: Job, source: str) -> bool:
-        """Whether the job was done, with this solver and these data, by this code.
+        """Return whether there is a result of this job, with this solver, data and code.
 
-        A file that cannot be read, e.g. cut off by a full disk, is as good as none.
+        An unreadable file, e.g. one truncated by a full disk, counts as missing.
         """
-        return self._is_of(job, source, _read(self.path(job)))
+        return self._matches(job, source, _read(self.path(job)))
 
     def keep(self, job: Job, result: Result) -> None:
-        """Write a result, marked with the code that made it."""
-        path = self.path(job)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        try:
-            temporary.write_text(json.dumps({**result, "code": digest()}))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        """Write a result together with the digest of the code that made it."""
+        write_atomically(self.path(job), json.dumps({**result, "code": digest()}))
 
     def results(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        """Read the results of jobs, those that are done."""
+        """Yield the results of those jobs that have one."""
         for job in jobs:
             path = self.path(job)
             if not path.exists():
@@ -90,14 +81,15 @@ class Store:
                 yield json.loads(path.read_text())
             except ValueError as error:
                 raise SetpointError(
-                    f"{path} is damaged ({error}); delete it and run again, which does that job "
-                    "alone."
+                    f"{path} is damaged ({error}); delete it and run the command again, which "
+                    "repeats only that job."
                 ) from error
 
     def kept(self, split: str, sources: Mapping[str, str]) -> dict[str, Result]:
-        """Return all results of a split, by their jobs' names, whatever command asked for them.
+        """Return all results of a split by job name, whichever command produced them.
 
-        ``sources`` tells for every data set which data are in use; results of others are left out.
+        ``sources`` maps each data set to the source of the data in use; results from other data
+        are left out.
         """
         found = {}
         for path in sorted((self.folder / "jobs").glob("*.json")):
@@ -105,26 +97,26 @@ class Store:
             job = _job_of(result)
             if job is None or job.split != split or path != self.path(job):
                 continue
-            if job.dataset in sources and self._is_of(job, sources[job.dataset], result):
+            if job.dataset in sources and self._matches(job, sources[job.dataset], result):
                 found[job.name] = result
         return found
 
-    def _is_of(self, job: Job, source: str, found: Any) -> bool:
+    def _matches(self, job: Job, source: str, found: Any) -> bool:
         try:
             return bool(
                 found["job"] == json.loads(json.dumps(job.to_dict()))
                 and found["solver"] == repr(job.solver)
                 and found["source"] == source
-                and (self.keep_old or found["code"] == digest())
+                and (self.keep_old or found["code"] in accepted())
                 and {"seconds", "machine", "date"} <= found.keys()
-                and _is_counted(job, found)
+                and _is_complete(job, found)
             )
         except (LookupError, TypeError, AttributeError):
             return False
 
 
-def _is_counted(job: Job, found: Result) -> bool:
-    """Whether every goal of the job has its counts, or the training diverged."""
+def _is_complete(job: Job, found: Result) -> bool:
+    """Return whether there are counts for every goal of the job, or the training diverged."""
     counts = found["counts"]
     if found.get("diverged") is True:
         return bool(counts == [])
@@ -135,33 +127,32 @@ def _is_counted(job: Job, found: Result) -> bool:
 
 
 def _job_of(found: Any) -> Job | None:
-    """Return the job that a result says it is of."""
+    """Return the job that a result names, or None if it names none."""
     try:
         target = found["job"]["target"]
-        seen = None if target is None else Target(**target)
-        return Job(**{**found["job"], "target": seen})
+        return Job(**{**found["job"], "target": None if target is None else Target(**target)})
     except (LookupError, TypeError):
         return None
 
 
 def _read(path: Path) -> Any:
-    """Return what lies in a file, or None if that cannot be read."""
+    """Return the content of a JSON file, or None if it cannot be read."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
 
 
-def _put(path: Path, text: str) -> bool:
-    """Write a file in one step unless there is one; tell whether it was written."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+def _write_new(path: Path, text: str) -> bool:
+    """Write a file atomically unless it exists; return whether it was written."""
+    temporary = temporary_path(path.parent)
     try:
         temporary.write_text(text)
         try:
             os.link(temporary, path)
         except FileExistsError:
             return False
-        except OSError:  # not every file system has links
+        except OSError:  # a file system without hard links
             try:
                 with path.open("x") as file:
                     file.write(text)
@@ -170,69 +161,3 @@ def _put(path: Path, text: str) -> bool:
     finally:
         temporary.unlink(missing_ok=True)
     return True
-
-
-# What decides a training's result. Grids (methods, scale) are left out: what they come to, the
-# solver, is compared by itself, and so are the data.
-DECIDING = (
-    "losses",
-    "solvers",
-    "_arrays.py",
-    "_standardize.py",
-    "_sweep.py",
-    "_validation.py",
-    "capped_loss.py",
-    "goals.py",
-    "metrics.py",
-    "models.py",
-    "operating_point.py",
-    "penalty.py",
-    "reformulation.py",
-    "datasets/splits.py",
-    "experiments/trial.py",
-)
-
-
-@cache  # once, at the start: an edit during a run changes the files, not what runs
-def digest() -> str:
-    """Return a digest of the code that decides a training's result."""
-    total = hashlib.sha256()
-    package = Path(setpoint.__file__).parent
-    for file in _files(package):
-        total.update(f"{file.relative_to(package).as_posix()}\n".encode())
-        total.update(meaning(file.read_text("utf-8")).encode())
-    return total.hexdigest()[:12]
-
-
-def _files(package: Path) -> Iterator[Path]:
-    for name in DECIDING:
-        place = package / name
-        yield from sorted(place.glob("*.py")) if place.is_dir() else [place]
-
-
-def meaning(source: str) -> str:
-    """Return a text that is the same for sources that differ in comments, docstrings or layout."""
-    return _text(ast.parse(source))
-
-
-def _text(part: object) -> str:
-    """Return a syntax tree as text; unlike ``ast.dump`` the same in all versions of Python."""
-    if isinstance(part, list):
-        return f"[{','.join(_text(each) for each in part if not _is_note(each))}]"
-    if not isinstance(part, ast.AST):
-        return repr(part)
-    # Newer versions have more fields, which are empty where older sources are read.
-    fields = [(name, value) for name, value in ast.iter_fields(part) if value not in (None, [])]
-    return f"{type(part).__name__}({','.join(f'{name}={_text(v)}' for name, v in fields)})"
-
-
-def _is_note(part: object) -> bool:
-    """Whether this is a string that stands alone, as docstrings do."""
-    return (
-        isinstance(part, ast.Expr)
-        and isinstance(part.value, ast.Constant)
-        and isinstance(part.value.value, str)
-    )
-
-
-# DOC of experiments.code: Which code made a result: kept trainings of other code are not mixed with new ones.

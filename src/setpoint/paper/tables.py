@@ -1,4 +1,4 @@
-"""The paper's tables: what is in them, and their cells."""
+"""The paper's tables: their rows and columns, the jobs behind them, and the values of cells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from setpoint.paper.data import paper_name
+from setpoint.paper.datasets import paper_name
 from setpoint.paper.jobs import OFOS_TARGET, Job, Target, jobs_of
 from setpoint.paper.methods import ABLATIONS, COMPETITORS, OURS, SCALES, Method
 from setpoint.paper.paper_values import paper_value
@@ -15,7 +15,7 @@ from setpoint.paper.results import SLACK
 
 METRICS = {"fpor": ("precision", "recall"), "frop": ("recall", "precision"), "ofos": ("f1",)}
 MAIN = ("creditcard", "ade", "eyepacs")
-STRESSED = ("ade", "eyepacs")  # the paper's second one is MURA
+STRESSED = ("ade", "eyepacs")  # the paper has MURA in place of eyepacs
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,17 @@ class Table:
     Attributes
     ----------
     name, title : str
-        In commands and files; above the table.
+        The name in commands and files; the title above the table.
     targets : tuple of Target
         Its goals, all of one kind.
     methods : tuple of Method
         Its rows.
     datasets : tuple of str
-        Its blocks, where no others are asked for.
+        Its blocks by default.
     three : bool
-        Whether there is a validation part, on which thresholds are adjusted.
+        Whether there are validation rows, on which thresholds are adjusted.
     printed_as : str
-        The paper's table, if it has another name there.
+        The name of the paper's table, if different.
     """
 
     name: str
@@ -47,25 +47,25 @@ class Table:
     printed_as: str = ""
 
     def chosen(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
-        """Return which of these data sets it is about; without any, its own."""
+        """Return those of the data sets that belong in the table; if none are given, its own."""
         known = {*self.datasets, "mura"}
         return tuple(d for d in datasets or self.datasets if paper_name(d) in known)
 
     @property
     def kind(self) -> str:
-        """The goals' kind."""
+        """The kind of its goals."""
         return self.targets[0].kind
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """Part and metric of every column."""
+        """Subset of the data and metric of every column."""
         metrics = METRICS[self.kind]
         parts = ["train", *(["validation"] if self.three else []), "test"]
         columns = [(part, metric) for part in parts for metric in metrics]
         return columns if "f1" in metrics else [*columns, ("test", "f1")]
 
     def jobs(self, datasets: tuple[str, ...], split: str, scale: str, trials: int) -> list[Job]:
-        """Return all that must be trained for it on these data sets."""
+        """Return the jobs behind the table for these data sets."""
         return [
             job
             for dataset in self.chosen(datasets)
@@ -78,7 +78,7 @@ def _targets(kind: str, *alphas: float) -> tuple[Target, ...]:
     return tuple(Target(kind, alpha) for alpha in alphas)
 
 
-# They are about what training reaches on its rows; what selects keeps some of them back.
+# Ablations compare results on the training rows; methods that select hold some of them out.
 _ABLATED = (*ABLATIONS, *(m for m in OURS if not m.selects))
 _KINDS = ("fpor", "frop")
 _ALL = (
@@ -121,9 +121,9 @@ TABLES = {table.name: table for table in _ALL}
 
 @dataclass(frozen=True)
 class Value:
-    """Mean and deviation over trials, and how it stands among its rivals.
+    """Mean and standard deviation over trials, and whether the value is feasible or best.
 
-    ``without_alarms`` counts, for a precision, the trials that have no alarms, where it is 1 by
+    For a precision, ``without_alarms`` counts the trials without alarms, where it is 1 by
     convention.
     """
 
@@ -136,15 +136,16 @@ class Value:
 
     @property
     def no_alarms(self) -> bool:
-        """Whether no trial has any."""
+        """Whether no trial has alarms."""
         return self.without_alarms == self.trials
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row: a method on a data set for a goal; cells are before, after, paper before, after.
+    """A row: a method on a data set for a goal.
 
-    Without ``trials`` it has no values of ours, because every training diverged.
+    Each cell has the values "before" and "after" threshold adjustment, and the paper's. With
+    ``trials=0`` every training diverged, and only the paper's values exist.
     """
 
     dataset: str
@@ -156,7 +157,7 @@ class Line:
 
 
 def lines_of(table: Table, frame: Any, datasets: tuple[str, ...], split: str) -> list[list[Line]]:
-    """Return the blocks of a table, one per data set and goal, from selected results."""
+    """Return the blocks of a table, one per data set and goal, from the selected results."""
     own = frame[(frame["split"] == split) & (frame["three"] == table.three)]
     blocks = []
     for dataset in table.chosen(datasets):
@@ -175,7 +176,7 @@ def _block(table: Table, here: Any, dataset: str, target: Target) -> Iterator[Li
     adjusted = "validation" if table.three else "train"
     wanted = here["trial"].nunique()
     for method in table.methods:
-        # What selects has set its threshold on rows that it was not trained on.
+        # Methods that select have set their threshold on held-out rows.
         settled = method.selects and not table.three
         for variant in method.variants:
             own = here[(here["method"] == method.name) & (here["variant"] == variant)]
@@ -188,11 +189,12 @@ def _block(table: Table, here: Any, dataset: str, target: Target) -> Iterator[Li
             line = Line(dataset, target, method, label, trials)
             of = dict(list(own.groupby(["rule", "part"])))
             for part, metric in table.columns:
+                before, after = (_printed(line, table, part, metric, ta) for ta in (False, True))
                 line.cells[part, metric] = {
                     "before": _value(of.get(("own", part)), metric),
                     "after": None if settled else _value(of.get((adjusted, part)), metric),
-                    "paper before": _printed(table, dataset, target, method, part, metric, False),
-                    "paper after": _printed(table, dataset, target, method, part, metric, True),
+                    "paper before": before,
+                    "paper after": after,
                 }
             yield line
 
@@ -200,41 +202,26 @@ def _block(table: Table, here: Any, dataset: str, target: Target) -> Iterator[Li
 def _value(rows: Any, metric: str) -> Value | None:
     if rows is None:
         return None
-    mute = (rows["tp"] + rows["fp"] == 0) & (metric == "precision")
-    # The paper's deviations are those of the population.
+    silent = (rows["tp"] + rows["fp"] == 0) & (metric == "precision")
+    # The population standard deviation, as in the paper.
     mean, deviation = float(rows[metric].mean()), float(rows[metric].std(ddof=0))
-    return Value(mean, deviation, trials=len(rows), without_alarms=int(mute.sum()))
+    return Value(mean, deviation, trials=len(rows), without_alarms=int(silent.sum()))
 
 
-def _printed(
-    table: Table,
-    dataset: str,
-    target: Target,
-    method: Method,
-    part: str,
-    metric: str,
-    adjusted: bool,
-) -> Value | None:
-    if method.paper is None:
+def _printed(line: Line, table: Table, part: str, metric: str, adjusted: bool) -> Value | None:
+    if line.method.paper is None:
         return None
-    found = paper_value(
-        table.printed_as or table.name,
-        paper_name(dataset),
-        target.kind,
-        target.alpha,
-        method.paper,
-        part,
-        metric,
-        adjusted,
-    )
+    name, dataset = table.printed_as or table.name, paper_name(line.dataset)
+    goal = line.target.kind, line.target.alpha
+    found = paper_value(name, dataset, *goal, line.method.paper, part, metric, adjusted)
     return None if found is None else Value(found.mean, found.deviation)
 
 
 def _marked(block: list[Line], target: Target) -> list[Line]:
-    """Mark what is feasible and, among that, the best objective; and the best F1 on test rows.
+    """Mark feasible values, among these the best objective, and the best F1 on test rows.
 
-    The best is sought once, after the threshold is adjusted: before that some methods stand at a
-    threshold that they found in training and some at 0.5, which does not compare.
+    The best is marked only after threshold adjustment: before it, some methods use a threshold
+    found in training and some use 0.5, which is not comparable.
     """
     constraint, objective = (*METRICS[target.kind], None)[:2] if target.alpha else (None, "f1")
     for part in ("train", "validation", "test"):
@@ -252,14 +239,14 @@ def _marked(block: list[Line], target: Target) -> list[Line]:
 
 
 def _meets(line: Line, part: str, when: str) -> bool:
-    """Whether the floor is held; with no alarms at all it is not held by anything."""
+    """Return whether the constraint holds; without any alarms it does not."""
     value = line.cells[part, METRICS[line.target.kind][0]][when]
     assert line.target.alpha is not None
     return value is not None and not value.no_alarms and value.mean >= line.target.alpha - SLACK
 
 
 def _last(line: Line, column: tuple[str, str]) -> str:
-    """Return when a row competes: after the adjustment, if there is one."""
+    """Return which value of a row is compared: the adjusted one, if there is one."""
     return "before" if line.cells[column]["after"] is None else "after"
 
 
@@ -285,7 +272,7 @@ def all_jobs(
     trials: int | None = None,
     methods: tuple[str, ...] = (),
 ) -> list[Job]:
-    """Return the jobs of several tables, each once."""
+    """Return the jobs of several tables without repeats."""
     jobs: dict[Job, None] = {}
     for table in tables:
         for job in table.jobs(datasets, split, scale, trials or SCALES[scale].trials):

@@ -1,4 +1,4 @@
-"""Do a job: split, standardise, train, and count at every threshold that a table asks for."""
+"""Run a job: split, standardise, train, and count at every threshold that a table needs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setpoint.data import splits as _validation
+from setpoint.data import splits
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import DivergedError
-from setpoint.paper.data import MODELS
-from setpoint.paper.datasets.dataset import Dataset
-from setpoint.paper.datasets.splits import Split, honest_split, paper_split
+from setpoint.paper.datasets.dataset import Dataset, Split, honest_split, paper_split
 from setpoint.paper.jobs import Job, Target
-from setpoint.paper.methods import METHODS
+from setpoint.paper.methods import METHODS, model_of
 from setpoint.thresholds.operating_point import choose_threshold, evaluate_threshold
 from setpoint.training.loop import solve
 from setpoint.training.models import build, scores_of
 from setpoint.training.problem import Problem, make_problem
 
 SPLITS = {"paper": paper_split, "honest": honest_split}
-SELECTING_SHARE = 0.25  # of the training rows, where a method selects
+SELECTION_FRACTION = 0.25  # of the training rows, for methods that select
 
 
-class Ground(NamedTuple):
+class SplitRows(NamedTuple):
     """A split of a data set, standardised by its training rows, on a device."""
 
     split: Split
@@ -35,19 +33,19 @@ class Ground(NamedTuple):
     y: torch.Tensor
 
 
-@lru_cache(maxsize=1)  # jobs come in the order of their splits
-def ground(dataset: Dataset, split: str, three: bool, number: int, device: str) -> Ground:
-    """Return where a trial takes place."""
-    rows = SPLITS[split](dataset, number, three)
+@lru_cache(maxsize=1)  # jobs are ordered by split
+def split_rows(dataset: Dataset, split: str, three: bool, trial: int, device: str) -> SplitRows:
+    """Return the rows of a trial."""
+    rows = SPLITS[split](dataset, trial, three)
     own = dataset.X[rows.train]
     X = Standardizer.fit(own, np.ones(len(own))).transform(dataset.X)
-    return Ground(rows, torch.from_numpy(X).to(device), torch.from_numpy(dataset.y).to(device))
+    return SplitRows(rows, torch.from_numpy(X).to(device), torch.from_numpy(dataset.y).to(device))
 
 
-def do(job: Job, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
-    """Return what came of a job: counts by goal, rule of the threshold, and part.
+def run_job(job: Job, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
+    """Return the result of a job: counts by goal, threshold rule and subset of the rows.
 
-    A training that diverges from the start has none, and ranks last in its grid.
+    A training that diverges has no counts, and ranks last in its grid.
     """
     started = time.perf_counter()
     counts: list[dict[str, Any]] = []
@@ -67,29 +65,31 @@ def do(job: Job, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
 
 
 def _train_and_count(job: Job, dataset: Dataset, device: str) -> list[dict[str, Any]]:
-    split, X, y = ground(dataset, job.split, job.three, job.trial, device)
+    split, X, y = split_rows(dataset, job.split, job.three, job.trial, device)
     torch.manual_seed(job.trial)
-    module = build(MODELS.get(job.dataset, "linear"), X.shape[1])
+    module = build(model_of(job.dataset), X.shape[1])
     if isinstance(module, torch.nn.Linear):
-        module.reset_parameters()  # ours start at zero, the paper's anywhere
+        module.reset_parameters()  # this package starts at zero, the paper at random
     module = module.to(device)
     if job.target is None:
         _train_to_the_end(job, _problem(X, y, split.train, job.targets[0]), module)
         threshold = 0.0
     else:
-        training, selecting = split.train, None
+        training, selection = split.train, None
         if METHODS[job.method].selects:
-            training, selecting = _with_selection(dataset, split, job.trial)
-        validation = None if selecting is None else _problem(X, y, selecting, job.target)
+            training, selection = _with_selection(dataset, split, job.trial)
+        validation = None if selection is None else _problem(X, y, selection, job.target)
         problem = _problem(X, y, training, job.target, validation)
-        threshold = _solve(job, problem, module)
+        solution = solve(problem, module, job.solver, seed=job.trial)
+        if solution.history.interrupted and not solution.history.diverged:
+            # Ctrl-C: the best model so far must not pass for the result of a finished job.
+            raise KeyboardInterrupt
+        threshold = solution.operating_point.threshold
     scores = scores_of(module, X).cpu().numpy()
     if np.isnan(scores).any():
-        raise DivergedError("the model's scores are not numbers.")
+        raise DivergedError("the model's scores are NaN.")
     return [
-        row
-        for target in job.targets
-        for row in _evaluate(target, dataset.y, scores, split, threshold)
+        row for target in job.targets for row in _count(target, dataset.y, scores, split, threshold)
     ]
 
 
@@ -105,7 +105,7 @@ def _problem(
 
 
 def _train_to_the_end(job: Job, problem: Problem, module: torch.nn.Module) -> None:
-    """Train without a look at any goal; the last iterate is the result."""
+    """Train without evaluating any goal; the last iterate is the result."""
     torch.manual_seed(job.trial)
     run = job.solver.prepare(problem, module)
     run.start()
@@ -113,31 +113,22 @@ def _train_to_the_end(job: Job, problem: Problem, module: torch.nn.Module) -> No
         run.advance(iteration)
 
 
-def _solve(job: Job, problem: Problem, module: torch.nn.Module) -> float:
-    """Train for the goal and return the threshold; Ctrl-C ends the job, not the training alone."""
-    solution = solve(problem, module, job.solver, seed=job.trial)
-    if solution.history.interrupted and not solution.history.diverged:
-        # The best model so far is kept for a user at work; here it would pass for a finished job.
-        raise KeyboardInterrupt
-    return solution.operating_point.threshold
-
-
 def _with_selection(
     dataset: Dataset, split: Split, trial: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return training and selecting rows: the validation part, or a share of the training part."""
+    """Return training and selection rows: the validation rows, or some of the training rows."""
     if split.validation is not None:
         return split.train, split.validation
     rows = split.train
     groups = None if dataset.groups is None else dataset.groups[rows]
     kept = np.ones(len(rows), dtype=bool)
-    found = _validation.split(SELECTING_SHARE, dataset.y[rows], kept, groups, trial)
+    found = splits.split(SELECTION_FRACTION, dataset.y[rows], kept, groups, trial)
     assert found is not None
-    training, selecting = found
-    return rows[training], rows[selecting]
+    training, selection = found
+    return rows[training], rows[selection]
 
 
-def _evaluate(
+def _count(
     target: Target,
     y: NDArray[np.bool_],
     scores: NDArray[np.float32],
@@ -145,16 +136,16 @@ def _evaluate(
     threshold: float,
 ) -> list[dict[str, Any]]:
     """Count at the model's own threshold and at the adjusted ones (TA)."""
-    parts = {"train": split.train, "validation": split.validation, "test": split.test}
-    parts = {name: rows for name, rows in parts.items() if rows is not None}
+    subsets = {"train": split.train, "validation": split.validation, "test": split.test}
+    subsets = {name: rows for name, rows in subsets.items() if rows is not None}
     goal = target.goal
     thresholds = {"own": threshold}
-    for name, rows in parts.items():
+    for name, rows in subsets.items():
         if name != "test":
             thresholds[name] = choose_threshold(y[rows], scores[rows], goal).threshold
     counts = []
     for rule, at in thresholds.items():
-        for name, rows in parts.items():
+        for name, rows in subsets.items():
             point = evaluate_threshold(y[rows], scores[rows], at, goal)
             counts.append(
                 {

@@ -1,4 +1,4 @@
-"""A data folder of the test's own."""
+"""A temporary data folder."""
 
 import pytest
 

@@ -1,3 +1,5 @@
+"""ADE-Corpus-V2."""
+
 import json
 
 import numpy as np
@@ -109,11 +111,11 @@ def test_the_published_counts_are_the_default(folder):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("DRUG-AE.rel", "DRUG-AE.rel has 2 rows instead of 3: it was cut off"),
-        ("ADE-NEG.txt", "ADE-NEG.txt has 2 rows instead of 3: it was cut off"),
+        ("DRUG-AE.rel", "DRUG-AE.rel has 2 rows instead of 3: it is truncated"),
+        ("ADE-NEG.txt", "ADE-NEG.txt has 2 rows instead of 3: it is truncated"),
     ],
 )
-def test_the_file_that_was_cut_off_is_named(folder, name, said):
+def test_a_truncated_file_is_named(folder, name, said):
     write_corpus(folder)
     path = folder / name
     whole = path.read_bytes().rstrip(b"\n")
@@ -148,7 +150,7 @@ def test_broken_lines_of_the_corpus(folder, name, line, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"text": "cut o', "test.jsonl has no whole JSON in line 2"),
+        ('{"text": "cut o', "test.jsonl has incomplete JSON in line 2"),
         ('["a text", 1]', "in line 2, where a text and a label of 0 or 1 are expected"),
         ('{"text": "no label"}', "where a text and a label of 0 or 1"),
         ('{"text": "a", "label": 2}', "where a text and a label of 0 or 1"),
@@ -157,7 +159,7 @@ def test_broken_lines_of_the_corpus(folder, name, line, said):
         ('{"text": "a", "label": [1]}', "where a text and a label of 0 or 1"),
         ('{"text": " ", "label": 1}', "where a text and a label of 0 or 1"),
         ('{"text": null, "label": 1}', "where a text and a label of 0 or 1"),
-        ("", r"train.jsonl with .*test.jsonl has 5 rows instead of 6: it was cut off"),
+        ("", r"train.jsonl with .*test.jsonl has 5 rows instead of 6: it is truncated"),
     ],
 )
 def test_broken_jsonl(folder, line, said):
@@ -173,7 +175,7 @@ def test_an_empty_jsonl(folder):
         _load_texts(EXPECTED)
 
 
-def test_the_positives_of_the_jsonl_copy_are_told_not_checked(folder):
+def test_the_positives_of_the_jsonl_copy_are_recorded_not_checked(folder):
     write_jsonl(folder, labels=(1, 1, 0, 0, 0, 0))
     assert _load_texts(EXPECTED).source.endswith("2 positives, 5 texts")
 
@@ -215,7 +217,7 @@ def test_features_of_other_texts(folder):
 
 
 def test_missing_features(folder):
-    """All that is needed is told at once, not one file after the other."""
+    """The error names all missing files at once."""
     with pytest.raises(MissingDataError, match=r"^ade_v2\.parquet not found") as caught:
         load_ade_features()
     said = str(caught.value)

@@ -1,3 +1,5 @@
+"""Credit-card fraud."""
+
 import hashlib
 
 import numpy as np
@@ -59,7 +61,7 @@ def test_order_and_unused_columns_do_not_matter(folder):
         load("all")
 
 
-def test_the_source_tells_the_original_from_other_exports(folder):
+def test_the_source_distinguishes_the_original_from_other_exports(folder):
     md5 = hashlib.md5(write(folder).read_bytes()).hexdigest()
     assert load(md5=md5).source == f"creditcard.csv (md5 {md5}, the original)"
     assert load(md5="0" * 32).source == f"creditcard.csv (md5 {md5}, another export of the table)"
@@ -80,12 +82,12 @@ def test_unknown_columns(folder):
 
 def test_the_published_counts_are_the_default(folder):
     write(folder)
-    with pytest.raises(CorruptDataError, match="40 rows instead of 284,807: it was cut off"):
+    with pytest.raises(CorruptDataError, match="40 rows instead of 284,807: it is truncated"):
         load_creditcard()
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.5, 0.9, 0.999])
-def test_cut_off_anywhere(folder, kept):
+def test_a_file_truncated_anywhere_raises(folder, kept):
     path = write(folder)
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * kept)])
@@ -125,7 +127,7 @@ def test_empty(folder):
         load()
 
 
-def test_who_needs_the_original_is_not_told_to_write_the_table_anew(folder):
+def test_instructions_for_the_original_do_not_suggest_writing_the_table(folder):
     with pytest.raises(MissingDataError) as missing:
         load_creditcard(exact=True)
     write(folder)
@@ -134,5 +136,5 @@ def test_who_needs_the_original_is_not_told_to_write_the_table_anew(folder):
     for caught in (missing, wrong):
         said = str(caught.value)
         assert "download creditcard.csv from https://www.kaggle.com/datasets/mlg-ulb" in said
-        assert "saved again by another program it is refused" in said
+        assert "a copy saved by another program is rejected" in said
         assert "openml" not in said

@@ -1,3 +1,5 @@
+"""The cache of feature vectors."""
+
 import os
 import time
 
@@ -28,7 +30,7 @@ def shards(cache):
     return sorted(cache.folder.glob("*.npz"))
 
 
-def test_what_was_added_is_found_by_another_process_in_any_order(tmp_path):
+def test_added_vectors_are_found_by_another_process_in_any_order(tmp_path):
     first = FeatureCache(tmp_path, "encoder", 3)
     first.add(names(5), vectors(5))
     first.add(names(4, start=5), vectors(4, seed=1))
@@ -169,7 +171,7 @@ def test_shards_that_another_process_merges_meanwhile_are_found(tmp_path, monkey
     assert np.array_equal(found, np.vstack([vectors(1, seed=k) for k in range(6)]))
 
 
-def test_a_write_that_fails_leaves_nothing_and_says_what_is_safe(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_no_file_and_names_what_is_safe(tmp_path, monkeypatch):
     cache = FeatureCache(tmp_path, "encoder", 3)
     cache.add(names(2), vectors(2))
 
@@ -177,7 +179,7 @@ def test_a_write_that_fails_leaves_nothing_and_says_what_is_safe(tmp_path, monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(SetpointError, match="No space left on device; what it holds already"):
+    with pytest.raises(SetpointError, match="No space left on device; its present content"):
         cache.add(names(2, start=2), vectors(2))
     assert [path.suffix for path in cache.folder.iterdir()] == [".npz"]
 
@@ -223,5 +225,5 @@ def test_where_a_cache_lies_by_default(own, caches, expected, monkeypatch, tmp_p
 
 def test_a_cache_that_cannot_be_made_names_the_variable(tmp_path):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(SetpointError, match="cannot be made: .*SETPOINT_CACHE"):
+    with pytest.raises(SetpointError, match="cannot be created: .*SETPOINT_CACHE"):
         FeatureCache(tmp_path / "taken", "encoder", 3)

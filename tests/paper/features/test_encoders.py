@@ -1,4 +1,4 @@
-"""Both encoders in one file: importing transformers takes seconds, where these tests run."""
+"""Encoders of texts and images."""
 
 import shutil
 import sys
@@ -11,7 +11,7 @@ from PIL import Image
 
 from setpoint import SetpointError
 from setpoint.paper.features import ImageEncoder, TextEncoder, extract
-from setpoint.paper.features.images import read_pixels
+from setpoint.paper.features.pixels import read_pixels
 
 VOCABULARY = [
     "[PAD]",
@@ -180,10 +180,8 @@ class TestText:
         assert text.digest("\ud83e\udd12") == text.digest("🤒")
 
     @pytest.mark.parametrize("item", [None, 3, float("nan"), b"fever", ["fever"]])
-    def test_what_is_no_text_is_named(self, text, item):
-        with pytest.raises(
-            SetpointError, match=r"item 1: a text must be a str, but this is .*drop"
-        ):
+    def test_an_item_that_is_not_a_text_is_named(self, text, item):
+        with pytest.raises(SetpointError, match=r"item 1: a text must be a str, not .*drop"):
             extract(["fever", item], text)
 
     def test_nothing(self, text):
@@ -245,7 +243,7 @@ class TestText:
         assert first.fingerprint == second.fingerprint
         assert np.array_equal(first.encode(["fever"]), second.encode(["fever"]))
 
-    def test_weights_with_gaps_are_refused(self, bert, tmp_path):
+    def test_incomplete_weights_raise(self, bert, tmp_path):
         from safetensors.torch import load_file, save_file
 
         folder = shutil.copytree(bert, tmp_path / "gaps")
@@ -265,7 +263,7 @@ class TestText:
     def test_a_model_without_its_tokenizer(self, bert, tmp_path):
         folder = shutil.copytree(bert, tmp_path / "bare")
         (folder / "vocab.txt").unlink()
-        with pytest.raises(SetpointError, match="tokenizer knows no words"):
+        with pytest.raises(SetpointError, match="tokenizer has no words"):
             TextEncoder.from_pretrained(folder, device="cpu")
 
     def test_a_tokenizer_of_another_model(self, tmp_path):
@@ -273,7 +271,7 @@ class TestText:
         with pytest.raises(SetpointError, match="17 tokens, the model 16"):
             TextEncoder.from_pretrained(folder, device="cpu")
 
-    def test_a_model_without_cls_is_refused(self):
+    def test_a_model_without_cls_raises(self):
         class NoClass:
             all_special_tokens = ("<eos>",)
             cls_token_id = None
@@ -290,18 +288,20 @@ class TestText:
 
     @pytest.mark.parametrize("limit", [2, 161, 128.0, None, True])
     def test_a_limit_that_the_model_cannot_have(self, bert, limit):
-        with pytest.raises(SetpointError, match="max_tokens must be a whole number, from 3 to 160"):
+        with pytest.raises(
+            SetpointError, match="max_tokens must be a whole number,? from 3 to 160"
+        ):
             TextEncoder.from_pretrained(bert, max_tokens=limit, device="cpu")
 
-    def test_a_device_or_precision_that_is_none(self, bert):
+    def test_an_unknown_device_or_precision_raises(self, bert):
         with pytest.raises(SetpointError, match="the device 'gpu' cannot be used"):
             TextEncoder.from_pretrained(bert, device="gpu")
-        with pytest.raises(SetpointError, match="precision 'int8' is none of float32"):
+        with pytest.raises(SetpointError, match="precision must be one of float32.* not 'int8'"):
             TextEncoder.from_pretrained(bert, precision="int8")
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="the device is there")
     def test_a_device_that_is_not_there(self, bert):
-        with pytest.raises(SetpointError, match=r"'cuda' cannot be used .*'auto' takes a GPU"):
+        with pytest.raises(SetpointError, match=r"'cuda' cannot be used .*'auto' uses a GPU"):
             TextEncoder.from_pretrained(bert, device="cuda")
 
 
@@ -403,8 +403,8 @@ class TestImages:
         assert batches == [[files[4]]]
 
     @pytest.mark.parametrize("item", [None, 3, np.zeros((2, 2)), b"a.png"])
-    def test_what_is_no_path_is_named(self, image, item):
-        with pytest.raises(SetpointError, match="item 0: an image must be given as the path"):
+    def test_an_item_that_is_not_a_path_is_named(self, image, item):
+        with pytest.raises(SetpointError, match="item 0: an image must be the path"):
             extract([item], image)
 
     def test_files_that_are_not_there(self, image, files, tmp_path):
@@ -420,12 +420,12 @@ class TestImages:
     @pytest.mark.parametrize("size", [225, 29])
     def test_a_size_that_patches_do_not_cover(self, dino, size):
         near = size // 14 * 14
-        with pytest.raises(SetpointError, match=f"lost: {near} or {near + 14}, not {size}"):
+        with pytest.raises(SetpointError, match=f"patches: {near} or {near + 14}, not {size}"):
             ImageEncoder.from_pretrained(dino, size=size, device="cpu")
 
     @pytest.mark.parametrize("size", [0, 13, -14, 28.0, None])
-    def test_a_size_that_is_none(self, dino, size):
-        with pytest.raises(SetpointError, match="size must be a whole number, at least 14"):
+    def test_an_invalid_size_raises(self, dino, size):
+        with pytest.raises(SetpointError, match="size must be a whole number.* at least 14"):
             ImageEncoder.from_pretrained(dino, size=size, device="cpu")
 
 
@@ -441,7 +441,7 @@ class TestLoading:
 
     @pytest.mark.parametrize("kind", [TextEncoder, ImageEncoder])
     def test_a_folder_without_a_model(self, kind, tmp_path):
-        with pytest.raises(SetpointError, match="The folder must hold config.json"):
+        with pytest.raises(SetpointError, match="The folder must contain config.json"):
             kind.from_pretrained(tmp_path)
         with pytest.raises(SetpointError, match="There is no such folder"):
             kind.from_pretrained(tmp_path / "nowhere")
@@ -452,7 +452,7 @@ class TestLoading:
         with pytest.raises(SetpointError, match="could not be loaded|no words"):
             TextEncoder.from_pretrained(dino)
         model = hf("BertModel")(hf("BertConfig")(**BERT))
-        with pytest.raises(SetpointError, match="BertModel is no model of RGB images"):
+        with pytest.raises(SetpointError, match="BertModel is not a model of RGB images"):
             ImageEncoder(model, new_processor())
 
     def test_without_transformers_the_extra_is_named(self, bert, monkeypatch):

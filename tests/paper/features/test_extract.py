@@ -1,3 +1,5 @@
+"""Feature extraction with any encoder."""
+
 import hashlib
 import importlib
 import sys
@@ -68,7 +70,7 @@ def test_vectors_come_in_the_order_of_the_items(kind, batch_size):
     assert max(map(len, encoder.batches)) == min(batch_size, 70)
 
 
-def test_items_of_like_length_share_a_batch_the_longest_first():
+def test_items_of_similar_length_share_a_batch_longest_first():
     encoder = WithLength()
     extract(["aa", "bbbb", "c", "ddd"], encoder, batch_size=2)
     assert encoder.batches == [["bbbb", "ddd"], ["aa", "c"]]
@@ -94,14 +96,14 @@ def test_any_iterable_will_do():
 
 
 @pytest.mark.parametrize("single", ["a text", b"a text", Path("image.png")])
-def test_a_single_item_in_place_of_a_list_is_told(single):
+def test_a_single_item_instead_of_a_list_raises(single):
     with pytest.raises(SetpointError, match="must be a list, not the single item"):
         extract(single, Bytes())
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.0, True, "64", None])
-def test_a_batch_size_that_is_none(size):
-    with pytest.raises(SetpointError, match="batch_size must be a whole number, at least 1"):
+def test_a_batch_size_must_be_a_positive_integer(size):
+    with pytest.raises(SetpointError, match="batch_size must be a whole number.* at least 1"):
         extract(["a"], Bytes(), batch_size=size)
 
 
@@ -112,7 +114,7 @@ def test_a_wrong_item_is_named_by_its_position_before_anything_is_computed():
     assert encoder.batches == []
 
 
-def test_what_is_in_the_cache_is_not_encoded_again(tmp_path):
+def test_cached_items_are_not_encoded_again(tmp_path):
     items = words(50)
     extract(items, Bytes(), tmp_path)
     encoder = Bytes()
@@ -130,7 +132,7 @@ def test_another_encoder_gets_nothing_from_the_cache(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, ZeroDivisionError])
-def test_a_run_that_was_stopped_goes_on_and_computes_only_the_rest(tmp_path, stop):
+def test_an_interrupted_run_continues_with_the_remaining_items(tmp_path, stop):
     def fail(count, batch):
         if count == 5:
             raise stop
@@ -209,7 +211,7 @@ def test_features_that_are_no_numbers_name_the_item_and_spare_the_others(tmp_pat
     assert encoder.encoded == words(20)[4:]
 
 
-def test_an_encoder_that_returns_too_few_vectors_is_told():
+def test_an_encoder_that_returns_too_few_vectors_raises():
     class Few(Bytes):
         def encode(self, items):
             return super().encode(items)[1:]
@@ -260,7 +262,7 @@ def test_other_errors_of_the_device_are_not_taken_for_want_of_memory():
 
 def test_a_cache_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(SetpointError, match="cannot be made"):
+    with pytest.raises(SetpointError, match="cannot be created"):
         extract(["a"], Bytes(), tmp_path / "file")
 
 

@@ -1,3 +1,5 @@
+"""Image files as pixels."""
+
 import sys
 
 import numpy as np
@@ -5,7 +7,7 @@ import pytest
 from PIL import Image
 
 from setpoint import SetpointError
-from setpoint.paper.features.images import read_pixels
+from setpoint.paper.features.pixels import read_pixels
 
 SIZE = 16
 
@@ -78,7 +80,7 @@ def test_negative_levels_such_as_hounsfield_units_are_kept_apart(tmp_path):
     assert np.allclose(found[..., 0], [[0, 0.25], [0.5, 1]], atol=1e-6)
 
 
-def test_the_overshoot_of_bicubic_curves_is_cut_off(tmp_path):
+def test_the_overshoot_of_bicubic_resampling_is_clipped(tmp_path):
     steps = np.kron(np.eye(4), np.full((4, 4), 50000)).astype(np.uint16)
     found = read_pixels(save(tmp_path / "a.png", steps), 64)
     assert found.min() == 0
@@ -99,7 +101,7 @@ def test_pixels_that_are_no_numbers(tmp_path, value):
         read_pixels(path, SIZE)
 
 
-def test_what_is_transparent_is_white_whatever_is_stored_there(tmp_path):
+def test_transparent_pixels_are_white_whatever_is_stored_there(tmp_path):
     array = noise(channels=4)
     array[..., 3] = 255
     array[:, :15, 3] = 0

@@ -1,4 +1,4 @@
-"""Points as crowded as those of a real stress test."""
+"""Points as crowded as in a real stress test."""
 
 import pytest
 

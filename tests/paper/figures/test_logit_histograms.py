@@ -10,9 +10,9 @@ from setpoint.paper.figures.logit_histograms import (
     SCORE_EDGES,
     Logits,
     bin_edges,
+    fraction_near,
     histogram,
     normalise,
-    share_near,
     train_for_histograms,
 )
 
@@ -37,7 +37,7 @@ def test_logits_are_measured_from_the_threshold_in_deviations():
         ([[1.0, 2.0]], 0.0, "one number per sample"),
     ],
 )
-def test_what_cannot_be_normalised_is_refused(logits, threshold, why):
+def test_logits_that_cannot_be_normalised_raise(logits, threshold, why):
     with pytest.raises(SetpointError, match=why):
         normalise(logits, threshold)
 
@@ -108,19 +108,19 @@ def test_labels_of_one_class_and_logits_on_the_threshold_can_be_drawn():
     assert got.positive.sum() == 0
 
 
-def test_labels_of_another_length_are_refused():
+def test_labels_of_another_length_raise():
     with pytest.raises(SetpointError, match="y has the shape"):
         histogram(np.zeros(3), [0, 1], np.linspace(-1, 1, 5))
 
 
-def test_the_share_near_the_threshold():
+def test_the_fraction_near_the_threshold():
     values = np.array([-0.2, -0.05, 0.0, 0.09, 3.0])
-    assert share_near(values, 0.0) == 0.6
-    assert share_near(values, 0.0, within=0.01) == 0.2
-    assert share_near(values, 3.05) == 0.2
+    assert fraction_near(values, 0.0) == 0.6
+    assert fraction_near(values, 0.0, within=0.01) == 0.2
+    assert fraction_near(values, 3.05) == 0.2
 
 
-def test_the_figure_shows_shares_of_each_class():
+def test_the_figure_shows_fractions_of_each_class():
     from matplotlib.patches import StepPatch
 
     rng = np.random.default_rng(0)
@@ -139,7 +139,7 @@ def test_the_figure_shows_shares_of_each_class():
         assert np.array_equal(negatives.get_data().values, counts.negative / (~y).sum())
         assert np.array_equal(positives.get_data().values, counts.positive / y.sum())
         assert ax.get_lines()[0].get_xdata() == [threshold, threshold]
-        near = 100 * share_near(values, threshold)
+        near = 100 * fraction_near(values, threshold)
         assert f"{near:.1f} % within 0.1" in ax.get_title(loc="left")
 
 
@@ -188,8 +188,8 @@ def test_the_threshold_is_that_of_the_last_iterate(rows, pair):
 
 def test_psi_keeps_scores_away_from_the_threshold(pair):
     """What it is for: without it, the penalty is least where all scores are at the threshold."""
-    assert share_near(pair.with_psi.scores, 0.5) < 0.1
-    assert share_near(pair.without_psi.scores, 0.5) > 0.9
+    assert fraction_near(pair.with_psi.scores, 0.5) < 0.1
+    assert fraction_near(pair.without_psi.scores, 0.5) > 0.9
 
 
 def test_float32_is_trained_in_float32_and_lists_are_taken(rows):

@@ -11,16 +11,19 @@ from matplotlib.colors import to_hex, to_rgb
 from setpoint.errors import SetpointError
 from setpoint.paper.figures import stress_test
 from setpoint.paper.figures.stress_test import (
+    APART,
     LOOKS,
     Point,
+    apart,
     figure_of_points,
     looks_of,
     stretch,
     summarise,
     unstretch,
 )
-from setpoint.paper.figures.style import APART
 from setpoint.paper.methods import COMPETITORS, OURS
+
+# --- stress test ----------------------------------------------------------------------------------
 
 
 def trials(**changes):
@@ -74,16 +77,16 @@ def test_failed_trials_are_not_hidden_in_a_mean():
         summarise(trials(alpha=np.nan), "fpor")
 
 
-def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(SetpointError, match="not of 'ofos'"):
+def test_results_that_cannot_be_drawn_raise():
+    with pytest.raises(SetpointError, match="not 'ofos'"):
         stress_test.figure(trials(), "ofos")
     with pytest.raises(SetpointError, match="no column label, adjusted"):
         summarise(trials().drop(columns=["label", "adjusted"]), "fpor")
-    with pytest.raises(SetpointError, match="hold no trial of frop"):
+    with pytest.raises(SetpointError, match="contain no trial of frop"):
         stress_test.figure(trials(kind="fpor"), "frop")
-    with pytest.raises(SetpointError, match="no points of the parts"):
+    with pytest.raises(SetpointError, match="no points for train"):
         stress_test.figure(trials(part="elsewhere"), "fpor")
-    with pytest.raises(SetpointError, match="more than can be told apart"):
+    with pytest.raises(SetpointError, match="cannot be distinguished"):
         looks_of([f"method {k}" for k in range(20)])
 
 
@@ -98,7 +101,7 @@ def test_methods_differ_by_marker_and_by_colour():
     assert list(looks_of(["mine", "rus"])) == ["mine", "rus"]
 
 
-def test_every_method_that_is_drawn_has_a_look_of_its_own():
+def test_every_drawn_method_has_a_unique_look():
     assert set(LOOKS) == {method.name for method in (*COMPETITORS, *OURS)}
 
 
@@ -209,7 +212,7 @@ def test_a_method_may_cover_itself():
     assert len(found) == 3
 
 
-def test_a_marker_with_room_around_it_stands_where_its_values_are():
+def test_an_isolated_marker_is_drawn_at_its_values():
     ys = np.linspace(0.1, 0.9, 6)
     figure = figure_of_points([p for y in ys for p in crowd(1, 0.5, y)], "fpor")
     figure.draw_without_rendering()
@@ -258,3 +261,47 @@ def test_levels_stand_in_order_whatever_order_the_trials_have():
     titles = [ax.get_title("left") for ax in stress_test.figure(shuffled, "fpor").axes]
     levels = [float(title.split("=")[1].split("$")[0]) for title in titles if "mura" in title]
     assert levels == [0.95, 0.99, 0.95, 0.99]  # two parts
+
+
+# --- apart ----------------------------------------------------------------------------------------
+
+
+SIZE = (200.0, 180.0)
+
+
+def nearest(places):
+    gaps = np.linalg.norm(places[:, None] - places, axis=2)
+    return gaps[~np.eye(len(places), dtype=bool)].min()
+
+
+@pytest.mark.parametrize("n", [2, 3, 14, 30])
+def test_coinciding_markers_form_a_disc(n):
+    places = np.tile([100.0, 90.0], (n, 1))
+    found = apart(places, 150.0, SIZE)
+    assert nearest(found) > 0.98 * APART
+    assert np.linalg.norm(found - places, axis=1).max() < 0.7 * APART * np.sqrt(n)
+
+
+def test_only_crowded_markers_are_moved():
+    places = np.array([[20.0, 20.0], [100.0, 90.0], [100.0, 90.0], [100.0, 90.0 + 2.5 * APART]])
+    found = apart(places, 150.0, SIZE)
+    assert found[[0, 3]].tolist() == places[[0, 3]].tolist()
+    assert (found[[1, 2]] != places[[1, 2]]).all()
+    assert apart(places[:1], 150.0, SIZE).tolist() == places[:1].tolist()
+    assert apart(places[:0], 150.0, SIZE).shape == (0, 2)
+
+
+def test_neighbours_keep_their_order_along_a_column():
+    places = np.column_stack([np.full(8, 100.0), 60.0 + np.arange(8) * 0.9 * APART])
+    found = apart(places, 150.0, SIZE)
+    assert (np.diff(found[:, 1]) > 0).all()
+    assert nearest(found) > 0.98 * APART
+
+
+@pytest.mark.parametrize("x", [149.9, 150.0, 150.1])
+def test_none_crosses_the_wall_or_leaves_the_panel(x):
+    found = apart(np.tile([x, 170.0], (20, 1)), 150.0, SIZE)
+    assert ((found[:, 0] >= 150.0) if x >= 150 else (found[:, 0] <= 150.0)).all()
+    assert (found >= 0).all()
+    assert (found <= SIZE).all()
+    assert nearest(found) > 0.7 * APART

@@ -1,8 +1,6 @@
 """The methods that the paper compares with."""
 
-from setpoint.paper.competitors.augmented import Augmented
-from setpoint.paper.competitors.lagrangian import Lagrangian
-from setpoint.paper.competitors.losses import LDAM, Focal, SigmoidF1, Tilted
-from setpoint.paper.competitors.resampled import Resampled
+from setpoint.paper.competitors.lagrangian import Augmented, Lagrangian
+from setpoint.paper.competitors.losses import LDAM, Focal, Resampled, SigmoidF1, Tilted
 
 __all__ = ["LDAM", "Augmented", "Focal", "Lagrangian", "Resampled", "SigmoidF1", "Tilted"]

@@ -1,4 +1,9 @@
-"""The Lagrangian game on smoothed rates, in the manner of TFCO (Cotter et al. 2019)."""
+"""Competitors that see the goal: two Lagrangian methods.
+
+- :class:`Lagrangian`: a game on smoothed rates, as in TFCO (Cotter et al. 2019).
+- :class:`Augmented`: the augmented Lagrangian on the lifted problem, the predecessor of the exact
+  penalty of Algorithm 1.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from setpoint.errors import SetpointError
 from setpoint.goals.goal import only_fractions
+from setpoint.method.penalty import ExactPenalty
 from setpoint.training.candidates import Contender
 from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.lifted import Lifted, LiftedRun
 from setpoint.training.loop import Progress
 from setpoint.training.models import logits_of, scores_of
 from setpoint.training.problem import Problem
@@ -20,32 +28,32 @@ from setpoint.training.problem import Problem
 
 @dataclass(frozen=True)
 class Lagrangian:
-    """Play  min over theta, max over mu  of  -phi_obj + sum_j mu_j phi_con_j / P.
+    """Solve  min over theta, max over mu  of  -phi_obj + sum_j mu_j phi_con_j / P  (TFCO).
 
-    theta sees rates in which a smooth proxy stands for the decision, and moves by Adagrad. What
-    mu sees is the difference between the two formulations:
+    theta follows gradients of rates in which a smooth proxy replaces the decision, by Adagrad. The
+    two formulations differ in what mu follows:
 
-    - ``"lagrangian"``: the same proxies; mu >= 0 moves by Adagrad too.
+    - ``"lagrangian"``: the same proxies; mu >= 0 is updated by Adagrad too.
     - ``"proxy_lagrangian"``: the true counts. (1, mu) is then the stationary distribution of a
       stochastic matrix, scaled, and the matrix is updated multiplicatively, so that mu has low swap
-      regret (their Algorithm 2).
+      regret (Algorithm 2 of Cotter et al. 2019).
 
     Parameters
     ----------
     formulation : {"proxy_lagrangian", "lagrangian"}
         See above.
     proxy : {"sigmoid", "hinge"}
-        What stands for 1{z > 0}: sigmoid(z), or hinges that bound it, from below on positives and
-        from above on negatives. Bounds may leave [0, 1], where a quotient of counts means nothing:
-        the hinge takes the objective's slopes at the true counts.
+        The proxy of 1{z > 0}: sigmoid(z), or hinges that bound it, from below on positives and
+        from above on negatives. Hinges may leave [0, 1], where a quotient of counts is meaningless;
+        they take the derivatives of the objective at the true counts.
     lr : float
-        Adagrad's learning rate of theta.
+        Learning rate of theta.
     dual_scale : float
-        The multipliers' learning rate in units of that.
+        Learning rate of the multipliers relative to ``lr``.
     outer_iterations, inner_iterations : int
-        Looks at the operating point, and steps between two of them.
+        Number of evaluations of the operating point, and steps between two of them.
     threshold : {"exact", "fixed"}
-        Whether iterates are judged at their exact threshold or at the logit 0.
+        Whether iterates are evaluated at their exact threshold or at the logit 0.
     """
 
     formulation: Literal["proxy_lagrangian", "lagrangian"] = "proxy_lagrangian"
@@ -64,19 +72,19 @@ class Lagrangian:
         }
         for name, known in choices.items():
             if getattr(self, name) not in known:
-                raise ValueError(f"{name} is one of {known}, not {getattr(self, name)!r}.")
+                raise SetpointError(f"{name} must be one of {known}, not {getattr(self, name)!r}.")
         if not self.lr > 0 or not self.dual_scale > 0:
-            raise ValueError("lr and dual_scale must be positive.")
+            raise SetpointError("lr and dual_scale must be positive.")
         if self.outer_iterations < 0 or self.inner_iterations < 1:
-            raise ValueError("outer_iterations must be >= 0 and inner_iterations >= 1.")
+            raise SetpointError("outer_iterations must be >= 0 and inner_iterations >= 1.")
 
     def prepare(self, problem: Problem, module: nn.Module) -> LagrangianRun:
-        """Return a run; any goal will do."""
+        """Start a run. Supports every goal."""
         return LagrangianRun(self, problem, module)
 
 
 class Game(NamedTuple):
-    """The Lagrangian, its slopes in the proxies' TP and FP, and what the dual player sees."""
+    """The Lagrangian, its derivatives in TP and FP of the proxies, and the dual's constraints."""
 
     value: Tensor
     slopes: Tensor
@@ -84,7 +92,7 @@ class Game(NamedTuple):
 
 
 class LagrangianRun:
-    """Both players at work."""
+    """The two players: theta descends, the multipliers ascend."""
 
     def __init__(self, solver: Lagrangian, problem: Problem, module: nn.Module) -> None:
         self.solver, self.problem, self.module = solver, problem, module
@@ -100,11 +108,11 @@ class LagrangianRun:
         self._step = Recorded(weight.device, problem.goal)
 
     def start(self, take: str | None = None) -> Progress:
-        """Leave the model as it was initialised."""
+        """Start from the initial model."""
         return self._progress()
 
     def advance(self, iteration: int) -> Progress:
-        """Do ``inner_iterations`` steps of both players."""
+        """Take ``inner_iterations`` steps of both players."""
         self.module.train()
         for _ in range(self.solver.inner_iterations):
             self._step(self._play)
@@ -114,7 +122,7 @@ class LagrangianRun:
         self._optimizer.zero_grad()
         logits = logits_of(self.module, self.problem.X)
         proxies = self._proxies(logits)
-        game = self._look(logits, proxies)
+        game = self._evaluate(logits, proxies)
         price_tp, price_fp = game.slopes.to(proxies.dtype)
         prices = torch.where(self.problem.positive, price_tp, price_fp)
         (proxies * prices * self.problem.sample_weight).sum().backward()  # type: ignore[no-untyped-call]
@@ -123,8 +131,8 @@ class LagrangianRun:
         return game.value
 
     @torch.no_grad()
-    def _look(self, logits: Tensor, proxies: Tensor) -> Game:
-        """Return where the game stands, without waiting for the device."""
+    def _evaluate(self, logits: Tensor, proxies: Tensor) -> Game:
+        """Return the value of the game without synchronising with the device."""
         goal = self.problem.goal
         decided = (logits > 0).to(proxies.dtype)
         counts: Any = (torch.stack([proxies, decided]) @ self._classes).double()
@@ -132,7 +140,7 @@ class LagrangianRun:
             counts = counts.cpu().numpy()
         smooth, true = ((tp, fp, self._P, self._N) for tp, fp in counts)
         worth, prices = self.dual.weights
-        # A hinge's counts may be negative, where a quotient of them means nothing.
+        # The counts of hinges may be negative, where a quotient is meaningless.
         at = true if self.solver.proxy == "hinge" else smooth
         with np.errstate(all="ignore"):
             objective = goal.objective
@@ -163,10 +171,10 @@ class LagrangianRun:
         return torch.where(self.problem.positive, 1 - relu(1 - logits), relu(1 + logits))
 
     def _progress(self) -> Progress:
-        """Return the largest multiplier and the Lagrangian, as theta sees it."""
+        """Return the largest multiplier and the Lagrangian with proxies."""
         logits = scores_of(self.module, self.problem.X)
         worth, prices = self.dual.weights
-        value = self._look(logits, self._proxies(logits)).value
+        value = self._evaluate(logits, self._proxies(logits)).value
         largest = float(prices.max() / worth) if len(prices) else 0.0
         return Progress(largest, float(value))
 
@@ -177,18 +185,18 @@ class LagrangianRun:
         return [Contender("the Lagrangian", point, self.module.state_dict())]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return both players' states."""
+        """Return the state of both players."""
         return {"optimizer": self._optimizer.state_dict(), "dual": self.dual.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
+        """Restore a state."""
         self._optimizer.load_state_dict(state["optimizer"])
         for name, value in state["dual"].items():
             self.dual.state[name].copy_(value)
 
 
 class Ascent:
-    """Multipliers >= 0 that climb by Adagrad, the objective's weight being 1."""
+    """Multipliers >= 0 that ascend by Adagrad; the weight of the objective is 1."""
 
     def __init__(self, m: int, rate: float, device: torch.device | None = None) -> None:
         self.rate = rate
@@ -198,7 +206,7 @@ class Ascent:
 
     @property
     def device(self) -> torch.device:
-        """Where it plays."""
+        """The device of the multipliers."""
         return self.state["mu"].device
 
     @property
@@ -208,7 +216,7 @@ class Ascent:
         return mu.new_ones(()), mu
 
     def follow(self, constraints: Tensor) -> None:
-        """Climb."""
+        """Take one step of ascent."""
         mu, squares = self.state["mu"], self.state["squares"]
         squares.addcmul_(constraints, constraints)
         mu.addcdiv_(constraints, (squares + 1e-20).sqrt(), value=self.rate).clamp_(min=0.0)
@@ -217,7 +225,7 @@ class Ascent:
 class SwapRegret:
     """The stationary distribution of a stochastic matrix over objective and constraints.
 
-    M <- M * exp(rate * (0, c) weights^T), with columns scaled to 1.
+    M <- M * exp(rate * (0, c) weights^T), with columns scaled to sum 1.
     """
 
     def __init__(self, m: int, rate: float, device: torch.device | None = None) -> None:
@@ -227,19 +235,19 @@ class SwapRegret:
 
     @property
     def device(self) -> torch.device:
-        """Where it plays."""
+        """The device of the multipliers."""
         return self.state["M"].device
 
     @property
     def weights(self) -> tuple[Tensor, Tensor]:
-        """The weights of the objective and of the constraints; they add up to 1."""
+        """The weights of the objective and of the constraints, which sum to 1."""
         x = stationary(self.state["M"])
         x = (x / x.sum()).clamp(min=1e-12)
         x = x / x.sum()
         return x[0], x[1:]
 
     def follow(self, constraints: Tensor) -> None:
-        """Update the matrix by what the constraints are missed by."""
+        """Update the matrix by the violations of the constraints."""
         M = self.state["M"]
         worth, prices = self.weights
         gain = torch.outer(
@@ -250,12 +258,12 @@ class SwapRegret:
 
 
 def stationary(M: Tensor) -> Tensor:
-    """Return x > 0 with M x = x and x_0 = 1, of a matrix with positive columns that add up to 1.
+    """Return x > 0 with M x = x and x_0 = 1, for a matrix with positive columns of sum 1.
 
-    Grassmann, Taksar and Heyman's elimination: it subtracts nothing, so that no state is too rare
-    for it, and asks for no factorisation, which would wait for the device.
+    The elimination of Grassmann, Taksar and Heyman: without subtractions, it stays accurate for
+    rare states; without a factorisation, it does not synchronise with the device.
     """
-    leave = M.T.clone()  # from a row's state to a column's
+    leave = M.T.clone()  # from the state of the row to that of the column
     n = len(leave)
     for k in range(n - 1, 0, -1):
         leave[:k, k] /= leave[k, :k].sum()
@@ -265,3 +273,88 @@ def stationary(M: Tensor) -> Tensor:
     for k in range(1, n):
         x.append(torch.stack(x) @ leave[:k, k])
     return torch.stack(x)
+
+
+class AugmentedLagrangian(ExactPenalty):
+    """-phi_obj - gamma psi + A(phi_con) + sum_i w_i A(h_i), with a multiplier for each constraint.
+
+    For a constraint c <= 0 with multiplier mu, and for an equation h = 0,
+
+        A(c) = ([mu + lambda c]_+^2 - mu^2) / (2 lambda),      A(h) = mu h + lambda/2 h^2.
+
+    After a subproblem mu <- [mu + lambda c]_+ and mu <- mu + lambda h. The parameters are those of
+    :class:`setpoint.method.ExactPenalty`; here lambda multiplies squares.
+    """
+
+    of_goal: Tensor
+    of_rows: Tensor
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        weight = self.sample_weight
+        self.register_buffer("of_goal", weight.new_zeros(len(self.goal.constraints)))
+        self.register_buffer("of_rows", torch.zeros_like(weight))
+
+    def combine(self, phi_obj: Tensor, psi: Tensor, phi_con: Tensor, ties: Tensor) -> Tensor:
+        """Return the augmented Lagrangian, given its terms."""
+        if self.form == "equality":
+            missed = self.of_rows * ties + self.lam / 2 * ties.square()
+        else:
+            missed = self._of_inequalities(self.of_rows, ties)
+        return (
+            -phi_obj
+            - self.gamma * psi
+            + self._of_inequalities(self.of_goal, phi_con).sum()
+            + (self._unit * self.sample_weight * missed).sum()
+        )
+
+    def _of_inequalities(self, multipliers: Tensor, values: Tensor) -> Tensor:
+        raised = (multipliers + self.lam * values).relu()
+        return (raised.square() - multipliers.square()) / (2 * self.lam)
+
+    @torch.no_grad()
+    def raise_multipliers_(self, logits: Tensor) -> None:
+        """Update every multiplier by the violation of its constraint."""
+        _, _, phi_con, ties = self.terms(logits)
+        self.of_goal.copy_((self.of_goal + self.lam * phi_con).relu())
+        raised = self.of_rows + self.lam * ties
+        self.of_rows.copy_(raised if self.form == "equality" else raised.relu())
+
+
+@dataclass(frozen=True)
+class Augmented(Lifted):
+    """Minimise the augmented Lagrangian in theta, s and t; then raise the multipliers.
+
+    The parameters are those of :class:`setpoint.training.Lifted`. s continues from subproblem to
+    subproblem, because its multipliers belong to its present values.
+    """
+
+    start_s: Literal["labels", "random"] = "random"
+
+    def prepare(self, problem: Problem, module: nn.Module) -> AugmentedRun:
+        """Start a run; raise SetpointError if the form is not exact for the goal."""
+        return AugmentedRun(self, problem, module)
+
+
+class AugmentedRun(LiftedRun):
+    """A run of the augmented Lagrangian."""
+
+    penalty: AugmentedLagrangian
+    _penalty = AugmentedLagrangian
+
+    def advance(self, iteration: int) -> Progress:
+        """Solve the subproblem approximately, then raise the multipliers."""
+        progress = super().advance(iteration)
+        self.penalty.raise_multipliers_(scores_of(self.module, self.problem.X) - self._origin)
+        return progress
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state with the multipliers."""
+        penalty = self.penalty
+        return {**super().state_dict(), "of_goal": penalty.of_goal, "of_rows": penalty.of_rows}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state."""
+        super().load_state_dict(state)
+        self.penalty.of_goal.copy_(state["of_goal"])
+        self.penalty.of_rows.copy_(state["of_rows"])

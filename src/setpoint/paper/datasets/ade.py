@@ -1,9 +1,9 @@
 """Adverse drug events: sentences of case reports (ADE corpus, version 2).
 
-A sentence stands in the corpus once per pair of drug and effect, so that 20,896 distinct texts
-make 23,516 rows, and a random split of the rows, as in the paper, has the same text on both
-sides: see :func:`setpoint.paper.datasets.leaks`. The corpus has 6,821 positive rows; the paper's data
-table adds up to 6,793.
+The corpus repeats a sentence for each pair of drug and effect: 20,896 distinct texts make 23,516
+rows, so a random split of the rows, as in the paper, has the same text on both sides; see
+:func:`setpoint.paper.datasets.leaks`. The corpus has 6,821 positive rows; the paper's data table
+has 6,793.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.paper.datasets.dataset import Dataset, Texts, number_texts
+from setpoint.paper.datasets.dataset import Dataset, check_rows
 from setpoint.paper.datasets.files import (
     Expected,
     check_counts,
@@ -44,8 +45,8 @@ HOW = (
 )
 _HOW_TABLE = (
     f"download {_ORIGINAL}; write what setpoint.paper.datasets.load_ade_texts reads from them as "
-    "ade_v2.parquet with the columns text, label (0 or 1), pmid and text_id (from 0, as the texts "
-    "first occur)"
+    "ade_v2.parquet with the columns text, label (0 or 1), pmid and text_id (from 0, in order of "
+    "first occurrence)"
 )
 _HOW_VECTORS = (
     "embed the distinct texts with https://huggingface.co/sentence-transformers/all-mpnet-base-v2 "
@@ -55,12 +56,43 @@ _HOW_VECTORS = (
 _NEGATIVE = re.compile(r"(\d+)\s+NEG\s+(\S.*)")
 
 
-def load_ade_texts() -> Texts:
-    """Return the sentences, from whichever form of the corpus is there.
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts with labels, from which features are extracted.
 
-    These are the corpus as published (``DRUG-AE.rel``, ``ADE-NEG.txt``), the files of
-    Hugging Face's ``SetFit/ade_corpus_v2_classification`` (``train.jsonl``, ``test.jsonl``; their
-    division is not used, as the paper does not) and the table ``ade_v2.parquet``.
+    Attributes
+    ----------
+    texts : tuple of str
+        One per row; a text may occur in several rows.
+    y : ndarray of bool
+        The labels.
+    groups : ndarray of int64
+        The number of the distinct text, from 0 in order of first occurrence.
+    articles : ndarray of int64 or None
+        The PubMed number of the article, if the files contain it.
+    source : str
+        The files that were read.
+    """
+
+    texts: tuple[str, ...]
+    y: NDArray[np.bool_]
+    groups: NDArray[np.int64]
+    articles: NDArray[np.int64] | None
+    source: str
+
+    def __post_init__(self) -> None:
+        check_rows("texts", len(self.texts), self.y, self.groups, None)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def load_ade_texts() -> Texts:
+    """Return the sentences, from the first form of the corpus that is found.
+
+    The forms are the corpus as published (``DRUG-AE.rel``, ``ADE-NEG.txt``), the files of
+    ``SetFit/ade_corpus_v2_classification`` on Hugging Face (``train.jsonl``, ``test.jsonl``; as in
+    the paper, their split is not used) and the table ``ade_v2.parquet``.
     """
     return _load_texts(PUBLISHED)
 
@@ -77,7 +109,7 @@ def _load_texts(expected: Expected) -> Texts:
 def load_ade_features() -> Dataset:
     """Return the sentence embeddings (768 numbers), one row per row of the corpus.
 
-    They are read from ``ade_v2.parquet`` and ``ade_v2_mpnet.npz``; the distinct text is the group.
+    They are read from ``ade_v2.parquet`` and ``ade_v2_mpnet.npz``; rows of one text are a group.
     """
     return _load_features(PUBLISHED)
 
@@ -108,7 +140,7 @@ def _read_table(path: Path, expected: Expected) -> Texts:
         raise corrupt(
             path,
             f"has text_id {numbers[row]:g} in row {row + 1:,} instead of {texts.groups[row]}: the "
-            "texts are not numbered as they first occur",
+            "texts are not numbered in order of first occurrence",
             _HOW_TABLE,
         )
     return texts
@@ -129,7 +161,7 @@ def _read_corpus(positive: Path, negative: Path, expected: Expected) -> Texts:
 def _related(path: Path, number: int, line: str) -> tuple[int, str]:
     """Return article and sentence of a line of ``DRUG-AE.rel``."""
     article, *rest = line.split("|")
-    sentence = "|".join(rest[:-6])  # six fields follow; it may hold a bar of its own
+    sentence = "|".join(rest[:-6])  # six fields follow; the sentence may contain a bar
     if not article.isdecimal() or not sentence.strip():
         raise corrupt(
             path,
@@ -156,7 +188,7 @@ def _read_jsonl(paths: Sequence[Path], expected: Expected) -> Texts:
     rows = [_json_row(path, *line) for path in paths for line in lines(path, HOW)]
     texts, labels = zip(*rows, strict=True)
     # The positives of this copy are not checked: the paper, which used it, counts 28 fewer than
-    # the corpus has. ``source`` tells how many there were.
+    # the corpus has. ``source`` names their number.
     both = " with ".join(map(str, paths))
     check_counts(both, len(rows), 0, Expected(rows=expected.rows), HOW)
     return _texts(paths, texts, np.array(labels), None)
@@ -166,7 +198,7 @@ def _json_row(path: Path, number: int, line: str) -> tuple[str, bool]:
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
-        raise corrupt(path, f"has no whole JSON in line {number:,} ({error})", HOW) from error
+        raise corrupt(path, f"has incomplete JSON in line {number:,} ({error})", HOW) from error
     held = row if isinstance(row, dict) else {}
     text, label = held.get("text"), held.get("label")
     is_label = not isinstance(label, bool) and label in (0, 1)
@@ -187,6 +219,7 @@ def _texts(
     articles: NDArray[np.int64] | None,
 ) -> Texts:
     stripped = tuple(text.strip() for text in texts)
-    groups = number_texts(stripped)
+    numbers: dict[str, int] = {}
+    groups = np.array([numbers.setdefault(t, len(numbers)) for t in stripped], dtype=np.int64)
     source = f"{named(*paths)}: {int(y.sum()):,} positives, {int(groups.max()) + 1:,} texts"
     return Texts(stripped, y, groups, articles, source)

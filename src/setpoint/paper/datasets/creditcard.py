@@ -1,11 +1,10 @@
 """Credit-card fraud: 284,807 payments of two days in 2013, 492 of them fraudulent.
 
-The paper's data table says 28 features, its text 30 (with Time and Amount); 28 are the default.
+The paper's data table has 28 features, its text 30 (with Time and Amount); the default is 28.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -29,19 +28,19 @@ _ORIGINAL = (
     "account)"
 )
 HOW = f"{_ORIGINAL}, or write the same table, https://www.openml.org/d/1597, as creditcard.csv"
-_HOW_EXACT = f"{_ORIGINAL} and leave it as it is: saved again by another program it is refused"
+_HOW_EXACT = f"{_ORIGINAL} and leave it as it is: a copy saved by another program is rejected"
 
 
 def load_creditcard(columns: Literal["pca", "all"] = "pca", *, exact: bool = False) -> Dataset:
-    """Return the credit-card data from ``creditcard.csv``.
+    """Return the data of ``creditcard.csv``.
 
     Parameters
     ----------
     columns : "pca" or "all"
         V1 to V28, or these and Time and Amount.
     exact : bool
-        Whether the file must be the original byte by byte. Otherwise other exports of the table
-        are taken as well, if columns, rows and positives agree; ``source`` tells which it was.
+        Whether the file must be identical to the original. Otherwise other exports of the table
+        are accepted if columns, rows and positives agree; ``source`` names which it was.
     """
     return _load(columns, exact, PUBLISHED)
 
@@ -49,13 +48,8 @@ def load_creditcard(columns: Literal["pca", "all"] = "pca", *, exact: bool = Fal
 def _load(columns: str, exact: bool, expected: Expected) -> Dataset:
     if columns not in ("pca", "all"):
         raise SetpointError(f"columns must be 'pca' or 'all', not {columns!r}.")
-    how = _HOW_EXACT if exact else HOW
-    (path,) = find(("creditcard.csv",), how=how)
+    (path,) = find(("creditcard.csv",), how=_HOW_EXACT if exact else HOW)
     names = PCA if columns == "pca" else ("Time", *PCA, "Amount")
-    return _read(path, names, exact, expected)
-
-
-def _read(path: Path, names: tuple[str, ...], exact: bool, expected: Expected) -> Dataset:
     md5 = digest(path)
     if exact:
         check_md5(path, md5, expected, _HOW_EXACT)

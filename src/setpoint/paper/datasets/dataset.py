@@ -1,10 +1,14 @@
-"""Features and labels of a data set, checked, with the rows that must stay together."""
+"""A data set in memory, and its splits into training, validation and test rows.
+
+The paper splits rows at random, 8:2, unless the data come with test rows. Its split is not
+stratified: its table has 386 and 106 positives for creditcard, where stratification would give 394
+and 98. If one text or patient has several rows, such a split leaks; the honest split keeps the rows
+of a group together.
+"""
 
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,31 +16,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint._internal.files import AtomicFile
 from setpoint.errors import SetpointError
 from setpoint.paper.datasets.files import CorruptDataError, MissingDataError, read_arrays
 
+Rows = NDArray[np.intp]
 PARTS = ("train", "test")
 _FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A binary problem.
+    """Features and labels of a binary problem, validated.
 
     Attributes
     ----------
     name : str
-        Its short name; splits depend on it.
+        A short name; splits depend on it.
     X : ndarray of float32, shape (n, d)
         The features, all finite.
     y : ndarray of bool, shape (n,)
-        Which rows are positive; there are both kinds.
+        Which rows are positive; both classes are present.
     groups : ndarray of int64, shape (n,), or None
-        Rows of one group must not be parted: the same text, the same patient.
+        Rows of one group, e.g. of one patient, belong in the same split.
     part : ndarray of str, shape (n,), or None
         The official split: ``"train"`` or ``"test"``.
     source : str
-        What was read: files and their digests, for the record.
+        The files that were read, and their digests.
     """
 
     name: str
@@ -48,12 +54,12 @@ class Dataset:
 
     def __post_init__(self) -> None:
         try:
-            with np.errstate(over="ignore"):  # what is too large for float32 is refused below
+            with np.errstate(over="ignore"):  # an overflow to infinity is reported below
                 object.__setattr__(self, "X", np.asarray(self.X, dtype=np.float32))
         except (TypeError, ValueError) as error:
-            raise self._error(f"X must be numbers ({error})") from error
+            raise self._error(f"X must be numeric ({error})") from error
         if self.X.ndim != 2 or not self.X.shape[1]:
-            raise self._error(f"X must have rows and columns, not the shape {self.X.shape}")
+            raise self._error(f"X must be a matrix with columns, not of shape {self.X.shape}")
         check_rows(self.name, len(self.X), self.y, self.groups, self.part)
         if self.groups is not None:
             object.__setattr__(self, "groups", self.groups.astype(np.int64, copy=False))
@@ -61,7 +67,7 @@ class Dataset:
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
             raise self._error(
-                f"X has {int((~finite).sum()):,} entries that are not finite, the first in row "
+                f"X has {int((~finite).sum()):,} values that are not finite, the first in row "
                 f"{row}, column {column}"
             )
 
@@ -73,7 +79,7 @@ class Dataset:
 
     @property
     def positives(self) -> int:
-        """How many rows are positive."""
+        """The number of positive rows."""
         return int(self.y.sum())
 
     def __str__(self) -> str:
@@ -84,9 +90,9 @@ class Dataset:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all to one compressed npz file, which is replaced in one step."""
+        """Write the data set to one compressed npz file, atomically."""
         path = Path(path)
-        # None is written too, as an empty array, so that an array lost by damage is missed.
+        # None is written as an empty array, so that a lost array is noticed.
         content: dict[str, Any] = {
             "format": np.int64(_FORMAT),
             "name": np.str_(self.name),
@@ -97,22 +103,16 @@ class Dataset:
             "part": np.array([], np.str_) if self.part is None else self.part,
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            with temporary.open("xb") as file:
-                np.savez_compressed(file, **content)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with AtomicFile(path) as file:
+            np.savez_compressed(file, **content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
-        """Return what :meth:`save` wrote; nothing in the file is executed."""
+        """Read a file written by :meth:`save`; nothing in it is executed."""
         path = Path(path)
-        how = "delete it, and save the data set again"
+        how = "delete it and save the data set again"
         if not path.is_file():
-            raise MissingDataError(f"{path} is not there; write it with Dataset.save.")
+            raise MissingDataError(f"{path} does not exist; write it with Dataset.save.")
         names = ("format", "name", "source", "X", "y", "groups", "part")
         held = read_arrays(path, names, how)
         if not np.array_equal(held.get("format", 0), _FORMAT) or len(held) < len(names):
@@ -133,13 +133,15 @@ def check_rows(
     groups: NDArray[np.int64] | None,
     part: NDArray[np.str_] | None,
 ) -> None:
-    """Refuse labels, groups and parts that are not one per row, or of one class only."""
+    """Raise SetpointError unless labels, groups and parts have one value per row."""
     for what, values, kind in (("y", y, "b"), ("groups", groups, "i"), ("part", part, "U")):
         if values is None and what != "y":
             continue
         if not isinstance(values, np.ndarray) or values.shape != (n,) or values.dtype.kind != kind:
             kinds = {"b": "booleans", "i": "integers", "U": "strings"}
-            raise SetpointError(f"data set {name!r}: {what} must be {n} {kinds[kind]}, one a row.")
+            raise SetpointError(
+                f"data set {name!r}: {what} must be {n} {kinds[kind]}, one per row."
+            )
     if not y.any() or y.all():
         only = "no positives" if n and not y.any() else "no negatives" if n else "no rows"
         raise SetpointError(f"data set {name!r} has {only}; both classes are needed.")
@@ -147,86 +149,111 @@ def check_rows(
         raise SetpointError(f"data set {name!r}: part must be 'train' or 'test' in every row.")
 
 
-_NAMED = 5  # missing images that a message names
-
-
 @dataclass(frozen=True, eq=False)
-class Texts:
-    """Sentences and whether they are positive.
+class Split:
+    """Disjoint row numbers, each in ascending order."""
 
-    Attributes
+    train: Rows
+    validation: Rows | None
+    test: Rows
+
+
+def paper_split(dataset: Dataset, trial: int, three: bool = False) -> Split:
+    """Return the paper's split: the official one, or else 8:2 of the rows at random.
+
+    Parameters
     ----------
-    texts : tuple of str
-        One per row; a text may occur in several rows.
-    y : ndarray of bool
-        The labels.
-    groups : ndarray of int64
-        The same number for the same text, counted from 0 as they first occur.
-    articles : ndarray of int64 or None
-        The PubMed number of the article that a text is from, where the files tell.
-    source : str
-        What was read.
+    dataset : Dataset
+        The split depends on its name, its number of rows and its official split, if any.
+    trial : int
+        The number of the repetition, from 0; each has a different split.
+    three : bool
+        Whether to set validation rows apart: 6:2:2, or a quarter of the official training rows.
     """
-
-    texts: tuple[str, ...]
-    y: NDArray[np.bool_]
-    groups: NDArray[np.int64]
-    articles: NDArray[np.int64] | None
-    source: str
-
-    def __post_init__(self) -> None:
-        check_rows("texts", len(self.texts), self.y, self.groups, None)
-
-    def __len__(self) -> int:
-        return len(self.texts)
+    return _split(dataset, trial, three, groups=None)
 
 
-@dataclass(frozen=True, eq=False)
-class Images:
-    """Image files and whether they are positive.
+def honest_split(dataset: Dataset, trial: int, three: bool = False) -> Split:
+    """Return the same as :func:`paper_split`, but keep the rows of each group together.
 
-    Attributes
-    ----------
-    paths : tuple of Path
-        One per row; the files exist.
-    y : ndarray of bool
-        The labels.
-    groups : ndarray of int64
-        The patient.
-    part : ndarray of str
-        The official split: ``"train"`` or ``"test"``.
-    source : str
-        What was read.
+    An official split is kept as it is. Without groups this is the paper's split. Groups are taken
+    in random order as long as they fit, so that no subset exceeds its fraction of the rows.
     """
-
-    paths: tuple[Path, ...]
-    y: NDArray[np.bool_]
-    groups: NDArray[np.int64]
-    part: NDArray[np.str_]
-    source: str
-
-    def __post_init__(self) -> None:
-        check_rows("images", len(self.paths), self.y, self.groups, self.part)
-
-    def __len__(self) -> int:
-        return len(self.paths)
+    return _split(dataset, trial, three, groups=dataset.groups)
 
 
-def number_texts(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Return a number for each text, the same for the same text, as they first occur."""
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int64)
+def leaks(dataset: Dataset, split: Split) -> float:
+    """Return the fraction of test rows whose group also has training rows; 0 without groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = Dataset("a", np.zeros((4, 1)), np.array([True, False] * 2), np.array([0, 1, 0, 2]))
+    >>> leaks(data, Split(np.array([0, 1]), None, np.array([2, 3])))
+    0.5
+    """
+    if dataset.groups is None or not len(split.test):
+        return 0.0
+    return float(np.isin(dataset.groups[split.test], dataset.groups[split.train]).mean())
 
 
-def check_images(paths: Sequence[Path], listed_in: str, how: str) -> None:
-    """Refuse a list of images of which some are not there; their number and the first are told."""
-    missing = [path for path in paths if not path.is_file()]
-    if missing:
-        first = ", ".join(map(str, missing[:_NAMED])) + (", ..." if missing[_NAMED:] else "")
-        raise MissingDataError(
-            f"{len(missing):,} of the {len(paths):,} images that {listed_in} lists are missing: "
-            f"{first}. What to do: {how}."
+def _split(dataset: Dataset, trial: int, three: bool, groups: NDArray[np.int64] | None) -> Split:
+    rng = _generator(dataset.name, trial)
+    order = _shuffled(rng, np.arange(len(dataset)), groups)
+    if dataset.part is None:
+        fifth = -(-len(dataset) // 5)  # rounded up, as in the paper's tables
+        test, rest = _take(order, fifth, groups)
+        validation, train = _take(rest, fifth, groups) if three else (None, rest)
+    else:
+        test = np.flatnonzero(dataset.part == "test")
+        rest = order[dataset.part[order] == "train"]
+        quarter = -(-len(rest) // 4)
+        validation, train = _take(rest, quarter, groups) if three else (None, rest)
+    for name, rows in {"training": train, "validation": validation, "test": test}.items():
+        if rows is not None:
+            _check_classes(dataset, name, rows)
+    return Split(np.sort(train), None if validation is None else np.sort(validation), np.sort(test))
+
+
+def _generator(name: str, trial: int) -> np.random.Generator:
+    """Return a generator that depends only on a name and a number."""
+    if isinstance(trial, bool) or not isinstance(trial, int | np.integer) or trial < 0:
+        raise SetpointError(f"trial must be a non-negative integer, not {trial!r}.")
+    return np.random.default_rng([int(trial), *name.encode()])
+
+
+def _shuffled(rng: np.random.Generator, rows: Rows, groups: NDArray[np.int64] | None) -> Rows:
+    """Return the rows in random order, those of a group next to each other."""
+    if groups is None:
+        return rng.permutation(rows)
+    _, codes = np.unique(groups, return_inverse=True)
+    places = rng.permutation(int(codes.max()) + 1)
+    return rows[np.argsort(places[codes], kind="stable")]
+
+
+def _take(order: Rows, count: int, groups: NDArray[np.int64] | None) -> tuple[Rows, Rows]:
+    """Return the first rows that fit into a subset of this size, and the others."""
+    if groups is None:
+        return order[:count], order[count:]
+    own = groups[order]
+    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    sizes = np.diff(np.r_[starts, len(order)])
+    taken = np.zeros(len(starts), dtype=bool)
+    left = count
+    for i, size in enumerate(sizes.tolist()):
+        if size <= left:
+            taken[i] = True
+            left -= size
+    mine = np.repeat(taken, sizes)
+    return order[mine], order[~mine]
+
+
+def _check_classes(dataset: Dataset, name: str, rows: Rows) -> None:
+    positives = int(dataset.y[rows].sum())
+    if positives in (0, len(rows)):
+        lacking = "rows" if not len(rows) else "positives" if positives == 0 else "negatives"
+        raise SetpointError(
+            f"the {name} split of data set {dataset.name!r} has no {lacking}: there are only "
+            f"{dataset.positives:,} positives in {len(dataset):,} rows, or its groups are too "
+            "large. Try another trial or more data."
         )
-
-
-# DOC of datasets.raw: Texts and images with their labels, before features are made of them.

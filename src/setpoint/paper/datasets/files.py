@@ -1,7 +1,7 @@
-"""The files of a data set: where they are, whether they are whole, and how to get them.
+"""The files of a data set: finding them, reading them, and checking every cell.
 
-Every message ends in what to do next. That part, ``how``, is an order without a full stop, e.g.
-``"download creditcard.csv from https://..."``.
+Every error message ends in what to do. This text, ``how``, is an instruction without a full stop,
+e.g. ``"download creditcard.csv from https://..."``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ VARIABLE = "SETPOINT_DATA"
 
 
 class MissingDataError(SetpointError):
-    """A file of a data set that is in none of the folders."""
+    """A file of a data set is in none of the folders."""
 
 
 class CorruptDataError(SetpointError):
-    """A file that is damaged, cut off, or not the one that was published."""
+    """A file is damaged, truncated, or not the published one."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is published about a data set; ``None`` is not checked."""
+    """The published properties of a data set; None is not checked."""
 
     rows: int
     positives: int | None = None
@@ -41,7 +41,7 @@ class Expected:
 
 
 def folders() -> list[Path]:
-    """Return the folders that ``SETPOINT_DATA`` names, or ``data``."""
+    """Return the folders named in ``SETPOINT_DATA``; without it, ``data``."""
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
     return [Path(name.strip()).expanduser() for name in named if name.strip()] or [Path("data")]
 
@@ -53,11 +53,11 @@ def find(*forms: tuple[str, ...], how: str) -> tuple[Path, ...]:
     ----------
     *forms : tuple of str
         The files, relative to a folder. A data set that comes in several forms has one tuple for
-        each; the first folder that holds all files of a form wins.
+        each; the first folder with all files of a form is used.
     how : str
         How to get them.
     """
-    halves = []
+    incomplete = []
     for folder in folders():
         for form in forms:
             paths = tuple(folder / name for name in form)
@@ -66,17 +66,17 @@ def find(*forms: tuple[str, ...], how: str) -> tuple[Path, ...]:
                 return paths
             if len(absent) < len(paths):
                 there = next(path for path in paths if path not in absent)
-                halves.append(f" {there} is there, but {absent[0].name} beside it is not.")
+                incomplete.append(f" {there} exists, but {absent[0].name} beside it does not.")
     wanted = ", or ".join(" and ".join(form) for form in forms)
     searched = ", ".join(f"{f}" if f.is_dir() else f"{f} (no such folder)" for f in folders())
     raise MissingDataError(
-        f"{wanted} not found in {searched}.{''.join(halves)} What to do: {how}; put it into "
-        f"{folders()[0]}, or name the folder that holds it in the environment variable {VARIABLE}."
+        f"{wanted} not found in {searched}.{''.join(incomplete)} What to do: {how}; put it into "
+        f"{folders()[0]}, or name its folder in the environment variable {VARIABLE}."
     )
 
 
 def corrupt(path: Path | str, what: str, how: str) -> CorruptDataError:
-    """Return the error for a file that is there but not as it should be."""
+    """Return the error for a file that exists but is not as expected."""
     return CorruptDataError(f"{path} {what}. Replace it: {how}.")
 
 
@@ -87,12 +87,12 @@ def digest(path: Path) -> str:
 
 
 def named(*paths: Path) -> str:
-    """Return names and digests of files, for the record."""
+    """Return the names and digests of files."""
     return ", ".join(f"{path.name} (md5 {digest(path)})" for path in paths)
 
 
 def check_md5(path: Path, found: str, expected: Expected, how: str) -> None:
-    """Refuse a file that is not, byte by byte, the published one."""
+    """Raise CorruptDataError unless the file is identical to the published one."""
     if expected.md5 is not None and found != expected.md5:
         raise corrupt(
             path,
@@ -103,9 +103,9 @@ def check_md5(path: Path, found: str, expected: Expected, how: str) -> None:
 
 
 def check_counts(path: Path | str, rows: int, positives: int, expected: Expected, how: str) -> None:
-    """Refuse a file with more or fewer rows or positives than were published."""
+    """Raise CorruptDataError unless rows and positives are as published."""
     if rows != expected.rows:
-        reason = "it was cut off" if rows < expected.rows else "it is another version"
+        reason = "it is truncated" if rows < expected.rows else "it is another version"
         raise corrupt(path, f"has {rows:,} rows instead of {expected.rows:,}: {reason}", how)
     if expected.positives is not None and positives != expected.positives:
         raise corrupt(
@@ -119,8 +119,8 @@ def check_counts(path: Path | str, rows: int, positives: int, expected: Expected
 def lines(path: Path, how: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text file that are not blank, with their numbers from 1.
 
-    Only a line feed ends a line: sentences may hold the other characters that Python's
-    ``splitlines`` would part them at.
+    Only a line feed ends a line: sentences may contain other characters at which Python's
+    ``splitlines`` would split them.
     """
     empty = True
     try:
@@ -136,10 +136,9 @@ def lines(path: Path, how: str) -> Iterator[tuple[int, str]]:
 
 
 def read_arrays(path: Path, names: Sequence[str], how: str) -> dict[str, NDArray[Any]]:
-    """Return those of the named arrays that an npz file holds.
+    """Return those of the named arrays that an npz file contains.
 
-    Nothing in the file is executed, and a file that is cut off is refused: each array carries a
-    checksum, which the reader compares.
+    Nothing in the file is executed. Each array has a checksum, so damage raises CorruptDataError.
     """
     with path.open("rb") as file:
         try:
@@ -147,12 +146,15 @@ def read_arrays(path: Path, names: Sequence[str], how: str) -> dict[str, NDArray
             if not isinstance(content, np.lib.npyio.NpzFile):
                 raise ValueError("it is a single array")
             return {name: content[name] for name in names if name in content.files}
-        except Exception as error:  # damage shows itself in many ways
-            raise corrupt(path, f"is not a whole npz file ({error})", how) from error
+        except Exception as error:  # damage raises many kinds of errors
+            raise corrupt(path, f"is not a complete npz file ({error})", how) from error
 
 
 def read_quantized(path: Path, names: Sequence[str], how: str) -> dict[str, NDArray[Any]]:
-    """Return ``X`` as float32, and the arrays named besides it, which have one entry per row."""
+    """Return ``X = q * scale + offset`` as float32, and the named arrays with one entry per row.
+
+    ``q`` holds one byte per feature.
+    """
     wanted = ("q", "scale", "offset", *names)
     held = read_arrays(path, wanted, how)
     missing = [name for name in wanted if name not in held]
@@ -160,13 +162,13 @@ def read_quantized(path: Path, names: Sequence[str], how: str) -> dict[str, NDAr
         raise corrupt(path, f"has no array {', '.join(missing)}", how)
     q, scale, offset = (held.pop(name) for name in wanted[:3])
     if q.ndim != 2 or q.dtype != np.uint8:
-        raise corrupt(path, f"has a q of {q.dtype} and shape {q.shape}, not bytes in rows", how)
+        raise corrupt(path, f"has a q of {q.dtype} and shape {q.shape}, not a matrix of uint8", how)
     for name, values in (("scale", scale), ("offset", offset)):
         if values.shape != q.shape[1:] or not np.isfinite(values).all():
-            raise corrupt(path, f"has not one finite {name} for each column of q", how)
+            raise corrupt(path, f"does not have one finite {name} per column of q", how)
     for name, values in held.items():
         if values.shape != q.shape[:1] or values.dtype.kind not in "iu":
-            raise corrupt(path, f"has not one whole number of {name} for each row of q", how)
+            raise corrupt(path, f"does not have one integer {name} per row of q", how)
     return {"X": q * scale.astype(np.float32) + offset.astype(np.float32), **held}
 
 
@@ -174,13 +176,13 @@ Columns = dict[str, NDArray[Any]]
 
 
 def read_csv(path: Path, numbers: Sequence[str], texts: Sequence[str], how: str) -> Columns:
-    """Return the named columns: finite numbers as float64, texts as they stand.
+    """Return the named columns: finite numbers as float64, texts unchanged.
 
     Other columns are ignored. Rows are counted from 1, after the header.
     """
     pandas = _needed("pandas")
     with warnings.catch_warnings():
-        # Of lines that are too long, and lose their end, pandas only warns.
+        # pandas only warns about lines that are too long, and drops their end.
         warnings.simplefilter("error", pandas.errors.ParserWarning)
         try:
             frame = pandas.read_csv(
@@ -193,7 +195,9 @@ def read_csv(path: Path, numbers: Sequence[str], texts: Sequence[str], how: str)
         except pandas.errors.EmptyDataError as error:
             raise corrupt(path, "is empty", how) from error
         except (ValueError, pandas.errors.ParserWarning) as error:
-            raise corrupt(path, f"is not a whole CSV file ({str(error).strip()})", how) from error
+            raise corrupt(
+                path, f"is not a complete CSV file ({str(error).strip()})", how
+            ) from error
     return _checked(path, frame, numbers, texts, how)
 
 
@@ -204,7 +208,7 @@ def read_parquet(path: Path, numbers: Sequence[str], texts: Sequence[str], how: 
     try:
         frame = pandas.read_parquet(path)
     except (ValueError, OSError) as error:
-        raise corrupt(path, f"is not a whole Parquet file ({error})", how) from error
+        raise corrupt(path, f"is not a complete Parquet file ({error})", how) from error
     return _checked(path, frame, numbers, texts, how)
 
 
@@ -239,13 +243,13 @@ def _checked(
 def _check_cells(
     path: Path, column: Any, name: str, good: NDArray[np.bool_], kind: str, how: str
 ) -> None:
-    """Refuse a column with cells that are empty or of the wrong kind, and name the first."""
+    """Raise CorruptDataError if cells are empty or of the wrong kind; name the first."""
     if good.all():
         return
     row = int(np.flatnonzero(~good)[0])
     cell = column.iloc[row]
     shown = "is empty" if cell != cell or cell is None else f"holds {str(cell)[:40]!r}, not {kind}"
-    cut = " (the last row: the file was cut off)" if row == len(good) - 1 else ""
+    cut = " (the last row: the file is truncated)" if row == len(good) - 1 else ""
     raise corrupt(
         path,
         f"has {int((~good).sum()):,} bad cells in the column {name}: row {row + 1:,} {shown}{cut}",
@@ -256,7 +260,7 @@ def _check_cells(
 def check_labels(
     path: Path, name: str, labels: NDArray[Any], allowed: Sequence[int], how: str
 ) -> None:
-    """Refuse labels other than the published ones."""
+    """Raise CorruptDataError if there are labels other than the published ones."""
     good = np.isin(labels, allowed)
     if good.all():
         return
@@ -268,8 +272,3 @@ def check_labels(
         f"first in row {row + 1:,}",
         how,
     )
-
-
-# DOC of datasets._quantized: Features of texts and images, one byte each: ``X = q * scale + offset``.
-
-# DOC of datasets._tables: Tables in CSV and Parquet files, read with every cell checked.

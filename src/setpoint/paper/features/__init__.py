@@ -1,7 +1,7 @@
-"""Texts and images as vectors, by pretrained models: batched, cached by content, resumable.
+"""Features of texts and images from pretrained models: batched, cached by content, resumable.
 
-An :class:`Encoder` turns items into vectors; :func:`extract` runs it over many of them, keeps what
-it computes, and goes on where it was stopped:
+An :class:`Encoder` turns items into vectors; :func:`extract` applies it to many items, caches the
+vectors, and continues after an interruption:
 
 >>> from setpoint.paper.features import ImageEncoder, TextEncoder, extract
 >>> notes = ["fever after the second dose", "no complaints"]
@@ -17,10 +17,8 @@ that has the four members of :class:`Encoder`.
 """
 
 from setpoint.paper.features.cache import CacheWarning, FeatureCache
-from setpoint.paper.features.encoder import Encoder
-from setpoint.paper.features.extract import extract
-from setpoint.paper.features.images import ImageEncoder
-from setpoint.paper.features.text import TextEncoder
+from setpoint.paper.features.encoders import ImageEncoder, TextEncoder
+from setpoint.paper.features.extract import Encoder, extract
 
 __all__ = [
     "CacheWarning",

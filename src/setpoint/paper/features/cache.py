@@ -1,4 +1,4 @@
-"""Vectors on disk, found again by the content they were computed from."""
+"""A cache of vectors on disk, keyed by the content they were computed from."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint._internal.files import AtomicFile
 from setpoint.errors import SetpointError
-from setpoint.paper.features.encoder import Features
 
+Features = NDArray[np.float32]
 VARIABLE = "SETPOINT_CACHE"
-_SMALL = 64 * 2**20  # bytes; larger shards are left alone
-_LARGE = 256 * 2**20  # bytes that a merged shard comes to at most, or little more
-_MANY = 64  # small shards
+_SMALL = 64 * 2**20  # bytes; larger shards are not merged
+_LARGE = 256 * 2**20  # bytes; approximate limit of a merged shard
+_MANY = 64  # small shards that trigger a merge
 _DAY = 24 * 3600.0
 
 
 def default_folder() -> Path:
-    """Return the folder that ``SETPOINT_CACHE`` names, or one among the user's caches."""
+    """Return the folder named in ``SETPOINT_CACHE``, or one in the user's cache folder."""
     named = os.environ.get(VARIABLE, "").strip()
     if named:
         return Path(named).expanduser()
     caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not caches.is_absolute():  # unset, or to be ignored by the XDG's own rule
+    if not caches.is_absolute():  # unset, or invalid by the XDG specification
         caches = Path("~/.cache").expanduser()
     return caches / "setpoint" / "features"
 
 
 class CacheWarning(UserWarning):
-    """A file of a cache was damaged; its vectors are computed again."""
+    """A file of the cache is damaged; its vectors are computed again."""
 
 
 class _DamagedError(Exception):
@@ -47,17 +48,17 @@ class _DamagedError(Exception):
 
 
 class FeatureCache:
-    """The vectors of one encoder: a folder of shards, each written once and in one step.
+    """The vectors of one encoder: a folder of shards, each written atomically.
 
-    Several processes may read and write at once. Shards have names of their own, and a shard is
-    removed only after its vectors have been written again, as part of a larger one.
+    Several processes may read and write at once. Shards have unique names, and a shard is removed
+    only after its vectors have been written again, as part of a larger one.
 
     Parameters
     ----------
     folder : str or path-like
-        Holds the caches of all encoders; it is made where it does not exist.
+        The folder of the caches of all encoders; created if it does not exist.
     fingerprint : str
-        Of the encoder, see :class:`setpoint.paper.features.Encoder`.
+        Fingerprint of the encoder; see :class:`setpoint.paper.features.Encoder`.
     dimension : int
         The length of a vector.
     """
@@ -74,26 +75,16 @@ class FeatureCache:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SetpointError(
-                f"the cache {self.folder} cannot be made: {error.strerror}; name a folder that "
-                f"can be written to, in the call or in the environment variable {VARIABLE}."
+                f"the cache {self.folder} cannot be created: {error.strerror}; pass a writable "
+                f"folder, or name one in the environment variable {VARIABLE}."
             ) from error
-        self._drop_remains()
+        self._remove_partial_files()
         self._merge_if_many()
 
     def fill(self, features: Features, places: Mapping[str, int]) -> set[str]:
-        """Write the vectors that are known to their rows of ``features``.
+        """Copy cached vectors into ``features``; return the digests that were found.
 
-        Parameters
-        ----------
-        features : ndarray of shape (n, dimension)
-            Is changed.
-        places : dict of str to int
-            The row for each digest.
-
-        Returns
-        -------
-        set of str
-            The digests that were known.
+        ``places`` has the row for each digest.
         """
         known: set[str] = set()
         for shard in self._shards():
@@ -107,18 +98,18 @@ class FeatureCache:
         return known
 
     def add(self, digests: Sequence[str], features: Features) -> None:
-        """Write vectors, so that neither a crash nor a power cut can leave half of them."""
+        """Write vectors, atomically even in a crash or power failure."""
         try:
             self._write(digests, features)
         except OSError as error:
             raise SetpointError(
-                f"the cache {self.folder} cannot be written: {error.strerror}; what it holds "
-                "already is safe, and another run goes on from there."
+                f"the cache {self.folder} cannot be written: {error.strerror}; its present content "
+                "is safe, and another run continues from there."
             ) from error
         self._merge_if_many()
 
     def _shards(self) -> Iterator[Path]:
-        """Yield all shards, and those that appear while others vanish: they hold the same."""
+        """Yield all shards, including those that appear while merged ones vanish."""
         seen: set[Path] = set()
         while True:
             found = sorted(set(self.folder.glob("*.npz")) - seen)
@@ -130,7 +121,7 @@ class FeatureCache:
 
     @contextlib.contextmanager
     def _tolerant(self, shard: Path) -> Iterator[None]:
-        """Set a damaged shard aside, and pass over one that another process has merged."""
+        """Rename a damaged shard, and skip one that another process has merged."""
         try:
             yield
         except FileNotFoundError:
@@ -149,24 +140,11 @@ class FeatureCache:
     def _write(self, digests: Sequence[str], features: Features) -> None:
         name = uuid.uuid4().hex
         part = self.folder / f"{name}.part"
-        try:
-            with open(part, "xb") as file:
-                np.savez(file, digests=np.array([d.encode() for d in digests]), features=features)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, self.folder / f"{name}.npz")
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        with contextlib.suppress(OSError):  # not every system can do this with a folder
-            handle = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        with AtomicFile(self.folder / f"{name}.npz", temporary=part) as file:
+            np.savez(file, digests=np.array([d.encode() for d in digests]), features=features)
 
     def _merge_if_many(self) -> None:
-        """Write many small shards again as few large ones."""
+        """Merge many small shards into few large ones."""
         sizes: dict[Path, int] = {}
         for shard in sorted(self.folder.glob("*.npz")):
             with contextlib.suppress(FileNotFoundError):
@@ -185,7 +163,7 @@ class FeatureCache:
         self._merge(group)
 
     def _merge(self, shards: Sequence[Path]) -> None:
-        """Write shards again as one, and only then remove them."""
+        """Write several shards as one, and only then remove them."""
         merged: dict[str, NDArray[np.float32]] = {}
         done: list[Path] = []
         for shard in shards:
@@ -200,13 +178,13 @@ class FeatureCache:
         try:
             self._write(list(merged), np.stack(list(merged.values())))
         except OSError:
-            return  # no room: the small ones do as well
+            return  # no space left: keep the small ones
         for shard in done:
-            with contextlib.suppress(OSError):  # gone already, or held open by another process
+            with contextlib.suppress(OSError):  # already removed, or open in another process
                 shard.unlink()
 
-    def _drop_remains(self) -> None:
-        """Remove what processes that were killed left half written, long ago."""
+    def _remove_partial_files(self) -> None:
+        """Remove partial files that killed processes left more than a day ago."""
         for part in self.folder.glob("*.part"):
             with contextlib.suppress(OSError):
                 if time.time() - part.stat().st_mtime > _DAY:
@@ -216,7 +194,7 @@ class FeatureCache:
 def _digests(shard: Path) -> list[str]:
     found = _read(shard, "digests")
     if found.ndim != 1 or found.dtype.kind != "S":
-        raise _DamagedError("its digests are none")
+        raise _DamagedError("its digests are invalid")
     return [digest.decode() for digest in found.tolist()]
 
 
@@ -231,14 +209,14 @@ def _vectors(shard: Path, count: int, dimension: int) -> Features:
 
 
 def _read(shard: Path, name: str) -> NDArray[Any]:
-    """Return one array of a shard; its checksum is compared before anything is made of it."""
-    with open(shard, "rb") as file:  # what fails here says nothing about the content
+    """Return one array of a shard after comparing its checksum."""
+    with open(shard, "rb") as file:  # an error here does not mean damage
         try:
             with zipfile.ZipFile(file) as archive:
                 content = archive.read(f"{name}.npy")
             found: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
         except MemoryError:
             raise
-        except Exception as error:  # damage shows itself in many ways
+        except Exception as error:  # damage raises many kinds of errors
             raise _DamagedError(str(error) or type(error).__name__) from error
     return found

@@ -1,4 +1,4 @@
-"""From many items to a matrix of features."""
+"""Feature extraction: many items to a matrix, in batches, with a cache and a progress bar."""
 
 from __future__ import annotations
 
@@ -7,19 +7,48 @@ import reprlib
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from setpoint._internal.validation import check_whole
 from setpoint.errors import SetpointError
-from setpoint.paper.features.cache import FeatureCache
-from setpoint.paper.features.encoder import Encoder, Features
+from setpoint.paper.features.cache import FeatureCache, Features
 
-_BATCHES = 16  # that go into a shard,
-_SECONDS = 60.0  # unless they take longer than this: what a power cut costs at most
+_BATCHES = 16  # batches per shard of the cache,
+_SECONDS = 60.0  # unless they take longer: the most work that a power failure loses
+
+
+class Encoder(Protocol):
+    """An object that turns items, such as texts or image files, into vectors of equal length.
+
+    The vector of an item must not depend on the items beside it in a batch, beyond rounding.
+
+    An encoder may also have a method ``length(item) -> int``. Items of similar length then share a
+    batch, longest first: less padding, and a batch too large for the device fails at once.
+    """
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that determines the vectors: weights, configuration, preprocessing.
+
+        It names a folder of the cache: letters, digits, dots, underscores and hyphens.
+        """
+        ...
+
+    def digest(self, item: Any) -> str:
+        """Return a digest of the item's content, not of its name."""
+        ...
+
+    def encode(self, items: Sequence[Any]) -> Features:
+        """Return one vector per item, shape (k, dimension)."""
+        ...
 
 
 def extract(
@@ -31,22 +60,21 @@ def extract(
 ) -> Features:
     """Return the vectors of items, in their order.
 
-    Items of equal content are encoded once. With a cache, what was ever computed by the same
-    encoder is read, and what is computed now is kept: a run that was stopped, by Ctrl-C or by a
-    crash, goes on where it was when it is called again.
+    Items of equal content are encoded once. With a cache, vectors that the same encoder computed
+    before are read, and new ones are added: after Ctrl-C or a crash, another call continues.
 
     Parameters
     ----------
     items : iterable
-        Texts, paths of image files, or whatever the encoder takes.
+        Texts, paths of image files, or other inputs of the encoder.
     encoder : Encoder
         E.g. ``TextEncoder.from_pretrained("bert-base-uncased")``.
     cache : str or path-like, optional
-        A folder; one may serve any number of encoders and data sets.
+        A folder; any number of encoders and data sets can share it.
     batch_size : int
-        How many items are encoded at once. It is halved when the device runs out of memory.
+        Number of items encoded at once. It is halved if the device runs out of memory.
     progress : bool
-        Whether to show a bar, on a terminal or in a notebook.
+        Whether to show a progress bar, in a terminal or notebook.
 
     Returns
     -------
@@ -76,7 +104,7 @@ def extract(
         return features
     with Progress(progress) as bar:
         digests = _digests(items, encoder, bar)
-        first: dict[str, int] = {}  # the first item of each content stands for the others
+        first: dict[str, int] = {}  # the first item of each content represents the others
         for row, digest in enumerate(digests):
             first.setdefault(digest, row)
         store, known = None, set()
@@ -114,7 +142,7 @@ def _encode_all(
     batch_size: int,
     bar: Progress,
 ) -> None:
-    """Encode the items of the rows that are missing, and keep them also if it ends early."""
+    """Encode the missing rows, and store them even if encoding ends early."""
     length = getattr(encoder, "length", None)
     rows = list(missing) if length is None else sorted(missing, key=lambda r: -length(items[r]))
     start = kept = 0  # rows[kept:start] are encoded and not yet in the cache
@@ -147,12 +175,12 @@ def _encode_all(
 def _encode(encoder: Encoder, batch: Sequence[Any]) -> Features | None:
     """Return the vectors of a batch, or None if it does not fit into memory.
 
-    The error is let go here: it holds the tensors that fill the memory.
+    The error is dropped here, because it references the tensors that fill the memory.
     """
     try:
         return np.asarray(encoder.encode(batch), np.float32)
     except (RuntimeError, MemoryError) as error:
-        # CUDA has a class of its own for this, other devices say it in words.
+        # CUDA has an error class for this, other devices only a message.
         if not (
             isinstance(error, torch.cuda.OutOfMemoryError | MemoryError)
             or "out of memory" in str(error).lower()
@@ -165,15 +193,15 @@ def _encode(encoder: Encoder, batch: Sequence[Any]) -> Features | None:
 
 
 def _halve(size: int, item: Any) -> int:
-    """Return half the size of a batch that was too large."""
+    """Return half the size of a batch that was too large, with a warning."""
     if size == 1:
         raise SetpointError(
-            f"the memory does not hold the model and a single item ({_short(item)}); use a device "
-            "with more, precision='bfloat16', or a smaller model."
+            f"the model and a single item ({_short(item)}) do not fit into memory; use a device "
+            "with more memory, precision='bfloat16', or a smaller model."
         )
     half = size // 2
     warnings.warn(
-        f"a batch of {size} items does not fit into memory; going on with {half}.",
+        f"a batch of {size} items does not fit into memory; continuing with {half}.",
         RuntimeWarning,
         stacklevel=4,
     )
@@ -191,8 +219,8 @@ def _check(found: Features, batch: Sequence[int], items: Sequence[Any], encoder:
     if len(broken):
         row = batch[broken[0]]
         raise SetpointError(
-            f"item {row} ({_short(items[row])}) has features that are NaN or infinite; with "
-            "float16 large values overflow: use precision='float32' or 'bfloat16'."
+            f"item {row} ({_short(items[row])}) has features that are NaN or infinite; large "
+            "values overflow in float16: use precision='float32' or 'bfloat16'."
         )
 
 
@@ -201,7 +229,7 @@ def _short(item: Any) -> str:
 
 
 class Progress:
-    """Shows one task after the other; shows nothing if ``show`` is false or no one watches."""
+    """A progress bar for one task after the other; none outside of terminals and notebooks."""
 
     def __init__(self, show: bool) -> None:
         self._bar: Any = _bar() if show else None
@@ -214,17 +242,12 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
     def begin(self, what: str, total: int, done: int = 0, note: str = "") -> None:
-        """Start a task of which ``done`` steps are done already, which do not count as speed."""
+        """Start a task; ``done`` steps are done already and do not count for the speed."""
         self._start, self._done = time.monotonic(), 0
         if self._bar is not None:
             if self._task is not None:
@@ -241,24 +264,22 @@ class Progress:
 
 
 def _bar() -> Any:
-    """Return a bar on the standard error, or None where that is no terminal or notebook."""
+    """Return a bar on the standard error, or None if that is not a terminal or notebook."""
     try:
         from rich import console as consoles
         from rich import progress
-    except ImportError:  # vectors can do without a bar
+    except ImportError:  # the bar is optional
         return None
     console = consoles.Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         return None
+    text = progress.TextColumn
     return progress.Progress(
-        progress.TextColumn("{task.description}"),
+        text("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[rate]}"),
+        text("{task.fields[rate]}"),
         progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[note]}"),
+        text("{task.fields[note]}"),
         console=console,
     )
-
-
-# DOC of features._progress: A progress bar where a person is watching.

@@ -1,7 +1,8 @@
 """G_t and H_t over the score a and the lifted variable s: values, zeros and gradients.
 
-G_t jumps at a = t and has no gradient in a anywhere else. H_t is continuous, has the same zeros for
-a != t (Lemma 1), and wherever s lags behind its decision its gradient points along a.
+G_t jumps at a = t, and its gradient in a is 0 everywhere else. H_t is continuous, has the same
+zeros for a != t (Lemma 1), and its gradient has a component in a wherever s differs from the
+decision.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BOTH: tuple[Which, ...] = ("G", "H")
 
 LOW, HIGH = -0.25, 1.25
 _PIXELS = 600
-_LIMIT = 1.6  # of the colours: beyond the largest |value|, 1.25, so that arrows stay visible
+_LIMIT = 1.6  # of the colour scale: above the largest |value|, 1.25, so that arrows stay visible
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Field:
 def field(which: Which, along: ArrayLike, t: float = 0.3) -> Field:
     """Return G_t or H_t and its gradient on the square grid of these values of a and s.
 
-    The gradient of G_t is (0, 1), and NaN at the jump a = t, where there is none. That of H_t is
-    (omega - 1, omega); where H_t has a kink, it is the middle of its Clarke subdifferential.
+    The gradient of G_t is (0, 1), and NaN at the jump a = t. That of H_t is (omega - 1, omega); at
+    kinks, it is the midpoint of the Clarke subdifferential.
     """
     ticks = torch.as_tensor(np.asarray(along, dtype=np.float64))
     s, a = torch.meshgrid(ticks, ticks, indexing="ij")
@@ -64,8 +65,8 @@ def field(which: Which, along: ArrayLike, t: float = 0.3) -> Field:
 def zero_set(which: Which, t: float = 0.3) -> list[Floats]:
     """Return the zeros of G_t or H_t on the square, as lines of points (a, s).
 
-    Both have s = 0 up to a = t and s = 1 beyond; H_t, which is continuous, also has the segment
-    between them at a = t. (G_t is 0 at (t, 0), but not at (t, 1).)
+    Both are zero for s = 0 up to a = t and for s = 1 beyond; H_t, which is continuous, also on the
+    segment between them at a = t. (G_t is 0 at (t, 0), but not at (t, 1).)
     """
     if which == "G":
         return [np.array([[LOW, 0.0], [t, 0.0]]), np.array([[t, 1.0], [HIGH, 1.0]])]
@@ -74,7 +75,7 @@ def zero_set(which: Which, t: float = 0.3) -> list[Floats]:
 
 @styled
 def figure(t: float = 0.3) -> Figure:
-    """Draw both functions beside each other, on one scale of colours."""
+    """Draw both functions side by side, with one colour scale."""
     fig = new_figure(9.6, 4.9)
     axes = fig.subplots(1, 2, sharey=True)
     for ax, which in zip(axes, BOTH, strict=True):

@@ -1,11 +1,10 @@
-"""Where the logits lie, with and without the regulariser psi.
+"""Histograms of the logits, with and without the regulariser psi.
 
-psi is there to keep the scores away from the threshold, where the reformulation is not exact. The
-figure shows for two models how far from their thresholds the samples of each class came to lie.
-The paper calls this "normalized prediction logits" and does not say how they are normalised; it
-also calls f(x) in [0, 1] a logit. So the figure has both: scores in [0, 1] with the threshold at
-0.5, which show whether a model dares to decide, and logits in units of their own standard
-deviation, which show where the classes lie when that is taken out.
+psi keeps the scores away from the threshold, where the reformulation is not exact. The figure shows
+for two models how far the samples of each class are from the threshold. The paper shows "normalized
+prediction logits" without defining the normalisation; it also calls f(x) in [0, 1] a logit. So this
+figure has both: scores in [0, 1] with the threshold at 0.5, which show the model's confidence, and
+logits in units of their standard deviation, which do not depend on it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-NEAR = 0.1  # what counts as near the threshold, in scores and in standard deviations
+NEAR = 0.1  # the distance that counts as near the threshold, in both units
 SCORE_EDGES = np.linspace(0.0, 1.0, 41)
 
 
@@ -47,7 +46,7 @@ class Logits:
 
     @property
     def scores(self) -> Floats:
-        """The scores in [0, 1] whose threshold is 0.5, as the solver sees them."""
+        """The scores in [0, 1] with the threshold at 0.5, as in the solver."""
         return np.asarray(expit(self.logits - self.threshold))
 
     @property
@@ -57,24 +56,23 @@ class Logits:
 
 
 def normalise(logits: ArrayLike, threshold: float) -> Floats:
-    """Measure logits from the threshold, in units of their standard deviation.
+    """Return logits relative to the threshold, in units of their standard deviation.
 
-    A model and its double with all weights and the threshold multiplied by ten decide alike; so
-    they look alike here. Positive numbers are predicted positive. If a model collapsed, so
-    that all its logits are equal, they keep their own unit.
+    Multiplying all weights and the threshold by ten changes no decision, and nothing here.
+    Positive numbers are predicted positive. If all logits are equal, they keep their own unit.
     """
     values = np.asarray(logits, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0:
         raise SetpointError(f"logits must be one number per sample, not of shape {values.shape}.")
     if not np.isfinite(values).all() or not np.isfinite(threshold):
         raise SetpointError("logits and threshold must be finite numbers to be normalised.")
-    equal = bool((values == values[0]).all())  # by rounding, their deviation might not be 0
+    equal = bool((values == values[0]).all())  # because of rounding, their deviation may not be 0
     return np.asarray((values - threshold) / (1.0 if equal else values.std()))
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts per class; the outermost bins hold all that lies beyond them."""
+    """Counts per class; the outermost bins include all values beyond them."""
 
     edges: Floats
     positive: NDArray[np.int64]
@@ -82,15 +80,15 @@ class Histogram:
 
 
 def bin_edges(y: ArrayLike, *normalised: Floats, bins: int = 60) -> Floats:
-    """Return edges for about so many bins that all arrays share; 0, the threshold, is one.
+    """Return the edges of about ``bins`` common bins; 0, the threshold, is one of them.
 
-    They span the middle 99 % of each class, and 0. Of each class: of all samples, the outer 1 %
-    might be all the positives.
+    They span the middle 99 % of each class, and 0. Per class, because the outer 1 % of all samples
+    could be all the positives.
     """
     positive = np.asarray(y) == 1
     classes = [x[c] for x in normalised for c in (positive, ~positive) if c.any()]
     ends = np.concatenate([np.quantile(x, [0.005, 0.995]) for x in classes])
-    if not ends.any():  # nearly all lie on the threshold
+    if not ends.any():  # nearly all are at the threshold
         ends = np.array([-1.0, 1.0])
     low, high = min(ends.min(), 0.0), max(ends.max(), 0.0)
     width = (high - low) / bins
@@ -98,7 +96,7 @@ def bin_edges(y: ArrayLike, *normalised: Floats, bins: int = 60) -> Floats:
 
 
 def histogram(values: Floats, y: ArrayLike, edges: Floats) -> Histogram:
-    """Count the samples of each class per bin (from, to], as ``score > threshold`` divides them."""
+    """Count the samples of each class per bin (from, to], consistent with ``score > threshold``."""
     positive = np.asarray(y) == 1
     if positive.shape != values.shape:
         raise SetpointError(
@@ -110,8 +108,8 @@ def histogram(values: Floats, y: ArrayLike, edges: Floats) -> Histogram:
     return Histogram(edges, *counts)
 
 
-def share_near(values: Floats, threshold: float, within: float = NEAR) -> float:
-    """Return the share of samples that are closer to the threshold than that."""
+def fraction_near(values: Floats, threshold: float, within: float = NEAR) -> float:
+    """Return the fraction of samples closer to the threshold than ``within``."""
     return float((np.abs(values - threshold) < within).mean())
 
 
@@ -126,7 +124,7 @@ def figure(with_psi: Logits, without_psi: Logits, y: ArrayLike, title: str = "")
     y : array-like of shape (n,)
         Labels of the rows, 1 or True for positive.
     title : str
-        What to write above, e.g. the data and the goal.
+        The title, e.g. the data and the goal.
     """
     models = {"with $\\psi$": with_psi, "without $\\psi$": without_psi}
     edges = bin_edges(y, with_psi.normalised, without_psi.normalised)
@@ -136,7 +134,7 @@ def figure(with_psi: Logits, without_psi: Logits, y: ArrayLike, title: str = "")
         shown = ((model.scores, SCORE_EDGES, 0.5), (model.normalised, edges, 0.0))
         for ax, (values, own, threshold) in zip(row, shown, strict=True):
             draw(ax, histogram(values, y, own), threshold)
-            near = f"{100 * share_near(values, threshold):.1f} %"
+            near = f"{100 * fraction_near(values, threshold):.1f} %"
             ax.set_title(f"{name}:  {near} within {NEAR:g} of the threshold")
         row[0].set_ylabel("share of the class")
     grid[1, 0].set_xlabel("score: sigmoid of the logit from the threshold")
@@ -149,7 +147,7 @@ def figure(with_psi: Logits, without_psi: Logits, y: ArrayLike, title: str = "")
 
 
 def draw(ax: Axes, counts: Histogram, threshold: float) -> None:
-    """Draw the share of each class per bin; as shares, a rare class can be seen."""
+    """Draw the fraction of each class per bin, so that a rare class is visible."""
     looks: tuple[tuple[Any, str, str], ...] = (
         (counts.negative, NEGATIVE, "negatives"),
         (counts.positive, POSITIVE, "positives"),
@@ -174,20 +172,19 @@ def train_for_histograms(
 ) -> Pair:
     """Train a linear model by Algorithm 1 twice, the second time with gamma at 0.
 
-    The logits are those of the last iterate, when psi has had its full say. The best iterate,
-    which is what a user gets, may well be the ordinary training that both began with.
+    The logits are those of the last iterate, when psi has its full weight. The best iterate, which
+    a fit returns, may be the ordinary training from which both start.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Features, standardised as they should be; float32 is trained in float32, all else in
-        float64.
+        Standardised features; float32 is trained in float32, all else in float64.
     y : array-like of shape (n,)
         Labels, 1 or True for positive.
     goal : str or Goal
         E.g. ``"max recall s.t. precision >= 0.9"``.
     seed : int
-        Of both trainings.
+        The seed of both trainings.
     **solver_changes
         Fields of :class:`setpoint.training.Lifted`, for both.
     """
@@ -206,9 +203,9 @@ def _train(problem: Problem, solver: Lifted, seed: int) -> Logits:
     module = linear(problem.X.shape[1]).to(problem.X.dtype)
     last: list[Logits] = []
 
-    def look(record: Record, _: int) -> None:  # the module is where the iteration left it
+    def keep(record: Record, _: int) -> None:  # the module is at the present iterate
         logits = scores_of(module, problem.X).numpy().astype(np.float64)
         last[:] = [Logits(logits, record.threshold)]
 
-    solve(problem, module, solver, seed=seed, callback=look)
+    solve(problem, module, solver, seed=seed, callback=keep)
     return last[0]

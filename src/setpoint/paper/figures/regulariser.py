@@ -1,9 +1,9 @@
 """The confidence regulariser of one sample, as contours over the score a and the lifted s.
 
-The paper's figure is of r(a, s) = log |R(a, s)| with R(a, s) = a log s + (1 - a) log(1 - s). The
-regulariser psi that is trained with has the two arguments the other way round: s log f + (1 - s)
-log(1 - f) with the score f = a. The two are mirror images in the diagonal, and both are at
-their best, 0, where a and s are both 0 or both 1. They differ in what is linear: psi is so in s.
+The paper's figure shows r(a, s) = log |R(a, s)| with R(a, s) = a log s + (1 - a) log(1 - s). The
+regulariser psi used in training has the arguments swapped: s log f + (1 - s) log(1 - f) with the
+score f = a. The two are mirror images in the diagonal, and both have their maximum, 0, where a and
+s are both 0 or both 1. psi is linear in s, R in a.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ LEVELS = np.arange(-3.0, 1.51, 0.25)
 
 def R(a: Floats, s: Floats) -> Floats:  # noqa: N802
     """Return a log s + (1 - a) log(1 - s): the explanatory function of the paper."""
-    with np.errstate(divide="ignore"):  # log 0 is -inf, as it should be
+    with np.errstate(divide="ignore"):  # log 0 is -inf, as intended
         return np.asarray(xlogy(a, s) + xlogy(1 - np.asarray(a), 1 - np.asarray(s)))
 
 
 def r(a: Floats, s: Floats, order: Order = "printed") -> Floats:
-    """Return log |R|, with the arguments as printed beside the figure or as in psi itself."""
+    """Return log |R|, with the arguments as printed with the figure or as in psi."""
     value = R(a, s) if order == "printed" else R(s, a)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.abs(value)))
@@ -59,7 +59,7 @@ def figure() -> Figure:
 
 def draw(ax: Axes, order: Order = "printed") -> tuple[QuadContourSet, QuadContourSet]:
     """Draw r over the unit square; return the filled contours and the lines."""
-    # Off the border, where |R| is infinite or 0, and denser towards it, where |R| is steep.
+    # Inside the border, where |R| is infinite or 0, and denser towards it, where |R| is steep.
     along = np.sin(np.pi / 2 * np.linspace(0.02, 0.98, 201)) ** 2
     s, a = np.meshgrid(along, along, indexing="ij")
     values = r(a, s, order)

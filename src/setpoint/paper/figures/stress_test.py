@@ -1,10 +1,10 @@
-"""The feasibility stress test: what every method reaches when the goal's level is raised.
+"""The feasibility stress test: what every method achieves at stricter levels of the goal.
 
-One panel per data set and level: the constraint's metric to the right, with a line at the level
-and the feasible side shaded, the objective upwards. A method's hollow marker is where it came out
-of training, the filled one where its adjusted threshold took it. To the right, places are square
-roots of distances from the level, because there most methods crowd. Markers that would still cover
-each other are drawn side by side, with a thin line to their place.
+One panel per data set and level: the metric of the constraint on the x axis, with a line at the
+level and the feasible side shaded, and the objective on the y axis. A hollow marker shows a method
+as trained, the filled one after threshold adjustment. The x axis shows signed square roots of the
+distance from the level, near which most methods lie. Markers that would still cover each other are
+drawn side by side, with a dotted line to their place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setpoint.errors import SetpointError
-from setpoint.paper.figures.style import GREEN, GREY, apart, new_figure, styled
+from setpoint.paper.figures.style import GREEN, GREY, new_figure, styled
+from setpoint.paper.tables import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,20 +28,19 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Kind = Literal["fpor", "frop"]
 
-METRICS = {"fpor": ("precision", "recall"), "frop": ("recall", "precision")}
 PARTS = ("train", "validation", "test")
 
 COLUMNS = ("dataset", "kind", "alpha", "method", "label", "part", "adjusted", "precision", "recall")
 
 
 class Look(NamedTuple):
-    """The colour and the marker of a method; no two methods share either."""
+    """The colour and the marker of a method; both are unique."""
 
     colour: str
     marker: str | tuple[int, int, int]
 
 
-# First the colours of Tol's muted scheme, told apart by the colour-blind as well; ours in black.
+# First Tol's muted scheme, distinguishable by the colour-blind as well; the default is black.
 LOOKS = {
     "wce": Look("#88ccee", "o"),
     "focal": Look("#cc6677", "s"),
@@ -63,10 +63,10 @@ _MORE = [Look("#66aa00", "8"), Look("#bb99ff", "H"), Look("#ff6699", (6, 1, 0)),
 
 @dataclass(frozen=True)
 class Point:
-    """Where a method stands in one panel: mean and deviation over its trials.
+    """The point of a method in one panel: mean and standard deviation over its trials.
 
-    ``x`` is the metric of the constraint, ``y`` the objective. Deviations are those of the
-    population, as in the paper.
+    ``x`` is the metric of the constraint, ``y`` the objective. These are population standard
+    deviations, as in the paper.
     """
 
     dataset: str
@@ -82,14 +82,14 @@ class Point:
 
 
 def summarise(results: Any, kind: Kind) -> list[Point]:
-    """Return mean and deviation over the trials of one kind of goal.
+    """Return means and standard deviations over the trials of one kind of goal.
 
     Parameters
     ----------
     results : pandas.DataFrame
-        One row per trial, with the columns ``COLUMNS``; others are left alone.
+        One row per trial, with at least the columns ``COLUMNS``.
     kind : {"fpor", "frop"}
-        Which rows to take. OFOS has no constraint, so nothing to be stressed.
+        Which rows to use. OFOS has no constraint to stress.
     """
     constraint, objective = _metrics(kind)
     missing = [name for name in COLUMNS if name not in results.columns]
@@ -97,13 +97,13 @@ def summarise(results: Any, kind: Kind) -> list[Point]:
         raise SetpointError(f"the results have no column {', '.join(missing)}.")
     chosen = results[results["kind"] == kind]
     if len(chosen) == 0:
-        raise SetpointError(f"the results hold no trial of {kind}.")
+        raise SetpointError(f"the results contain no trial of {kind}.")
     unknown = chosen[list(COLUMNS)].isna()
     if unknown.to_numpy().any():
         row, column = (int(k[0]) for k in unknown.to_numpy().nonzero())
         raise SetpointError(
             f"a trial of {chosen['method'].iloc[row]} on {chosen['dataset'].iloc[row]} has no "
-            f"{COLUMNS[column]}; leave out trials that failed, so that no mean hides them."
+            f"{COLUMNS[column]}; leave out failed trials."
         )
     by = ["dataset", "alpha", "part", "method", "adjusted"]
     points = []
@@ -126,7 +126,7 @@ def figure(results: Any, kind: Kind) -> Figure:
 
 @styled
 def figure_of_points(points: Sequence[Point], kind: Kind) -> Figure:
-    """Draw a column of panels per data set and level, and a row of them per part of the data."""
+    """Draw a column of panels per data set and level, and a row per subset of the data."""
     constraint, objective = _metrics(kind)
     datasets = list(dict.fromkeys(p.dataset for p in points))
     columns = sorted(
@@ -134,7 +134,7 @@ def figure_of_points(points: Sequence[Point], kind: Kind) -> Figure:
     )
     parts = [part for part in PARTS if any(p.part == part for p in points)]
     if not parts:
-        raise SetpointError(f"there are no points of the parts {', '.join(PARTS)}.")
+        raise SetpointError(f"there are no points for {', '.join(PARTS)} rows.")
     looks = looks_of([p.method for p in points])
     fig = new_figure(max(3.2 * len(columns), 6.4) + 0.3, 2.9 * len(parts) + 1.2)
     grid = fig.subplots(len(parts), len(columns), squeeze=False)
@@ -149,14 +149,14 @@ def figure_of_points(points: Sequence[Point], kind: Kind) -> Figure:
     for ax in grid[-1]:
         ax.set_xlabel(f"{constraint} (constraint), stretched at $\\alpha$")
     _legend(fig, points, looks)
-    fig.draw_without_rendering()  # only now have panels their size, and markers their room
+    fig.draw_without_rendering()  # sets the sizes of the panels, which markers need
     for ax, here, alpha in panels:
         draw_markers(ax, here, alpha, looks)
     return fig
 
 
 def draw(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[str, Look]) -> None:
-    """Draw one panel but for its markers."""
+    """Draw one panel without its markers."""
     if not points:
         ax.text(0.5, 0.5, "no trials", color=GREY, ha="center", transform=ax.transAxes)
         ax.set(xticks=[], yticks=[])
@@ -176,7 +176,7 @@ def draw(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[str, Look]
 
 
 def draw_markers(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[str, Look]) -> None:
-    """Draw the markers of one panel, none upon another."""
+    """Draw the markers of one panel without overlap."""
     from matplotlib.transforms import ScaledTranslation
 
     if not points:
@@ -185,7 +185,7 @@ def draw_markers(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[st
     per_point = fig.dpi / 72
     names = list(looks)
     ordered = sorted(points, key=lambda p: (names.index(p.method), p.adjusted))
-    # A method may well cover itself: then the adjustment has changed nothing.
+    # A method may cover itself: then the adjustment changed nothing.
     spots = list(dict.fromkeys((p.method, p.x, p.y) for p in ordered))
     pixels = ax.transData.transform([(alpha, 0.0), *((x, y) for _, x, y in spots)])
     level, *rest = (pixels - box.p0) / per_point
@@ -207,28 +207,29 @@ def draw_markers(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[st
 
 
 def looks_of(methods: Sequence[str]) -> dict[str, Look]:
-    """Return a look per method, in the order of drawing: known ones always have the same."""
+    """Return the look of each method, in drawing order; known methods always look the same."""
     names = list(dict.fromkeys(methods))
     others = [name for name in names if name not in LOOKS]
     if len(others) > len(_MORE):
         raise SetpointError(
-            f"{len(others)} methods besides those of the tables are more than can be told apart "
-            f"({len(_MORE)}); draw fewer at a time."
+            f"{len(others)} methods besides those of the tables cannot be distinguished; draw at "
+            f"most {len(_MORE)} at a time."
         )
     looks = LOOKS | dict(zip(others, _MORE, strict=False))
     return {name: looks[name] for name in names}
 
 
 def _metrics(kind: str) -> tuple[str, str]:
-    if kind not in METRICS:
-        raise SetpointError(f"a stress test is of {' or '.join(METRICS)}, not of {kind!r}.")
-    return METRICS[kind]
+    if kind not in ("fpor", "frop"):
+        raise SetpointError(f"the kind of a stress test must be 'fpor' or 'frop', not {kind!r}.")
+    constraint, objective = METRICS[kind]
+    return constraint, objective
 
 
 def _marker(look: Look, *, filled: bool) -> dict[str, Any]:
     size = {"*": 10.0, "D": 5.5, "d": 7.5}.get(str(look.marker), 6.5)
     if isinstance(look.marker, tuple):
-        size = 9.0  # of stars only the tips reach so far
+        size = 9.0  # only the tips of stars extend this far
     face = look.colour if filled else "white"
     edge = {"mec": look.colour, "mew": 1.3}
     return {"marker": look.marker, "ls": "", "ms": size, "mfc": face, **edge}
@@ -247,7 +248,7 @@ def unstretch(place: ArrayLike, alpha: float) -> Floats:
 
 
 def _scale(ax: Axes, points: Sequence[Point], alpha: float) -> None:
-    """Show every marker; bars may leave the panel, or one wild method would flatten all others."""
+    """Set limits that show every marker; error bars may leave the panel."""
     ax.set_xscale(
         "function", functions=(lambda x: stretch(x, alpha), lambda x: unstretch(x, alpha))
     )
@@ -262,20 +263,20 @@ def _scale(ax: Axes, points: Sequence[Point], alpha: float) -> None:
 
 
 def _ticks(ax: Axes, alpha: float) -> None:
-    """Label the level, and of the round numbers those that leave room for the others."""
+    """Label the level and as many round numbers as fit."""
     low, high = ax.get_xlim()
     room = 0.125 * float(stretch(high, alpha) - stretch(low, alpha))
     ticks = [alpha]
     for tick in (1.0, 0.0, 0.5, 0.9, 0.8, 0.7, 0.3, 0.95, 0.98, 0.6, 0.2, 0.1):
-        apart = np.abs(stretch(ticks, alpha) - stretch(tick, alpha))
-        if low <= tick <= high and apart.min() >= (0.7 * room if tick == 1 else room):
+        gaps = np.abs(stretch(ticks, alpha) - stretch(tick, alpha))
+        if low <= tick <= high and gaps.min() >= (0.7 * room if tick == 1 else room):
             ticks.append(tick)
     ax.set_xticks(sorted(ticks), [f"{tick:g}" for tick in sorted(ticks)])
     ax.minorticks_off()
 
 
 def _legend(fig: Figure, points: Sequence[Point], looks: dict[str, Look]) -> None:
-    """Put the legend below all panels, where it covers nothing."""
+    """Put the legend below all panels."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -294,3 +295,44 @@ def _legend(fig: Figure, points: Sequence[Point], looks: dict[str, Look]) -> Non
     ]
     per_row = 6 if fig.get_figwidth() > 8 else 4
     fig.legend(handles=handles, loc="outside lower center", ncols=per_row)
+
+
+APART = 7.5  # points between two markers: the width of one
+_ROUNDS = 600
+_SEED = 0.05
+_GOLDEN = np.pi * (3 - np.sqrt(5))
+
+
+def apart(places: Floats, wall: float, size: tuple[float, float]) -> Floats:
+    """Return positions of markers such that none covers another, each near its place.
+
+    Markers that are too near repel each other in small steps. A marker without neighbours stays
+    exactly at its place.
+
+    Parameters
+    ----------
+    places : array of shape (n, 2)
+        Their places, in points from the lower left corner of the panel.
+    wall : float
+        No marker is moved across this x.
+    size : pair of float
+        Width and height of the panel, which no marker leaves.
+    """
+    # Equal places need distinct directions: those of a sunflower's seeds, which fill a disc.
+    k = np.arange(len(places))
+    seeds = np.sqrt(k)[:, None] * np.column_stack([np.cos(k * _GOLDEN), np.sin(k * _GOLDEN)])
+    at = places + _SEED * seeds
+    side = np.where(places[:, 0] >= wall, 1.0, -1.0)
+    half = APART / 2
+    # The wanted distance grows slowly, because a sudden push would scatter the markers.
+    for wanted in APART * np.minimum(np.arange(_ROUNDS) / (_ROUNDS // 2), 1.0):
+        away = at[:, None] - at
+        gap = np.linalg.norm(away, axis=2)
+        np.fill_diagonal(gap, np.inf)
+        push = np.maximum(wanted - gap, 0.0)
+        at += (away * (0.3 * push / gap)[:, :, None]).sum(axis=1)
+        # Reflected at the wall; stopped there, they would form a line.
+        at[:, 0] = wall + side * np.abs(at[:, 0] - wall)
+        at = np.clip(at, half, np.subtract(size, half))
+    moved = np.linalg.norm(at - places, axis=1) > _SEED * np.sqrt(len(k))
+    return np.where(moved[:, None], at, places)

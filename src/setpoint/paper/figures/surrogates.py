@@ -1,8 +1,8 @@
-"""What goes wrong when a sigmoid takes the place of the decision.
+"""The errors of replacing the decision by a sigmoid.
 
 The example of the paper's Section "Critical issues of approximation-based methods": P(y=1) = 0.2,
 x | y=1 uniform on [-0.5, 2], x | y=0 uniform on [-2, 0.5], 500 points, the classifier 1{x > t},
-and for the indicator sigma_{T,t}(x) = 1 / (1 + exp(-T (x - t))).
+and in place of the indicator sigma_{T,t}(x) = 1 / (1 + exp(-T (x - t))).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def toy_data(seed: int = 0, n: int = 500) -> Toy:
 
 @dataclass(frozen=True)
 class Star:
-    """The threshold that is best by an approximate F1, that F1, and the true one there."""
+    """The threshold with the largest approximate F1, that F1, and the true F1 there."""
 
     threshold: float
     approximate: float
@@ -70,14 +70,14 @@ class Star:
 
 @dataclass(frozen=True)
 class Curves:
-    """Metrics against the threshold: the true ones, and by temperature the approximate ones."""
+    """True metrics by threshold, and approximate ones by temperature and threshold."""
 
     thresholds: Floats
     true: Mapping[str, Floats]
     approximate: Mapping[float, Mapping[str, Floats]]
 
     def star(self, temperature: float) -> Star:
-        """Return where the approximate F1 is largest."""
+        """Return the maximum of the approximate F1."""
         f1 = self.approximate[temperature]["f1"]
         best = int(f1.argmax())
         return Star(float(self.thresholds[best]), float(f1[best]), float(self.true["f1"][best]))
@@ -92,7 +92,7 @@ def curves(toy: Toy, thresholds: Floats | None = None) -> Curves:
 
 
 def _metrics(decisions: torch.Tensor, positive: NDArray[np.bool_]) -> dict[str, Floats]:
-    """Return the metrics of decisions, or of what stands for them: one row a threshold."""
+    """Return the metrics of decisions or their surrogates, one row per threshold."""
     s = decisions.numpy()
     tp, fp = s[:, positive].sum(axis=1), s[:, ~positive].sum(axis=1)
     P, N = float(positive.sum()), float((~positive).sum())
@@ -167,7 +167,7 @@ def draw_derivative(ax: Axes) -> None:
 
 
 def _legend(ax: Axes) -> None:
-    """Fill the empty place with what all panels share."""
+    """Put the common legend into the empty panel."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,13 +1,51 @@
-"""The experiments' data: real ones, prepared ones, stand-ins, and never one for another."""
+"""Data sets by name: real, saved or generated, and never confused with each other."""
 
 import numpy as np
 import pytest
 
-from setpoint.errors import SetpointError
-from setpoint.paper import data
-from setpoint.paper.data import LOADERS, MODELS, obtain, paper_name, prepared, sources, stand_in
-from setpoint.paper.datasets import CorruptDataError, Dataset, MissingDataError
+from setpoint import SetpointError
+from setpoint.paper import datasets
+from setpoint.paper.datasets import (
+    LOADERS,
+    CorruptDataError,
+    Dataset,
+    MissingDataError,
+    obtain,
+    paper_name,
+    prepared,
+    sources,
+    stand_in,
+)
+from setpoint.paper.methods import MODELS
 from setpoint.paper.tables import TABLES
+
+# --- load -----------------------------------------------------------------------------------------
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(SetpointError) as caught:
+        datasets.load("mura")
+    assert str(caught.value).startswith("there is no data set 'mura' with features; known: ")
+    assert "creditcard, ade, eyepacs." in str(caught.value)
+    assert "load_mura_images" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", datasets.DATASETS)
+def test_names_reach_their_loaders(folder, name):
+    with pytest.raises(datasets.MissingDataError, match=name):
+        datasets.load(name)
+
+
+def test_the_loader_is_looked_up_when_called(monkeypatch):
+    monkeypatch.setitem(datasets.DATASETS, "mine", lambda: "loaded")
+    assert datasets.load("mine") == "loaded"
+
+
+def test_everything_promised_is_there():
+    assert all(hasattr(datasets, name) for name in datasets.__all__)
+
+
+# --- data -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -46,13 +84,13 @@ def test_missing_files_are_named_with_their_source(name, tmp_path):
     assert page in message
     assert "SETPOINT_DATA" in message
     instead = {"ade": "ade-bert", "eyepacs": "eyepacs-dinov2"}.get(name)
-    assert ("Or take " in message) == (instead is not None)
+    assert ("Or use " in message) == (instead is not None)
     if instead:
-        assert f"Or take {instead}: its features are extracted on first use." in message
+        assert f"Or use {instead}, whose features are extracted." in message
     assert not (tmp_path / "data").exists()
 
 
-def test_an_unknown_data_set_is_answered_with_the_known_ones(tmp_path):
+def test_an_unknown_data_set_raises_with_the_known_ones(tmp_path):
     for stand_ins in (True, False):
         with pytest.raises(SetpointError, match="unknown data set 'mnist'; known: .*mura-dinov2"):
             obtain("mnist", tmp_path, stand_ins=stand_ins)
@@ -69,7 +107,7 @@ def test_where_the_official_files_are_absent_the_prepared_data_are_taken(tmp_pat
     assert prepared("ade", tmp_path).read_bytes() == before
 
 
-def test_what_is_loaded_is_left_prepared(tmp_path, monkeypatch):
+def test_loaded_data_are_saved(tmp_path, monkeypatch):
     monkeypatch.setitem(LOADERS, "ade", small)
     folder = tmp_path / "new" / "data"
     got = obtain("ade", folder, stand_ins=False)
@@ -101,7 +139,7 @@ def test_a_stand_in_is_never_taken_for_the_real_data(tmp_path):
         obtain("ade", tmp_path, stand_ins=False)
 
 
-def test_real_data_take_a_stand_ins_place_and_the_other_way_round(tmp_path, monkeypatch):
+def test_real_data_replace_a_stand_in_and_vice_versa(tmp_path, monkeypatch):
     monkeypatch.setitem(LOADERS, "ade", small)
     for stand_ins, source in ((True, stand_in("ade").source), (False, small().source)) * 2:
         assert obtain("ade", tmp_path, stand_ins=stand_ins).source == source
@@ -142,10 +180,10 @@ def test_a_damaged_prepared_file_is_named_where_it_cannot_be_made_again(kind, tm
     damage(path, kind)
     with pytest.raises(MissingDataError, match=r"ade_v2\.parquet not found") as caught:
         obtain("ade", tmp_path, stand_ins=False)
-    assert f"what lies prepared cannot be used: {path} " in str(caught.value)
+    assert f"The saved data set cannot be used either: {path} " in str(caught.value)
 
 
-def test_the_sources_of_what_lies_prepared(tmp_path):
+def test_the_sources_of_saved_data_sets(tmp_path):
     assert sources(tmp_path / "nothing yet") == {}
     put(small(), tmp_path)
     put(small("eyepacs", source="other"), tmp_path)
@@ -170,7 +208,7 @@ def test_features_are_cached_where_the_user_says(tmp_path, monkeypatch):
         def encode(self, items):
             return np.array([[len(item)] for item in items], np.float32)
 
-    assert data._extracted(["fever", ""], Lengths()).tolist() == [[5.0], [0.0]]
+    assert datasets._extracted(["fever", ""], Lengths()).tolist() == [[5.0], [0.0]]
     assert list((tmp_path / "mine" / "lengths").glob("*.npz"))
     assert not (tmp_path / "official").exists()
 

@@ -1,15 +1,15 @@
-"""The command line: what it says, and what it says when it cannot."""
+"""The command line: output, errors and exit codes."""
 
 import re
 import runpy
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from setpoint.paper import figures
-from setpoint.paper.data import LOADERS, prepared, stand_in
-from setpoint.paper.datasets import Dataset, creditcard
+from setpoint.paper.datasets import LOADERS, Dataset, creditcard, prepared, stand_in
 from setpoint.paper.datasets.files import Expected
 from setpoint.paper.methods import SCALES
 from setpoint.paper.reproduce import main
@@ -46,7 +46,7 @@ def test_the_command_prints_its_files_and_its_progress(tmp_path, capsys):
             "tables/fpor-honest_ade_wce_projected.tex",
         )
     ]  # fmt: skip
-    assert errors.splitlines()[-1].startswith("4 of 4 jobs done, the last ade_honest_2_trial0_")
+    assert errors.splitlines()[-1].startswith("4 of 4 jobs finished, the last ade_honest_2_trial0_")
     code, _, errors = run_main(["fpor", *ARGUMENTS, "--out", str(out), "--quiet"], capsys)
     assert (code, errors) == (0, "")
 
@@ -73,7 +73,7 @@ def test_a_mistake_is_one_line_and_exit_code_1(wrong, tmp_path, capsys):
     "wrong",
     [[], ["fpor", "--scale", "huge"], ["fpor", "--split", "x"], ["fpor", "--trials", "two"]],
 )
-def test_what_argparse_knows_it_refuses(wrong, capsys):
+def test_invalid_choices_end_with_usage(wrong, capsys):
     with pytest.raises(SystemExit) as caught:
         main(wrong)
     assert caught.value.code == 2
@@ -99,14 +99,14 @@ def test_a_folder_that_cannot_be_written_is_one_line(names, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("what", ["data", "tables", "results-honest.parquet"])
-def test_a_place_that_is_taken_is_named_and_what_is_trained_is_kept(what, tmp_path, capsys):
+def test_an_output_path_in_use_is_named_and_trainings_are_kept(what, tmp_path, capsys):
     """Whatever the system refuses to write: a full disk, no rights, a file in the way."""
     (tmp_path / what).mkdir() if "." in what else (tmp_path / what).write_text("a file already")
     code, _, errors = run_main(["fpor", *ARGUMENTS, "--quiet", "--out", str(tmp_path)], capsys)
     assert code == 1
     assert re.fullmatch(r"error: [^\n]+\n", errors)
     assert what in errors
-    assert "the same command goes on" in errors
+    assert "the same command continues" in errors
     (tmp_path / what).rmdir() if "." in what else (tmp_path / what).unlink()
     before = times(tmp_path)
     assert len(before) == (0 if what == "data" else 4)
@@ -129,7 +129,7 @@ def test_failed_jobs_are_named_with_their_tracebacks_and_tried_again(tmp_path, c
     total = len(all_jobs((TABLES["fpor"],), "small", "honest", ("ade",), 2, ("wce",)))
     assert 0 < len(done) < total
     assert errors.startswith(f"error: {total - len(done)} of {total} jobs failed; the others are ")
-    assert "the same command tries these again" in errors
+    assert "the same command repeats only these" in errors
     assert errors.count("Traceback") == 3
     failed = re.findall(r"^ade_honest_2_trial\d_wce_(?:paper|converged)_\d_any$", errors, re.M)
     assert len(failed) == 3
@@ -140,13 +140,13 @@ def test_failed_jobs_are_named_with_their_tracebacks_and_tried_again(tmp_path, c
     assert times(tmp_path) == done
 
 
-def test_a_stopped_command_says_so(tmp_path, capsys, monkeypatch):
+def test_an_interrupted_command_reports_it(tmp_path, capsys, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("setpoint.paper.reproduce.run", stop)
     code, _, errors = run_main(["fpor", *ARGUMENTS, "--out", str(tmp_path)], capsys)
-    assert (code, errors.strip()) == (130, "stopped; the same command goes on from here.")
+    assert (code, errors.strip()) == (130, "stopped; the same command continues from here.")
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def resaved(folder, rows, positives):
     return path
 
 
-def test_a_copy_that_was_saved_again_is_refused_with_what_to_do(tmp_path, capsys, monkeypatch):
+def test_a_resaved_copy_is_rejected_with_instructions(tmp_path, capsys, monkeypatch):
     path = resaved(tmp_path / "official", 60, 6)
     # As many rows and positives as published: only its bytes are others.
     monkeypatch.setattr(creditcard, "PUBLISHED", Expected(60, 6, creditcard.PUBLISHED.md5))
@@ -190,7 +190,7 @@ def test_a_copy_that_was_saved_again_is_refused_with_what_to_do(tmp_path, capsys
 
 
 @pytest.mark.parametrize("share", [0.2, 0.7, 0.999])
-def test_a_csv_that_is_cut_off_is_one_line_with_what_to_do(share, tmp_path, capsys, monkeypatch):
+def test_a_truncated_csv_gives_one_line_with_instructions(share, tmp_path, capsys, monkeypatch):
     path = resaved(tmp_path / "official", 60, 6)
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     monkeypatch.setattr(creditcard, "PUBLISHED", Expected(60, 6, creditcard.PUBLISHED.md5))
@@ -237,7 +237,7 @@ def test_old_trainings_can_be_kept(tmp_path, capsys):
     before = times(tmp_path)
     assert main([*arguments, "--keep-old"]) == 0
     assert times(tmp_path) == before
-    assert "4 of them are of other code" in (tmp_path / "about-honest.md").read_text()
+    assert "4 of them were trained by code other" in (tmp_path / "about-honest.md").read_text()
 
 
 def test_the_module_can_be_run(tmp_path, capsys, monkeypatch):
@@ -247,3 +247,24 @@ def test_the_module_can_be_run(tmp_path, capsys, monkeypatch):
         runpy.run_module("setpoint.paper", run_name="__main__", alter_sys=True)
     assert caught.value.code == 1
     assert capsys.readouterr().err.startswith("error: unknown table or figure 'fprr'")
+
+
+def test_the_former_module_can_be_run(tmp_path):
+    """With workers, which run their parent's main module again."""
+    workers = ["--workers", "2", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "setpoint.experiments", "fpor", *ARGUMENTS[:-2], *workers]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "DeprecationWarning: python -m setpoint.experiments is deprecated; use" in ended.stderr
+    assert len(times(tmp_path)) == 4
+
+
+def test_former_names_can_be_imported():
+    with pytest.warns(DeprecationWarning, match="its names are now in setpoint.paper.reproduce"):
+        from setpoint.experiments.reproduce import reproduce
+    with pytest.warns(DeprecationWarning, match="its names are now in setpoint.paper.methods"):
+        from setpoint.experiments.scale import Scale
+    assert (reproduce.__module__, Scale.__module__) == (
+        "setpoint.paper.reproduce",
+        "setpoint.paper.methods",
+    )

@@ -1,4 +1,4 @@
-"""Every method has its grid, at every scale, for every model, and can serve every goal it meets."""
+"""Every method has a grid at every scale for every model, and supports the goals of its tables."""
 
 import itertools
 import re
@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from setpoint.paper.competitors import Lagrangian, SigmoidF1
-from setpoint.paper.data import MODELS
 from setpoint.paper.jobs import TARGETS
-from setpoint.paper.methods import COMPETITORS, METHODS, OURS, SCALES
+from setpoint.paper.methods import COMPETITORS, METHODS, MODELS, OURS, SCALES
 from setpoint.paper.tables import TABLES
 from setpoint.training import LossTraining, make_problem
 from setpoint.training.models import build
@@ -44,7 +43,7 @@ def test_only_the_smoke_scale_cuts_grids_and_it_keeps_their_beginning():
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_every_solver_accepts_the_goals_and_models_of_its_tables(table):
-    """A grid that is refused at the first step would fail on a far machine, hours later."""
+    """Otherwise a grid would fail on another machine, hours later."""
     X = torch.randn(12, 3)
     y = torch.arange(12) % 3 == 0
     models = {MODELS.get(dataset, "linear") for dataset in table.datasets}
@@ -105,7 +104,7 @@ def test_the_sampling_methods_differ_in_their_sampling_alone():
         assert [s.solver for s in over] == [s.solver for s in under]
 
 
-def test_the_default_is_the_projected_solver_with_rows_of_its_own_to_select():
+def test_the_default_is_the_projected_solver_with_selection_rows():
     for scale in SCALES.values():
         assert METHODS["default"].solvers("paper", scale, True) == METHODS[
             "projected"

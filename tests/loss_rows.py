@@ -1,14 +1,14 @@
-"""Rows for the losses' tests."""
+"""Rows for the tests of losses; tests/conftest.py makes these fixtures available."""
 
 import pytest
-import torch
-
-from setpoint.training import LabelledRows
 
 
 @pytest.fixture
 def rows_of():
-    """Return a function that makes rows of labels and, where given, weights."""
+    """Return a function that makes rows of labels and, optionally, weights."""
+    import torch
+
+    from setpoint.training import LabelledRows
 
     def make(positive, weight=None, elapsed=0.0, dtype=torch.float64):
         positive = torch.as_tensor(positive).bool()
@@ -22,7 +22,9 @@ def rows_of():
 
 @pytest.fixture
 def sample():
-    """Logits of 40 rows, a quarter of them positive, and weights that are no integers."""
+    """Logits of 40 rows, a quarter of them positive, and weights that are not integers."""
+    import torch
+
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(40, generator=generator, dtype=torch.float64)
     positive = torch.arange(40) % 4 == 0
