@@ -3,9 +3,9 @@
 import pytest
 import torch
 from problems import overlapping
+from setpoint.training.lifted_steps import ClosedDeviceSteps
 
 from setpoint.training import Lifted, lifted, make_problem
-from setpoint.training.lifted_steps import ClosedDeviceSteps
 from setpoint.training.models import build
 
 GOALS = [
@@ -29,7 +29,7 @@ def advanced(goal, kind, form="auto", advances=2):
     run.start()
     for iteration in range(1, advances + 1):
         run.advance(iteration)
-        run.contenders()
+        run.models()
     return run
 
 

@@ -222,7 +222,7 @@ def test_lifted_trains_the_smooth_form_and_leaves_s_alone(s_step, start_s):
         assert torch.equal(run.penalty.s.detach(), s)
         if k == 1:
             assert losses[-1] < start
-    (contender,) = run.contenders()
+    (contender,) = run.models()
     assert contender.point.feasible
     assert contender.point.recall > 0.2
 
@@ -238,7 +238,7 @@ def test_lifted_learns_the_threshold_of_the_smooth_form(lr, places):
         t = float(run.penalty.t.detach())
         seen.add(t)
         assert 0 < t < 1
-        (contender,) = run.contenders()
+        (contender,) = run.models()
         assert contender.point.threshold == pytest.approx(math.log(t / (1 - t)))
     assert len(seen) >= places
     assert 0.5 not in seen

@@ -102,16 +102,16 @@ def test_holding_near_pulls_each_model_towards_its_start(case):
     bundle, _, X = case
     start = [p.detach().clone() for p in bundle.parameters]
     move(bundle)
-    nearness = torch.tensor([0.0, 0.5, 2.0]).to(bundle.origins)
+    proximity = torch.tensor([0.0, 0.5, 2.0]).to(bundle.origins)
     bundle.logits(bundle.prepare(X))
     bundle.backward(torch.randn(K, N).to(bundle.origins))
     before = gradients(bundle)
-    bundle.hold_near(nearness.tolist())
+    bundle.pull_to_start(proximity.tolist())
     *pulls, of_origins = [a - b for a, b in zip(gradients(bundle), before, strict=True)]
     assert (of_origins == 0).all()  # the threshold is free
     each = len(pulls) // K
     for i, pull in enumerate(pulls):
-        strength = nearness[:, None] if isinstance(bundle, LinearBundle) else nearness[i // each]
+        strength = proximity[:, None] if isinstance(bundle, LinearBundle) else proximity[i // each]
         torch.testing.assert_close(pull, strength * (bundle.parameters[i] - start[i]).detach())
 
 
@@ -145,7 +145,7 @@ def test_a_state_can_be_taken_up_again(case):
     for b in (bundle, other):
         b.step = b.logits(b.prepare(X))
         b.backward(torch.ones(K, N).to(b.origins))
-        b.hold_near([1.0] * K)
+        b.pull_to_start([1.0] * K)
     torch.testing.assert_close(other.step, bundle.step, rtol=0, atol=0)
     for a, b in zip(gradients(other), gradients(bundle), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from setpoint import SetpointError
 from setpoint.training import CrossEntropy
 
 
@@ -59,5 +60,5 @@ def test_logits_of_any_size_are_finite_in_float32(rows_of):
 
 @pytest.mark.parametrize("balance", [float("nan"), float("inf")])
 def test_a_balance_that_is_no_number_is_refused(balance):
-    with pytest.raises(ValueError, match="balance must be a finite number"):
+    with pytest.raises(SetpointError, match="balance must be a finite number"):
         CrossEntropy(balance)

@@ -3,7 +3,7 @@ import pytest
 import torch
 from problems import misled, overlapping
 
-from setpoint import FPOR, FROP, OFOS, Goal, GoalError
+from setpoint import FPOR, FROP, OFOS, Goal, GoalError, SetpointError
 from setpoint.training import CrossEntropy, Lifted, LossTraining, make_problem, solve
 from setpoint.training.lifted import objective_scale
 from setpoint.training.models import build
@@ -113,7 +113,7 @@ def test_s_and_t_stay_in_their_boxes_and_t_is_learned():
         assert ((run.penalty.s >= 0) & (run.penalty.s <= 1)).all()
         assert 0 <= run.penalty.t <= 1
         seen.add(float(run.penalty.t.detach()))
-        (contender,) = run.contenders()
+        (contender,) = run.models()
         point = contender.point
         assert point.threshold == pytest.approx(float(torch.logit(run.penalty.t.detach())))
     assert len(seen) > 1
@@ -133,7 +133,7 @@ def test_a_goal_that_is_not_monotone_takes_the_equality_form():
 
 @pytest.mark.parametrize("field", ["s_step", "cosine", "start", "start_s", "threshold"])
 def test_unknown_choices_are_refused(field):
-    with pytest.raises(ValueError, match=f"{field} is one of"):
+    with pytest.raises(SetpointError, match=f"{field} is one of"):
         Lifted(**{field: "nonsense"})
 
 
@@ -141,7 +141,7 @@ def test_unknown_choices_are_refused(field):
     "field", [{"inner_iterations": 0}, {"lr": 0.0}, {"rho": 0.5}, {"lam0": -1.0}, {"gamma0": -1.0}]
 )
 def test_numbers_must_make_sense(field):
-    with pytest.raises(ValueError, match=next(iter(field))):
+    with pytest.raises(SetpointError, match=next(iter(field))):
         Lifted(**field)
 
 
@@ -161,7 +161,7 @@ def test_the_recorded_loss_is_that_of_the_iterate():
         problem, build("linear", 3).double()
     )
     run.start()
-    run.contenders()
+    run.models()
     progress = run.advance(1)
     with torch.no_grad():
         logits = run.module(problem.X).reshape(-1) - run._origin

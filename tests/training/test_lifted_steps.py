@@ -7,7 +7,7 @@ from problems import overlapping
 from setpoint import FPOR, FROP, OFOS
 from setpoint.paper.competitors.augmented import Augmented
 from setpoint.training import Lifted, lifted
-from setpoint.training.lifted_steps import ClosedSteps
+from setpoint.training.lifted import AutogradSteps, ClosedSteps
 from setpoint.training.models import build
 
 
@@ -19,7 +19,7 @@ def advanced(solver, goal, kind="linear"):
     run.start()
     for iteration in (1, 2, 3):
         run.advance(iteration)
-        run.contenders()
+        run.models()
     return run
 
 
@@ -38,10 +38,10 @@ def advanced(solver, goal, kind="linear"):
 def test_the_same_steps(goal, kind, scaling, cosine, monkeypatch):
     solver = Lifted(outer_iterations=5, inner_iterations=20, scaling=scaling, cosine=cosine)
     closed = advanced(solver, goal, kind)
-    assert isinstance(closed._closed, ClosedSteps)
-    monkeypatch.setattr(lifted, "closed_steps", lambda *_: None)
+    assert isinstance(closed._steps, ClosedSteps)
+    monkeypatch.setattr(lifted, "steps_for", AutogradSteps)
     by_autograd = advanced(solver, goal, kind)
-    assert by_autograd._closed is None
+    assert isinstance(by_autograd._steps, AutogradSteps)
     torch.testing.assert_close(closed.penalty.s, by_autograd.penalty.s, rtol=1e-6, atol=1e-8)
     for a, b in zip(closed.module.parameters(), by_autograd.module.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
@@ -59,4 +59,4 @@ def test_the_same_steps(goal, kind, scaling, cosine, monkeypatch):
 )
 def test_what_is_left_to_autograd(solver):
     run = solver.prepare(overlapping(OFOS()), build("linear", 3).double())
-    assert run._closed is None
+    assert isinstance(run._steps, AutogradSteps)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from problems import overlapping
 
-from setpoint import CheckpointError, define_metric
+from setpoint import CheckpointError, SetpointError, define_metric
 from setpoint.paper.competitors import LDAM, Augmented, Focal, Lagrangian, Resampled, SigmoidF1
-from setpoint.training import Contender, Lifted, LossTraining, Projected, get_solver, solve
+from setpoint.training import Lifted, LossTraining, Projected, TrainedModel, get_solver, solve
 from setpoint.training.loop import Progress
 from setpoint.training.models import build, scores_of
 
@@ -206,9 +206,9 @@ def test_any_solver_of_that_shape_can_use_the_loop():
                 self.module.bias -= 0.5
             return Progress(0.0, 0.0)
 
-        def contenders(self):
+        def models(self):
             point = self.problem.judge.operating_point(self.module, 0.0)
-            return [Contender("shifted", point, self.module.state_dict())]
+            return [TrainedModel("shifted", point, self.module.state_dict())]
 
         def state_dict(self):
             return {}
@@ -443,7 +443,9 @@ def test_solvers_by_name():
     assert get_solver("paper") == Lifted.paper()
     own = Lifted(rho=2.0)
     assert get_solver(own) is own
-    with pytest.raises(ValueError, match="unknown solver 'magic'; known: projected, lifted, paper"):
+    with pytest.raises(
+        SetpointError, match="unknown solver 'magic'; known: projected, lifted, paper"
+    ):
         get_solver("magic")
 
 

@@ -8,6 +8,7 @@ import torch
 from problems import overlapping
 from sklearn.linear_model import LogisticRegression
 
+from setpoint import SetpointError
 from setpoint.paper.competitors import LDAM, Focal
 from setpoint.training import CrossEntropy, LossTraining, solve
 from setpoint.training.models import build
@@ -348,5 +349,5 @@ def test_iterates_are_judged_at_the_logit_0_or_at_their_exact_threshold(threshol
     ids=str,
 )
 def test_bad_parameters_are_refused(parameters, expected):
-    with pytest.raises(ValueError, match=expected):
+    with pytest.raises(SetpointError, match=expected):
         LossTraining(**parameters)

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from problems import overlapping
 from sklearn.linear_model import LogisticRegression
 
-from setpoint.training import ordinary as newton
+from setpoint.training import gpu
 from setpoint.training.ordinary import newton_logistic
 
 
@@ -29,7 +31,8 @@ def test_the_start_does_not_matter_and_rows_may_come_in_parts(monkeypatch):
     expected = fitted(problem, 1.0)
     far = torch.tensor([30.0, -20.0, 5.0, 40.0], dtype=torch.float64)
     assert fitted(problem, 1.0, far) == pytest.approx(expected, rel=1e-5)
-    monkeypatch.setitem(newton._MOST_NUMBERS, "cpu", 7 * 4)
+    few = replace(gpu.SIZES["cpu"], newton_numbers=7 * 4)
+    monkeypatch.setitem(gpu.SIZES, "cpu", few)
     assert fitted(problem, 1.0) == pytest.approx(expected, rel=1e-9)
 
 

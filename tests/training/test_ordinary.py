@@ -59,7 +59,7 @@ def test_a_module_is_trained_with_two_ridges_and_seen_at_several_moments():
     run = LossTraining(l2=100.0).prepare(problem, module)
     for k in range(1, 11):
         run.advance(k)
-        assert run.contenders()[0].point == models[k].point
+        assert run.models()[0].point == models[k].point
 
 
 def test_a_module_that_is_given_trained_is_a_candidate():

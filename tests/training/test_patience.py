@@ -1,6 +1,6 @@
 from setpoint import FPOR, OFOS
 from setpoint.thresholds.operating_point import OperatingPoint
-from setpoint.training.stochastic import Patience
+from setpoint.training.history import Patience
 
 
 def point(tp, fp=40.0, goal=None):

@@ -12,7 +12,7 @@ from problems import overlapping
 from setpoint import Goal
 from setpoint.thresholds.histogram import ScoreHistogram
 from setpoint.training import make_problem
-from setpoint.training.problem import Penalised, penalised_point
+from setpoint.training.problem import Penalised
 
 GOAL = Goal.parse("max recall s.t. precision >= 0.9, fpr <= 0.05")
 
@@ -28,7 +28,7 @@ def test_as_by_trying_all_thresholds(strength, seed):
     problem = make_problem(
         torch.zeros(40, 1, dtype=torch.float64), torch.tensor(y), GOAL, torch.tensor(weight)
     )
-    point = penalised_point(problem, torch.tensor(scores), strength)
+    point = problem.points_of(torch.tensor(scores)[None], strength)[0]
     P, N = weight[y].sum(), weight[~y].sum()
 
     def worth(threshold):
@@ -47,7 +47,7 @@ def test_from_free_to_strict():
     problem = overlapping(GOAL)
     logits = problem.X[:, 0]
     free, *_, strict = points = [
-        penalised_point(problem, logits, s) for s in (0.0, 0.5, 1.0, 3.0, 1e6)
+        problem.points_of(logits[None], s)[0] for s in (0.0, 0.5, 1.0, 3.0, 1e6)
     ]
     assert free.recall == 1.0
     assert strict.rank == problem.point_of(logits).rank
@@ -73,7 +73,7 @@ def test_histograms_take_the_rule_as_well():
     histogram.add(problem.X[:, :1].T.float(), problem.positive)
     for strength in (0.0, 1.0, 100.0):
         (cut,) = histogram.best(Penalised(GOAL, strength))
-        exact = penalised_point(problem, problem.X[:, 0], strength)
+        (exact,) = problem.points_of(problem.X[None, :, 0], strength)
         P, N = exact.counts[2:]
         rule = Penalised(GOAL, strength)
         assert rule.gain(cut.tp, cut.fp, P, N) <= rule.gain(exact.tp, exact.fp, P, N) + 1e-12

@@ -135,8 +135,8 @@ def test_weights_are_repetitions():
 def test_held_near_models_stay_near():
     problem = two_kinds(FPOR(0.8))
     moved = []
-    for nearness in (0.0, 1.0, 100.0):
-        run = replace(QUICK, nearness=(nearness,), restarts=0, line_search=0).prepare(
+    for proximity in (0.0, 1.0, 100.0):
+        run = replace(QUICK, proximity=(proximity,), restarts=0, line_search=0).prepare(
             problem, build("linear", 2).double()
         )
         run.start()
@@ -153,7 +153,7 @@ def test_an_mlp_can_be_trained(short_ordinary):
     names = [c.name for c in solution.candidates]
     assert names[0] == "as given"
     assert names[5].startswith("goal-trained from ordinary, ridge ")
-    assert names[5].endswith("; nearness 1")
+    assert names[5].endswith("; proximity 1")
     assert solution.operating_point.f1 > 0.75  # a linear model reaches 0.61
 
 
@@ -200,16 +200,16 @@ def test_the_loss_is_recorded_and_lambda_grows():
         ({"start": "x"}, "start is one of"),
         ({"lam0": 0.0}, "lam0 must be positive"),
         ({"lr": -1.0}, "lr must be positive"),
-        ({"nearness": ()}, "nearness"),
-        ({"nearness": (-1.0,)}, "nearness must be >= 0"),
+        ({"proximity": ()}, "nearness"),
+        ({"proximity": (-1.0,)}, "every entry of proximity must be >= 0"),
         ({"outer_iterations": -1}, "outer_iterations"),
         ({"inner_iterations": 0}, "inner_iterations"),
         ({"inner_iterations": -3}, "inner_iterations"),
-        ({"rows": 1}, "rows >= 2"),
+        ({"rows": 1}, "rows must be >= 2"),
     ],
 )
 def test_bad_parameters_are_named(params, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(SetpointError, match=message):
         Projected(**params)
 
 
@@ -272,7 +272,7 @@ def test_a_diverged_model_ends_only_its_own_training():
     lost = run._names[2]
     for k in range(2, 9):
         run.advance(k)
-        names = [c.name for c in run.contenders()]
+        names = [c.name for c in run.models()]
         assert lost not in names
         assert len(names) == len(run._names) - 1
     run._bundle.matrix[:] = torch.nan

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from setpoint.training import sharded
-from setpoint.training.bundle import make_bundle
-from setpoint.training.sharded import ShardedWork
+from setpoint.training import bundle as bundle_module
+from setpoint.training.bundle import ShardedSums, make_bundle
 
 
 def bundle(k=2, d=3):
@@ -28,8 +27,8 @@ def played(monkeypatch, world, work):
                 for j, tensor in enumerate(tensors):
                     tensor.copy_(sum(told[j] for at, told in messages if at == i))
 
-            monkeypatch.setattr(sharded, "add_up", add_up)
-            monkeypatch.setattr(sharded, "share", lambda rank=rank: (rank, world))
+            monkeypatch.setattr(bundle_module, "add_up", add_up)
+            monkeypatch.setattr(bundle_module, "share", lambda rank=rank: (rank, world))
             found = work()
             if role == "know":
                 results.append(found)
@@ -44,7 +43,7 @@ def step(shards=4, n=101):
     slopes = torch.randn(n, generator=generator) ** 5
     X = torch.randn(n, 3, generator=generator)
     models = bundle()
-    work = ShardedWork(models, shards)
+    work = ShardedSums(models, shards)
     own = work.split(shard)
     total = work.total({s: values[rows].sum(0) for s, rows in own.items()})
     for s, rows in own.items():
@@ -76,7 +75,7 @@ def test_sums_are_sums():
 
 
 def test_the_order_is_that_of_the_shards():
-    work = ShardedWork(bundle(k=1), 3)
+    work = ShardedSums(bundle(k=1), 3)
     huge = torch.full((1, 2), 1e20)
     small = torch.ones(1, 2)
     assert work.total({0: huge, 1: -huge, 2: small}).tolist() == [[1.0, 1.0]]
@@ -86,26 +85,26 @@ def test_the_order_is_that_of_the_shards():
 
 def test_shards_without_rows_count_nothing():
     models = bundle()
-    work = ShardedWork(models, 3)
+    work = ShardedSums(models, 3)
     assert list(work.split(torch.tensor([2, 0, 2]))) == [0, 2]
     assert work.split(torch.tensor([2, 0, 2]))[2].tolist() == [0, 2]
     assert work.split(torch.empty(0, dtype=torch.int64)) == {}
     assert work.total({}).tolist() == [[0.0, 0.0]] * 2
     work.set_gradients()  # a batch may be empty
     assert all((p.grad == 0).all() for p in models.parameters)
-    alone = ShardedWork(bundle(), 1)
+    alone = ShardedSums(bundle(), 1)
     assert alone.split(torch.empty(0, dtype=torch.int64)) == {}
 
 
 def test_one_column_will_do():
-    work = ShardedWork(bundle(k=3), 2)
+    work = ShardedSums(bundle(k=3), 2)
     parts = {s: torch.arange(3.0)[:, None] + s for s in range(2)}
     assert work.total(parts, 1).tolist() == [[1.0], [3.0], [5.0]]
 
 
 def test_gradients_of_one_step_are_forgotten_in_the_next():
     models = bundle()
-    work = ShardedWork(models, 2)
+    work = ShardedSums(models, 2)
     for _ in range(2):
         models.logits(torch.ones(1, 3))
         models.backward(torch.ones(2, 1))
@@ -120,7 +119,7 @@ def test_gradients_of_half_precision_are_summed_in_a_whole_one(dtype):
     models = make_bundle(module.to(dtype), [module.state_dict()] * 2)
     large = 2 / torch.finfo(dtype).eps  # the next number is large + 2
     assert torch.tensor(large, dtype=dtype) + 1 == large
-    work = ShardedWork(models, 9)
+    work = ShardedSums(models, 9)
     for shard in range(9):
         for parameter in models.parameters:
             parameter.grad = torch.full_like(parameter, 1.0 if shard else large)

@@ -8,7 +8,14 @@ import pytest
 import torch
 from problems import overlapping, two_kinds
 
-from setpoint import CheckpointError, Goal, SetpointClassifier, choose_threshold, define_metric
+from setpoint import (
+    CheckpointError,
+    Goal,
+    SetpointClassifier,
+    SetpointError,
+    choose_threshold,
+    define_metric,
+)
 from setpoint.data import ArrayRows, ByChance
 from setpoint.training import (
     Candidate,
@@ -22,9 +29,9 @@ from setpoint.training import (
 from setpoint.training.models import build, scores_of
 
 SMALL = Stochastic(
-    outer_iterations=2, inner_iterations=5, batch_size=128, rows=400, restarts=0, nearness=(0.0,)
+    outer_iterations=2, inner_iterations=5, batch_size=128, rows=400, restarts=0, proximity=(0.0,)
 )
-LONGER = replace(SMALL, outer_iterations=3, inner_iterations=8, restarts=1, nearness=(0.1,))
+LONGER = replace(SMALL, outer_iterations=3, inner_iterations=8, restarts=1, proximity=(0.1,))
 FLOOR = "max recall s.t. precision >= 0.7"
 
 PEAK = define_metric(  # best where a tenth of the rows is an alarm; not monotone
@@ -461,16 +468,16 @@ def test_the_name():
         ({"positives": 1.0}, "positives must lie between"),
         ({"patience": 0}, "patience must be None or >= 1"),
         ({"shards": 0}, "shards must be None or >= 1"),
-        ({"gamma": -0.1}, "gamma, spread"),
-        ({"restarts": -1}, "gamma, spread"),
-        ({"spread": -1.0}, "gamma, spread"),
-        ({"nearness": ()}, "every nearness"),
-        ({"nearness": (0.0, -1.0)}, "every nearness"),
+        ({"gamma": -0.1}, "gamma must be >= 0"),
+        ({"restarts": -1}, "restarts must be >= 0"),
+        ({"spread": -1.0}, "spread must be >= 0"),
+        ({"proximity": ()}, "every entry of proximity"),
+        ({"proximity": (0.0, -1.0)}, "every entry of proximity"),
     ],
     ids=str,
 )
 def test_parameters_that_make_no_sense(given, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(SetpointError, match=message):
         Stochastic(**given)
 
 

@@ -26,7 +26,7 @@ def counted(problem):
     counter = Counter()
     for block, part in problem.blocks():
         counter.add(block, part)
-    return counter.totals(problem.judged_apart)
+    return counter.totals(problem.has_validation)
 
 
 def test_every_row_is_of_one_part_and_one_shard():
@@ -42,7 +42,7 @@ def test_every_row_is_of_one_part_and_one_shard():
 
 def test_without_a_parting_all_train_and_judge():
     problem = StreamProblem(rows(), GOAL)
-    assert not problem.judged_apart
+    assert not problem.has_validation
     assert all((part == TRAINING).all() for _, part in problem.blocks())
     assert sum(len(block) for block in problem.part(TRAINING)) == 90
 
@@ -57,7 +57,7 @@ def test_without_a_parting_all_train_and_judge():
     ],
 )
 def test_who_judges(parting, validation, apart):
-    assert StreamProblem(rows(), GOAL, parting, validation).judged_apart == apart
+    assert StreamProblem(rows(), GOAL, parting, validation).has_validation == apart
 
 
 def test_rows_of_a_validation_source_all_judge():
@@ -147,11 +147,11 @@ def test_totals():
 @pytest.mark.parametrize(
     ("positive", "weight", "judging", "message"),
     [
-        ([True] * 4, 1.0, [True, False], "no negative rows to train on"),
-        ([False] * 4, 1.0, [True, False], "no positive rows to train on"),
-        ([True, False] * 2, 0.0, [True, False], "no positive rows to train on"),
-        ([True, False] * 2, 1.0, [True, True], "no negative rows to judge by"),
-        ([True, False] * 2, 1.0, [False, False], "no positive rows to judge by"),
+        ([True] * 4, 1.0, [True, False], "no negative training rows"),
+        ([False] * 4, 1.0, [True, False], "no positive training rows"),
+        ([True, False] * 2, 0.0, [True, False], "no positive training rows"),
+        ([True, False] * 2, 1.0, [True, True], "no negative validation rows"),
+        ([True, False] * 2, 1.0, [False, False], "no positive validation rows"),
     ],
 )
 def test_both_classes_are_needed_everywhere(positive, weight, judging, message):

@@ -19,7 +19,7 @@ from setpoint.training import Stochastic, train
 from setpoint.training.models import scores_of
 
 SMALL = Stochastic(
-    outer_iterations=2, inner_iterations=5, batch_size=128, rows=600, restarts=0, nearness=(0.0,)
+    outer_iterations=2, inner_iterations=5, batch_size=128, rows=600, restarts=0, proximity=(0.0,)
 )
 GOAL = "max recall s.t. precision >= 0.6"
 
@@ -158,9 +158,9 @@ def test_other_mistakes():
     with pytest.raises(SetpointError, match="recal"):
         train(torch.nn.Linear(25, 1), source, "max recal", solver=SMALL)
     one_class = LoaderRows([(X.flatten(1), np.zeros(300))])
-    with pytest.raises(SetpointError, match="no positive rows to train on"):
+    with pytest.raises(SetpointError, match="no positive training rows"):
         train(torch.nn.Linear(25, 1), one_class, GOAL, solver=SMALL)
-    with pytest.raises(SetpointError, match="no positive rows to judge by"):
+    with pytest.raises(SetpointError, match="no positive validation rows"):
         train(torch.nn.Linear(25, 1), source, GOAL, solver=SMALL, validation=one_class)
 
 

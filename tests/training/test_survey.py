@@ -11,7 +11,7 @@ from setpoint.data.splits import JUDGING, TRAINING
 from setpoint.errors import DivergedError
 from setpoint.training import StreamProblem
 from setpoint.training.bundle import make_bundle
-from setpoint.training.survey import first_look, logits_above, see, survey
+from setpoint.training.stream_problem import first_pass, logits_above, scores_on, survey
 
 GOALS = ["max f1", "max recall s.t. precision >= 0.7", "max recall s.t. alarm_rate <= 0.1"]
 
@@ -146,18 +146,20 @@ def test_heavy_rows_are_drawn_more_often():
 def test_what_a_sample_tells():
     stream = problem()
     bundle = linear_models(*TWO)
-    _, drawn = first_look(stream, 800, (3,))
-    found = see(logits_above(bundle, drawn.X, bundle.origins), drawn, bundle)
+    _, drawn = first_pass(stream, 800, (3,))
+    found = scores_on(logits_above(bundle, drawn.X, bundle.origins), drawn, bundle)
     whole = survey(stream, bundle).training
     for a, b in zip(found.points(stream.goal, ""), whole.points(stream.goal, ""), strict=True):
         assert a.f1 == pytest.approx(b.f1, abs=0.05)
     broken = torch.full((2, len(drawn)), float("nan"))
-    assert np.isfinite([c.threshold for c in see(broken, drawn, bundle).cuts(stream.goal)]).all()
+    assert np.isfinite(
+        [c.threshold for c in scores_on(broken, drawn, bundle).cuts(stream.goal)]
+    ).all()
 
 
-def test_the_first_look_counts_and_draws_by_class():
+def test_the_first_pass_counts_and_draws_by_class():
     stream = problem(weights=True)
-    totals, drawn = first_look(stream, 400, (3,))
+    totals, drawn = first_pass(stream, 400, (3,))
     _, y, w = rows_of(stream, TRAINING)
     assert totals.training == ((y & (w > 0)).sum(), (~y & (w > 0)).sum())
     assert totals.training_weight == (w[y].sum(), w[~y].sum())
@@ -168,9 +170,9 @@ def test_the_first_look_counts_and_draws_by_class():
 
 def test_rows_of_one_class_are_refused():
     stream = StreamProblem(ArrayRows(np.zeros((9, 1)), [1] * 8 + [0]), Goal.parse("max f1"))
-    first_look(stream, 10, (0,))
+    first_pass(stream, 10, (0,))
     stream = StreamProblem(
         ArrayRows(np.zeros((9, 1)), [1] * 8 + [0], sample_weight=[1.0] * 8 + [0.0]), stream.goal
     )
-    with pytest.raises(SetpointError, match="no negative rows to train on"):
-        first_look(stream, 10, (0,))
+    with pytest.raises(SetpointError, match="no negative training rows"):
+        first_pass(stream, 10, (0,))

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from setpoint.goals.goal import only_fractions
-from setpoint.training.candidates import Contender
-from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.candidates import TrainedModel
+from setpoint.training.gpu import Recorded
 from setpoint.training.loop import Progress
 from setpoint.training.models import logits_of, scores_of
 from setpoint.training.problem import Problem
@@ -170,11 +170,11 @@ class LagrangianRun:
         largest = float(prices.max() / worth) if len(prices) else 0.0
         return Progress(largest, float(value))
 
-    def contenders(self) -> list[Contender]:
+    def models(self) -> list[TrainedModel]:
         """Return the model at its threshold."""
         threshold = 0.0 if self.solver.threshold == "fixed" else None
         point = self.problem.judge.operating_point(self.module, threshold)
-        return [Contender("the Lagrangian", point, self.module.state_dict())]
+        return [TrainedModel("the Lagrangian", point, self.module.state_dict())]
 
     def state_dict(self) -> dict[str, Any]:
         """Return both players' states."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from setpoint._internal.imports import need
-from setpoint.training.candidates import Contender
+from setpoint.training.candidates import TrainedModel
 from setpoint.training.loop import Progress, Run, Solver
 from setpoint.training.loss_training import LossTraining
 from setpoint.training.problem import Problem
@@ -82,9 +82,9 @@ class ResampledRun:
         """Do what the solver does."""
         return self._run.advance(iteration)
 
-    def contenders(self) -> Sequence[Contender]:
-        """Return the solver's contenders."""
-        return self._run.contenders()
+    def models(self) -> Sequence[TrainedModel]:
+        """Return the models of the wrapped solver."""
+        return self._run.models()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the rows' seed and the solver's state."""
