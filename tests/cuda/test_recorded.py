@@ -10,7 +10,7 @@ import torch
 from setpoint.goals.goal import FPOR, Goal
 from setpoint.paper.competitors import Augmented, Lagrangian
 from setpoint.training import Lifted, make_problem, solve
-from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.gpu import Recorded
 from setpoint.training.models import build
 
 CUDA = torch.device("cuda")

@@ -274,5 +274,5 @@ def test_slopes_are_those_of_autograd(goal, form, scaling):
 
 def test_no_slopes_of_a_learned_threshold_or_without_s():
     for kwargs in ({"learn_t": True}, {"form": "smooth"}):
-        with pytest.raises(SetpointError, match="slopes are of the forms with s"):
+        with pytest.raises(SetpointError, match="slopes needs the inequality or equality form"):
             penalty(OFOS(), **kwargs).slopes(LOGITS)

@@ -12,6 +12,7 @@ from setpoint.paper.competitors import LDAM, Augmented, Focal, Lagrangian, Resam
 from setpoint.training import Lifted, LossTraining, Projected, TrainedModel, get_solver, solve
 from setpoint.training.loop import Progress
 from setpoint.training.models import build, scores_of
+from setpoint.training.stream_problem import stream_of
 
 pytestmark = pytest.mark.usefixtures("short_ordinary")  # this is about the loop
 
@@ -219,6 +220,16 @@ def test_any_solver_of_that_shape_can_use_the_loop():
     problem = overlapping("max f1")
     solution = solve(problem, build("linear", 3).double(), Shift())
     assert solution.operating_point.objective == solution.history.objective.max()
+    ShiftRun.contenders = ShiftRun.models  # its name in earlier versions
+    with pytest.warns(DeprecationWarning, match=r"ShiftRun.contenders is deprecated"):
+        again = solve(problem, build("linear", 3).double(), Shift())
+    assert again.history == solution.history
+
+
+def test_a_stream_is_refused_by_solvers_that_need_all_rows():
+    problem = stream_of(overlapping("max f1"))
+    with pytest.raises(SetpointError, match="Projected needs all rows in memory"):
+        solve(problem, build("linear", 3).double(), Projected())
 
 
 @pytest.mark.parametrize("damage", ["truncate", "text", "empty"])

@@ -200,7 +200,7 @@ def test_the_loss_is_recorded_and_lambda_grows():
         ({"start": "x"}, "start is one of"),
         ({"lam0": 0.0}, "lam0 must be positive"),
         ({"lr": -1.0}, "lr must be positive"),
-        ({"proximity": ()}, "nearness"),
+        ({"proximity": ()}, "proximity"),
         ({"proximity": (-1.0,)}, "every entry of proximity must be >= 0"),
         ({"outer_iterations": -1}, "outer_iterations"),
         ({"inner_iterations": 0}, "inner_iterations"),

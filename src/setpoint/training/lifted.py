@@ -97,13 +97,8 @@ class Lifted:
                 "threshold": ("exact", "fixed", "learned"),
             },
             positive=("lam0", "lam_max", "lr", "lr_s"),
-            least={
-                "outer_iterations": 0,
-                "inner_iterations": 1,
-                "gamma0": 0,
-                "gamma_max": 0,
-                "rho": 1,
-            },
+            not_negative=("outer_iterations", "gamma0", "gamma_max"),
+            least={"inner_iterations": 1, "rho": 1},
         )
 
     @classmethod

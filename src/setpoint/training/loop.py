@@ -124,18 +124,13 @@ def check_parameters(
     *,
     choices: Mapping[str, Sequence[str]] | None = None,
     positive: Sequence[str] = (),
+    not_negative: Sequence[str] = (),
     least: Mapping[str, float] | None = None,
 ) -> None:
     """Raise SetpointError for the first parameter of a solver that is out of range; None is fine.
 
-    Parameters
-    ----------
-    choices : mapping
-        The values that a parameter may have.
-    positive : sequence of str
-        Parameters that must be > 0.
-    least : mapping
-        The smallest value of a parameter, or of each of its entries if it is a tuple.
+    ``choices`` are the values that a parameter may have, ``least`` the smallest value of one, or of
+    each of its entries if it is a tuple.
     """
     for name, known in (choices or {}).items():
         if (value := getattr(solver, name)) not in known:
@@ -143,7 +138,7 @@ def check_parameters(
     for name in positive:
         if (value := getattr(solver, name)) is not None and not value > 0:
             raise SetpointError(f"{name} must be positive, not {value}.")
-    for name, smallest in (least or {}).items():
+    for name, smallest in {**dict.fromkeys(not_negative, 0), **(least or {})}.items():
         value = getattr(solver, name)
         entries = value if isinstance(value, tuple) else (smallest if value is None else value,)
         if not entries or not all(entry >= smallest for entry in entries):

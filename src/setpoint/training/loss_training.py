@@ -138,13 +138,8 @@ class LossTraining:
             self,
             choices={"optimizer": ("auto", "adam"), "threshold": ("exact", "fixed")},
             positive=("lr",),
-            least={
-                "outer_iterations": 0,
-                "inner_iterations": 1,
-                "batch_size": 1,
-                "patience": 1,
-                "l2": 0,
-            },
+            not_negative=("outer_iterations", "l2"),
+            least={"inner_iterations": 1, "batch_size": 1, "patience": 1},
         )
         if self.patience is not None and (self.batch_size or self.optimizer == "auto"):
             raise SetpointError("patience needs all rows: set optimizer='adam', batch_size=None.")

@@ -109,6 +109,14 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[list[TrainedMod
     return [models]
 
 
+def starting_models(start: str, problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
+    """Return the models to start from, by kind: ordinary ones or, if "given", the module itself."""
+    if start == "logistic":
+        return ordinary_models(problem, module)
+    weights = {k: v.clone() for k, v in module.state_dict().items()}
+    return [[TrainedModel("the start", problem.judge.operating_point(module), weights)]]
+
+
 def evaluated(
     models: Sequence[TrainedModel], problem: Problem, module: nn.Module
 ) -> list[TrainedModel]:

@@ -26,7 +26,7 @@ from setpoint.training.gpu import projected_steps, sizes_for
 from setpoint.training.line_search import search_lines
 from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear
-from setpoint.training.ordinary import Variant, ordinary_models, start_of, variants_of
+from setpoint.training.ordinary import Variant, start_of, starting_models, variants_of
 from setpoint.training.problem import Problem
 from setpoint.training.working_set import near
 
@@ -104,16 +104,15 @@ class Projected:
             self,
             choices={"start": ("logistic", "given")},
             positive=("lam0", "lam_max", "lr", "dual_rate"),
-            least={
-                "outer_iterations": 0,
-                "inner_iterations": 1,
-                "rows": 2,
-                "gamma": 0,
-                "spread": 0,
-                "line_search": 0,
-                "proximity": 0,
-                "restarts": 0,
-            },
+            not_negative=(
+                "outer_iterations",
+                "gamma",
+                "spread",
+                "line_search",
+                "proximity",
+                "restarts",
+            ),
+            least={"inner_iterations": 1, "rows": 2},
         )
 
     def settle(self, problem: Problem) -> Projected:
@@ -169,15 +168,7 @@ class ProjectedRun:
 
     def _plan(self, take: str | None) -> list[Variant]:
         """Train the ordinary models, and return the variants to train from them."""
-        return self.variants(self.ordinary_models(), take)
-
-    def ordinary_models(self) -> list[list[TrainedModel]]:
-        """Return the ordinary models by kind."""
-        if self.solver.start == "logistic":
-            return ordinary_models(self.problem, self.module)
-        point = self.problem.judge.operating_point(self.module)
-        weights = {k: v.clone() for k, v in self.module.state_dict().items()}
-        return [[TrainedModel("the start", point, weights)]]
+        return self.variants(starting_models(self.solver.start, self.problem, self.module), take)
 
     def variants(
         self, kinds: Sequence[Sequence[TrainedModel]], take: str | None = None

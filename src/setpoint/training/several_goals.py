@@ -31,7 +31,7 @@ from setpoint.training.loop import (
     warn_of_early_end,
 )
 from setpoint.training.models import scores_of
-from setpoint.training.ordinary import Variant, evaluated
+from setpoint.training.ordinary import Variant, evaluated, starting_models
 from setpoint.training.problem import Problem
 from setpoint.training.projected import Projected, ProjectedRun
 
@@ -89,7 +89,7 @@ class SeveralGoalsRun(ProjectedRun):
     def _plan(self, take: str | None) -> list[Variant]:
         """Train the ordinary models once, and return the variants of all goals."""
         variants: list[Variant] = []
-        kinds = self.ordinary_models()
+        kinds = starting_models(self.solver.start, self.problem, self.module)
         for i, run in enumerate(self.runs):
             if i:
                 kinds = [evaluated(kind, run.problem, self.module) for kind in kinds]

@@ -29,7 +29,7 @@ from setpoint.training.gpu import sizes_for
 from setpoint.training.history import Patience
 from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear, scores_of
-from setpoint.training.ordinary import ordinary_models, start_of, variants_of
+from setpoint.training.ordinary import start_of, starting_models, variants_of
 from setpoint.training.problem import Penalised, Problem, make_problem
 from setpoint.training.stream_problem import (
     SplitScores,
@@ -127,18 +127,8 @@ class Stochastic:
             self,
             choices={"start": ("logistic", "given")},
             positive=("lam0", "lam_max", "lr", "dual_rate", "near"),
-            least={
-                "outer_iterations": 0,
-                "inner_iterations": 1,
-                "batch_size": 2,
-                "rows": 2,
-                "patience": 1,
-                "shards": 1,
-                "gamma": 0,
-                "spread": 0,
-                "restarts": 0,
-                "proximity": 0,
-            },
+            not_negative=("outer_iterations", "gamma", "spread", "restarts", "proximity"),
+            least={"inner_iterations": 1, "batch_size": 2, "rows": 2, "patience": 1, "shards": 1},
         )
         check_share(self.positives, "positives")
 
@@ -163,7 +153,7 @@ class Stochastic:
 _MEMORY_OF_COUNTS = 4.0  # running counts forget a sample in a quarter of the steps that read it
 _SAMPLED_NUMBERS, _MOST_SAMPLED = 2**25, 2**18  # 128 MiB in float32, but not for few features
 _LEAST_SAMPLED, _LARGEST_SAMPLE = 20_000, 2**28  # rows, unless these make more than 1 GiB
-_MOST_JUDGED = {
+_MOST_EVALUATED = {
     True: 16,
     False: 4,
 }  # ordinary models, linear or not, evaluated on all rows
@@ -225,12 +215,8 @@ class StochasticRun:
             rows.weight.to(rows.X.device),
             on="a sample of the training data",
         )
-        if self.solver.start == "given":
-            weights = {k: v.clone() for k, v in self.module.state_dict().items()}
-            point = problem.operating_point(self.module)
-            return list(from_first([[TrainedModel("the start", point, weights)]]))
-        kinds = ordinary_models(problem, self.module)
-        most = _MOST_JUDGED[is_linear(self.module)] // len(kinds)
+        kinds = starting_models(self.solver.start, problem, self.module)
+        most = _MOST_EVALUATED[is_linear(self.module)] // len(kinds)
         return list(from_first([_best(kind, most) for kind in kinds]))
 
     @property
