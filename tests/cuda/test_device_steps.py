@@ -59,7 +59,7 @@ def test_the_same_steps(goal, kind, monkeypatch):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
-def test_a_metric_of_ones_own_is_left_to_the_host():
+def test_a_custom_metric_is_computed_on_the_host():
     run = advanced("max gmean", "linear")
     assert run._take_steps is take_steps
 
@@ -96,14 +96,14 @@ def test_each_model_has_a_goal_of_its_own(kind, monkeypatch):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
-def test_a_goal_that_the_device_does_not_know_leaves_all_to_the_host():
+def test_a_goal_without_kernels_moves_all_steps_to_the_host():
     problems = [problem("max f1"), problem("max gmean")]
     run = SeveralGoalsRun(Projected(start="given"), problems, build("linear", 5).cuda())
     run.start()
     assert run._take_steps is take_steps
 
 
-def test_several_goals_come_to_what_they_come_to_alone():
+def test_several_goals_get_the_models_that_they_get_alone():
     goals = [Goal.parse(goal) for goal in GOALS]
     solver = Projected(outer_iterations=5, line_search=0)
     found = solve_goals(problem("max f1"), goals, build("linear", 5).cuda(), solver)

@@ -24,7 +24,7 @@ def test_as_on_the_host(goal, digits):
 
 
 @pytest.mark.parametrize("broken", ["weights", "infinite", "goal"])
-def test_what_is_left_to_the_host(broken):
+def test_sweeps_on_the_host(broken):
     goal = "max gmean" if broken == "goal" else "max f1"
     here = overlapping(goal, dtype=torch.float32, weights=broken == "weights")
     logits = here.X[:, 0].clone()

@@ -53,5 +53,5 @@ def test_the_same_result_again():
     assert torch.equal(a.module.weight, b.module.weight)
 
 
-def test_a_metric_of_ones_own_is_left_to_autograd():
+def test_a_custom_metric_needs_autograd():
     assert isinstance(advanced("max gmean", "linear", "equality")._steps, AutogradSteps)

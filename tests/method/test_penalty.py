@@ -115,12 +115,12 @@ def test_a_column_of_logits_is_a_vector_of_logits():
         ((POSITIVE,), {"scaling": "big"}, "'big' is not"),
     ],
 )
-def test_bad_input_is_refused(arguments, options, expected):
+def test_bad_input_raises(arguments, options, expected):
     with pytest.raises(SetpointError, match=expected):
         ExactPenalty(OFOS(), *arguments, **options)
 
 
-def test_a_form_that_is_not_exact_is_refused():
+def test_a_form_that_is_not_exact_raises():
     with pytest.raises(GoalError, match="inequality form"):
         ExactPenalty("max recall s.t. alarm_rate <= 0.1", POSITIVE, form="inequality")
 
@@ -158,7 +158,7 @@ def test_the_smooth_form_by_hand(t, scaling, weight):
     assert p(LOGITS).item() == pytest.approx(smooth_by_hand(t, scaling, weight), rel=1e-9)
 
 
-def test_the_smooth_form_has_no_ties_and_no_use_for_s():
+def test_the_smooth_form_has_neither_ties_nor_s():
     p = penalty(**SMOOTH)
     with torch.no_grad():
         p.s.fill_(float("nan"))
@@ -272,7 +272,7 @@ def test_slopes_are_those_of_autograd(goal, form, scaling):
         torch.testing.assert_close(in_s, p.s.grad, rtol=1e-9, atol=1e-12)
 
 
-def test_no_slopes_of_a_learned_threshold_or_without_s():
+def test_slopes_need_a_fixed_threshold_and_s():
     for kwargs in ({"learn_t": True}, {"form": "smooth"}):
         with pytest.raises(SetpointError, match="slopes needs the inequality or equality form"):
             penalty(OFOS(), **kwargs).slopes(LOGITS)

@@ -65,7 +65,7 @@ def test_only_linear_models_share_a_matrix():
     assert isinstance(make_bundle(net, [net.state_dict()]), ModuleBundle)
 
 
-def test_logits_are_those_of_the_models_apart_above_the_origins(case):
+def test_logits_are_those_of_separate_models_above_the_origins(case):
     bundle, apart, X = case
     logits = bundle.logits(bundle.prepare(X))
     expected = torch.stack([m(X).reshape(-1) for m in apart]) - bundle.origins[:, None]
@@ -99,7 +99,7 @@ def test_gradients_are_those_of_autograd(case):
         torch.testing.assert_close(got, wanted)
 
 
-def test_holding_near_pulls_each_model_towards_its_start(case):
+def test_proximity_pulls_each_model_towards_its_start(case):
     bundle, _, X = case
     start = [p.detach().clone() for p in bundle.parameters]
     move(bundle)
@@ -134,7 +134,7 @@ def test_a_bias_is_left_to_the_threshold():
     torch.testing.assert_close(bundle.scores(X)[0], scores_of(module, X) - 5.0)
 
 
-def test_a_state_can_be_taken_up_again(case):
+def test_a_state_can_be_restored(case):
     bundle, apart, X = case
     move(bundle)
     state = copy.deepcopy(bundle.state_dict())
@@ -311,7 +311,7 @@ def test_shards_without_rows_count_nothing():
     assert alone.split(torch.empty(0, dtype=torch.int64)) == {}
 
 
-def test_one_column_will_do():
+def test_sums_of_one_column():
     work = ShardedSums(bundle(k=3), 2)
     parts = {s: torch.arange(3.0)[:, None] + s for s in range(2)}
     assert work.total(parts, 1).tolist() == [[1.0], [3.0], [5.0]]

@@ -39,7 +39,7 @@ def test_a_goal_that_is_met_beats_a_better_objective():
     assert candidates.winner.name == "met"
 
 
-def test_the_table_says_what_won_and_what_failed():
+def test_the_table_marks_the_winner_and_infeasible_candidates():
     candidates = Candidates([Candidate("met", point(3, 1), 0), Candidate("not", point(9, 50), 4)])
     lines = str(candidates).splitlines()
     assert lines[0] == "'max recall s.t. precision >= 0.5' on the validation data"

@@ -138,7 +138,7 @@ def test_a_broken_constraint_makes_false_positives_dear():
 
 
 @pytest.mark.parametrize("module", [torch.nn.Linear(3, 1), mlp()], ids=["linear", "mlp"])
-def test_models_are_held_near_their_start_each_for_itself(module):
+def test_each_model_has_its_own_proximity(module):
     run = descent(module, proximity=(0.0, 1e4), steps=1000, goal=Goal.parse("max f1"))
     X, sign, weight = rows()
     for _ in range(100):

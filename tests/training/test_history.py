@@ -64,7 +64,7 @@ def test_without_a_number_it_never_ends():
     assert not any(patience.ends_at(point(60.0)) for _ in range(50))
 
 
-def test_a_state_can_be_taken_up_again():
+def test_a_state_can_be_restored():
     one, other = Patience(3), Patience(3)
     for _ in range(3):
         one.ends_at(point(60.0))

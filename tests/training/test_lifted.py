@@ -133,7 +133,7 @@ def test_a_goal_that_is_not_monotone_takes_the_equality_form():
 
 
 @pytest.mark.parametrize("field", ["s_step", "cosine", "start", "start_s", "threshold"])
-def test_unknown_choices_are_refused(field):
+def test_unknown_choices_raise(field):
     with pytest.raises(SetpointError, match=f"{field} is one of"):
         Lifted(**{field: "nonsense"})
 
@@ -262,6 +262,6 @@ def test_the_same_steps(goal, kind, scaling, cosine, monkeypatch):
         Augmented(),
     ],
 )
-def test_what_is_left_to_autograd(solver):
+def test_solvers_that_need_autograd(solver):
     run = solver.prepare(overlapping(OFOS()), build("linear", 3).double())
     assert isinstance(run._steps, AutogradSteps)

@@ -226,14 +226,14 @@ def test_any_solver_of_that_shape_can_use_the_loop():
     assert again.history == solution.history
 
 
-def test_a_stream_is_refused_by_solvers_that_need_all_rows():
+def test_solvers_that_need_all_rows_reject_a_stream():
     problem = stream_of(overlapping("max f1"))
     with pytest.raises(SetpointError, match="Projected needs all rows in memory"):
         solve(problem, build("linear", 3).double(), Projected())
 
 
 @pytest.mark.parametrize("damage", ["truncate", "text", "empty"])
-def test_a_damaged_checkpoint_is_refused(damage, tmp_path):
+def test_a_damaged_checkpoint_raises(damage, tmp_path):
     file = tmp_path / "run.ckpt"
     train(SOLVERS["lifted"], checkpoint=file)
     content = file.read_bytes()
@@ -260,7 +260,7 @@ def unfinished(file, **kwargs):
     train(SOLVERS["lifted"], checkpoint=file, callback=stop_at_2, **kwargs)
 
 
-def test_an_unfinished_run_of_something_else_is_refused(tmp_path):
+def test_an_unfinished_run_of_something_else_raises(tmp_path):
     file = tmp_path / "run.ckpt"
     unfinished(file)
     with pytest.raises(CheckpointError, match="unfinished run of another model"):
@@ -394,7 +394,7 @@ def test_a_failed_write_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
 
 
-def test_what_a_killed_write_left_is_removed_by_the_next(tmp_path):
+def test_leftovers_of_a_killed_write_are_removed(tmp_path):
     file = tmp_path / "run.ckpt"
     mine = [f"run.ckpt.{n}.part" for n in ("0123abcd", "ffffffff")]
     others = [

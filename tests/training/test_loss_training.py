@@ -85,7 +85,7 @@ class Scripted:
 
     def __call__(self, logits, rows):
         at = len(self.seen)
-        if torch.is_grad_enabled():  # a step, not a look
+        if torch.is_grad_enabled():  # a step, not an evaluation
             self.seen.append(rows.elapsed)
         slope = logits.sum() - logits.sum().detach()
         return slope + self.values[min(at, len(self.values) - 1)]
@@ -120,7 +120,7 @@ def test_patience_ends_training_after_10_steps_without_a_decrease(values, steps,
     assert len(loss.seen) == min(steps, 30 * inner_iterations)
 
 
-def test_what_patience_is_left_is_resumed(tmp_path):
+def test_patience_is_resumed(tmp_path):
     """Stopped after 8 steps, 5 of them without a decrease: 5 more, not 10 more."""
 
     def train(loss, **kwargs):
@@ -135,7 +135,7 @@ def test_what_patience_is_left_is_resumed(tmp_path):
     assert len(loss.seen) == 13
 
 
-def test_patience_does_not_compare_a_loss_with_what_it_was_before(tmp_path):
+def test_patience_does_not_compare_losses_of_different_phases(tmp_path):
     """LDAM's re-weighting lifts its value for good; training goes on, and so from a checkpoint."""
 
     def train(**kwargs):
@@ -315,7 +315,7 @@ def test_ldam_begins_to_reweight_at_four_fifths(optimizer, outer_iterations):
 
 
 @pytest.mark.parametrize("threshold", ["fixed", "exact"])
-def test_iterates_are_judged_at_the_logit_0_or_at_their_exact_threshold(threshold):
+def test_iterates_are_evaluated_at_the_logit_0_or_at_their_exact_threshold(threshold):
     problem = overlapping("max f1")
     module = build("linear", 3).double()
     solver = LossTraining(outer_iterations=3, threshold=threshold)
@@ -349,7 +349,7 @@ def test_iterates_are_judged_at_the_logit_0_or_at_their_exact_threshold(threshol
     ],
     ids=str,
 )
-def test_bad_parameters_are_refused(parameters, expected):
+def test_bad_parameters_raise(parameters, expected):
     with pytest.raises(SetpointError, match=expected):
         LossTraining(**parameters)
 
@@ -434,6 +434,6 @@ def test_logits_of_any_size_are_finite_in_float32(rows_of):
 
 
 @pytest.mark.parametrize("balance", [float("nan"), float("inf")])
-def test_a_balance_that_is_no_number_is_refused(balance):
+def test_a_balance_that_is_not_finite_raises(balance):
     with pytest.raises(SetpointError, match="balance must be a finite number"):
         CrossEntropy(balance)

@@ -52,7 +52,7 @@ def test_points_are_those_of_the_module_with_the_weights():
         assert problem.operating_point(module) == model.point
 
 
-def test_the_judge_is_the_validation_part(short_ordinary):
+def test_validation_rows_choose_the_ordinary_model(short_ordinary):
     judge = overlapping("max f1", seed=1)
     train = overlapping("max f1")
     problem = make_problem(train.X, train.positive, "max f1", validation=judge)
@@ -96,7 +96,7 @@ def test_the_warm_start_is_the_best_of_its_candidates():
     assert problem.operating_point(module).rank == best
 
 
-def test_separable_classes_do_no_harm():
+def test_separable_classes_are_fitted():
     X = torch.tensor([[0.0], [1.0], [2.0], [3.0]], dtype=torch.float64)
     problem = make_problem(X, torch.tensor([False, False, True, True]), "max f1")
     assert ordinary_models(problem, build("linear", 1).double())[0][-1].point.f1 == 1.0
@@ -106,7 +106,7 @@ def test_separable_classes_do_no_harm():
 
 
 @pytest.mark.parametrize("model", ["linear", "mlp"])
-def test_as_a_solver_it_keeps_the_best_of_its_models_by_the_rows_that_judge(model, short_ordinary):
+def test_as_a_solver_it_keeps_the_best_of_its_models(model, short_ordinary):
     goal = "max recall s.t. precision >= 0.7"
     judge = overlapping(goal, seed=1)
     problem = replace(overlapping(goal), validation=judge)
@@ -170,18 +170,18 @@ def test_the_simplest_come_first():
         (torch.nn.Linear(400, 1), F1, {"restarts": None, "proximity": (0.0,)}, 1),
     ],
 )
-def test_what_is_left_out(module, goal, given, expected):
+def test_which_variants_are_left_out(module, goal, given, expected):
     start = contender()
     assert len(variants_from(settings(**given), module, goal, [start], [start])) == expected
 
 
 @pytest.mark.parametrize("solver", [Stochastic(), Projected()])
-def test_solvers_say_what_is_needed(solver):
+def test_both_solvers_have_variants(solver):
     start = contender()
     assert variants_from(solver, torch.nn.Linear(400, 1), FLOOR, [start], [start])
 
 
-def test_restarts_are_disturbed_more_and_more():
+def test_restarts_are_perturbed_more_and_more():
     start, solver = contender(), settings()
     columns = variants_from(solver, torch.nn.Linear(400, 1), F1, [start], [start])
     w = start.weights["weight"]
@@ -223,7 +223,7 @@ def test_it_is_the_minimum_that_scikit_learn_finds(ridge, weights):
     assert fitted(problem, ridge) == pytest.approx(expected, rel=1e-5, abs=1e-8)
 
 
-def test_the_start_does_not_matter_and_rows_may_come_in_parts(monkeypatch):
+def test_neither_the_start_nor_the_block_size_matters(monkeypatch):
     problem = overlapping("max f1")
     expected = fitted(problem, 1.0)
     far = torch.tensor([30.0, -20.0, 5.0, 40.0], dtype=torch.float64)
@@ -246,7 +246,7 @@ def test_classes_that_can_be_separated_end_at_the_ridges_minimum():
     assert pull.sum().abs() < 1e-6
 
 
-def test_float32_rows_and_repeated_columns_are_no_obstacle():
+def test_float32_rows_and_repeated_columns():
     problem = overlapping("max f1", dtype=torch.float32)
     wide = problem.X.repeat(1, 3)
     theta = newton_logistic(

@@ -51,7 +51,7 @@ def at_once(problem, goals, kind="linear", solver=SHORT, **options):
 
 
 @pytest.mark.parametrize(("kind", "goals"), [("linear", MIXED), ("mlp", MIXED[:2])])
-def test_each_goal_comes_to_what_it_comes_to_alone(kind, goals):
+def test_each_goal_gets_the_model_that_it_gets_alone(kind, goals):
     problem = overlapping("max f1", n=400)
     solver = replace(SHORT, line_search=0)  # a search tells apart what only rounding parts
     found, by_themselves = (f(problem, goals, kind, solver) for f in (at_once, alone))
@@ -122,7 +122,7 @@ def test_a_goal_takes_over_the_model_of_another_that_serves_it_better():
 
 
 @pytest.mark.parametrize(("margin", "won"), [(0.0, "trained for"), (1.0, "ordinary")])
-def test_what_is_taken_over_must_win_over_ordinary_training_by_the_margin(margin, won):
+def test_a_model_taken_over_must_win_over_ordinary_training_by_the_margin(margin, won):
     judged = replace(misled("max f1"), validation=misled("max f1", n=100, seed=1))
     problems = [judged.for_goal(OFOS()), judged.for_goal(FPOR(0.7))]
     first = kept_with(problems[0].judge, ordinary=[1.0, 0.75])  # a little worse
@@ -133,7 +133,7 @@ def test_what_is_taken_over_must_win_over_ordinary_training_by_the_margin(margin
     assert first.best[1]["weight"].tolist() == [[1.0, 0.75 if margin else 0.0]]
 
 
-def test_other_rows_judge_with_a_margin():
+def test_validation_rows_require_a_margin():
     problem = replace(
         overlapping("max f1", seed=1), validation=overlapping("max f1", n=200, seed=2)
     )
@@ -213,7 +213,7 @@ def test_one_goal_is_the_same_to_the_last_bit():
 
 
 @pytest.mark.parametrize("solver", [Lifted(), Stochastic()])
-def test_solvers_that_serve_one_goal_say_so(solver):
+def test_solvers_for_one_goal_raise(solver):
     with pytest.raises(SetpointError, match=f"{type(solver).__name__} trains for one goal"):
         at_once(overlapping("max f1"), [FPOR(0.6), OFOS()], solver=solver)
 
@@ -222,7 +222,7 @@ def test_solvers_that_serve_one_goal_say_so(solver):
     ("goals", "message"),
     [([], "no goals"), ("max f1", "a list of goals, not 'max f1'"), (OFOS(), "not 'max f1'")],
 )
-def test_what_are_no_goals(goals, message):
+def test_invalid_lists_of_goals_raise(goals, message):
     with pytest.raises(SetpointError, match=message):
         at_once(overlapping("max f1"), goals)
 
@@ -253,7 +253,7 @@ def lame(monkeypatch, goal):
     monkeypatch.setattr(SeveralGoalsRun, "models_of", models_of)
 
 
-def test_what_is_taken_over_has_the_last_record(monkeypatch):
+def test_a_model_taken_over_has_the_last_record(monkeypatch):
     lame(monkeypatch, 0)
     first, second = at_once(two_kinds("max f1"), [FPOR(0.7), FPOR(0.75)])
     assert first.candidates.winner.name == f"trained for '{FPOR(0.75)}'"

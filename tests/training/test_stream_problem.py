@@ -32,7 +32,7 @@ def counted(problem):
     return counter.totals(problem.has_validation)
 
 
-def test_every_row_is_of_one_part_and_one_shard():
+def test_every_row_is_in_one_split_and_one_shard():
     problem = StreamProblem(rows(), GOAL, ByChance(judging=0.4), shards=3)
     seen = [(block.shard, block.number, part) for block, part in problem.blocks()]
     assert torch.cat([number for _, number, _ in seen]).sort().values.tolist() == list(range(90))
@@ -43,7 +43,7 @@ def test_every_row_is_of_one_part_and_one_shard():
     assert len(torch.cat([b.number for b in problem.part(TRAINING, JUDGING)])) == 90
 
 
-def test_without_a_parting_all_train_and_judge():
+def test_without_a_split_all_rows_are_training_rows():
     problem = StreamProblem(rows(), GOAL)
     assert not problem.has_validation
     assert all((part == TRAINING).all() for _, part in problem.blocks())
@@ -59,11 +59,11 @@ def test_without_a_parting_all_train_and_judge():
         (None, rows(seed=1), True),
     ],
 )
-def test_who_judges(parting, validation, apart):
+def test_which_problems_have_validation_rows(parting, validation, apart):
     assert StreamProblem(rows(), GOAL, parting, validation).has_validation == apart
 
 
-def test_rows_of_a_validation_source_all_judge():
+def test_all_rows_of_a_validation_source_are_validation_rows():
     problem = StreamProblem(rows(), GOAL, ByChance(certifying=0.5), rows(40, seed=1))
     assert sum(len(block) for block in problem.part(JUDGING)) == 40
     assert sum(len(block) for block in problem.part(TRAINING, CERTIFYING)) == 90
@@ -101,13 +101,13 @@ def test_a_loader_has_one_shard_for_each_process(monkeypatch):
     ]
 
 
-def test_a_process_without_rows_says_so(monkeypatch):
+def test_a_process_without_rows_raises(monkeypatch):
     monkeypatch.setattr("setpoint.training.stream_problem.share", lambda: (12, 13))
     with pytest.raises(SetpointError, match="use fewer processes"):
         StreamProblem(rows(), GOAL).row_shape()
 
 
-def test_fingerprints_tell_problems_apart():
+def test_fingerprints_differ_between_problems():
     plain = StreamProblem(rows(), GOAL)
     others = [
         replace(plain, goal=Goal.parse("max recall s.t. precision >= 0.5")),
@@ -209,7 +209,7 @@ def test_counts_at_the_cuts_are_exact(goal, weights):
     seen = survey(stream, bundle)
     assert seen.alive == [True, True]
     assert seen.sample is None
-    for part, view in ((TRAINING, seen.training), (JUDGING, seen.judging)):
+    for part, view in ((TRAINING, seen.training), (JUDGING, seen.validation)):
         X, y, w = rows_of(stream, part)
         scores = bundle.scores(torch.from_numpy(X)).numpy()
         for k, cut in enumerate(view.cuts(stream.goal)):
@@ -243,7 +243,7 @@ def test_near_the_shift_the_cut_is_next_to_the_exact_one():
 def test_shards_do_not_matter():
     one, many = (survey(problem(shards=s), linear_models(*TWO)) for s in (1, 5))
     np.testing.assert_array_equal(one.training.scores.positive, many.training.scores.positive)
-    np.testing.assert_array_equal(one.judging.scores.negative, many.judging.scores.negative)
+    np.testing.assert_array_equal(one.validation.scores.negative, many.validation.scores.negative)
 
 
 def test_diverged_models_are_dropped_alone():
@@ -300,7 +300,7 @@ def test_heavy_rows_are_drawn_more_often():
     assert drawn.weight.sum() == pytest.approx(heavy.sum(), rel=0.1)
 
 
-def test_what_a_sample_tells():
+def test_points_estimated_from_a_sample():
     stream = problem()
     bundle = linear_models(*TWO)
     _, drawn = first_pass(stream, 800, (3,))
@@ -325,7 +325,7 @@ def test_the_first_pass_counts_and_draws_by_class():
     assert drawn.weight.sum() == pytest.approx(w.sum(), rel=0.1)
 
 
-def test_rows_of_one_class_are_refused():
+def test_rows_of_one_class_raise():
     stream = StreamProblem(ArrayRows(np.zeros((9, 1)), [1] * 8 + [0]), Goal.parse("max f1"))
     first_pass(stream, 10, (0,))
     stream = StreamProblem(

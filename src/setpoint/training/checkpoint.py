@@ -7,7 +7,6 @@ import io
 import os
 import re
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,23 +20,13 @@ from setpoint.training.candidates import Candidate, Candidates, Selection
 from setpoint.training.history import History
 
 if TYPE_CHECKING:
-    from setpoint.training.loop import Solver, Task
+    from setpoint.training.loop import Solver
+    from setpoint.training.problem import Problem
+    from setpoint.training.stream_problem import StreamProblem
 
 
 _FORMAT = 3
 _COUNTS = ("threshold", "tp", "fp", "fn", "tn")
-
-
-@dataclass(frozen=True)
-class State:
-    """The content of a checkpoint besides the module, which is restored in place."""
-
-    run: dict[str, Any]
-    best_point: OperatingPoint
-    best_module: dict[str, Any]
-    history: History
-    candidates: Candidates
-    finished: bool
 
 
 class Checkpoint:
@@ -46,7 +35,7 @@ class Checkpoint:
     def __init__(
         self,
         path: Path,
-        problem: Task,
+        problem: Problem | StreamProblem,
         module: nn.Module,
         solver: Solver,
         seed: int | None,
@@ -116,11 +105,12 @@ class Checkpoint:
             if ours.fullmatch(file.name) and file.is_file():
                 file.unlink(missing_ok=True)
 
-    def read(self, module: nn.Module) -> State | None:
-        """Restore the module and torch's generator, and return the rest; None: start anew.
+    def read(self, module: nn.Module, selection: Selection) -> tuple[dict[str, Any], bool] | None:
+        """Restore module, selection and torch's generator; return the run's state, and if finished.
 
-        A finished run of another problem will be overwritten. An unfinished one raises
-        CheckpointError.
+               Return None where there is nothing to continue.
+        A finished run of another problem will be
+               overwritten; an unfinished one raises CheckpointError.
         """
         data = self.path.read_bytes() if self._mine and self.path.exists() else None
         if self._distributed:
@@ -154,14 +144,13 @@ class Checkpoint:
             Candidate(_renamed(name), OperatingPoint(**point, goal=self._goal), iteration, start)
             for name, point, iteration, start in content["candidates"]
         ]
-        return State(
-            content["run"],
-            OperatingPoint(**content["best_point"], goal=self._goal),
-            content["best_module"],
+        point = OperatingPoint(**content["best_point"], goal=self._goal)
+        selection.restore(
+            (point, content["best_module"]),
             History.from_dict(content["history"]),
             Candidates(candidates, margin=content["margin"]),
-            finished,
         )
+        return content["run"], finished
 
 
 def _renamed(text: Any) -> Any:

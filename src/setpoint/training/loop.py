@@ -13,39 +13,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
 
 from setpoint._internal.processes import from_first, several
 from setpoint.errors import DivergedError, SetpointError
-from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Candidate, Candidates, Selection, TrainedModel
 from setpoint.training.checkpoint import Checkpoint
 from setpoint.training.history import History, Record
 from setpoint.training.problem import Problem
+from setpoint.training.stream_problem import StreamProblem
 
 Callback = Callable[[Record, int], Any]
-
-
-class Task(Protocol):
-    """A problem as the loop sees it: a :class:`Problem`, or a stream of rows."""
-
-    @property
-    def goal(self) -> Goal:
-        """What to train for."""
-        ...
-
-    @property
-    def has_validation(self) -> bool:
-        """Whether models are compared on validation rows instead of the training rows."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Return a digest that identifies the problem in a checkpoint."""
-        ...
 
 
 class Progress(NamedTuple):
@@ -57,7 +39,12 @@ class Progress(NamedTuple):
 
 
 class Run(Protocol):
-    """A solver at work on one problem and one module, which it changes in place."""
+    """A solver at work on one problem and one module, which it changes in place.
+
+    A run whose models have only approximate operating points also has a method ``exact_point()``,
+    which returns that of the module when the best weights have been loaded into it. A run with
+    ``distributed = True`` works on all processes of torch's default group.
+    """
 
     def start(self, take: str | None = None) -> Progress:
         """Bring the module to its starting point.
@@ -80,15 +67,6 @@ class Run(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state."""
-        ...
-
-
-@runtime_checkable
-class FindsPoints(Protocol):
-    """A run whose models have approximate operating points; the winner's is found at the end."""
-
-    def exact_point(self) -> OperatingPoint:
-        """Return the module's operating point at its exact threshold."""
         ...
 
 
@@ -171,7 +149,7 @@ def torch_set_up_for(module: nn.Module) -> Iterator[None]:
 
 
 def solve(
-    problem: Task,
+    problem: Problem | StreamProblem,
     module: nn.Module,
     solver: Solver,
     *,
@@ -206,7 +184,7 @@ def solve(
         Train only up to this candidate's iteration, and return the best model with its name or its
         start, even if another one is better: what won on other rows is trained again on these.
     """
-    if not isinstance(problem, Problem) and not getattr(solver, "reads_streams", False):
+    if isinstance(problem, StreamProblem) and not getattr(solver, "reads_streams", False):
         raise SetpointError(
             f"{type(solver).__name__} needs all rows in memory, as a Problem; streams are trained "
             "by setpoint.training.Stochastic."
@@ -236,11 +214,9 @@ def solve(
             torch.manual_seed(seed)
         stop = False
         try:
-            if saved is not None and (state := saved.read(module)) is not None:
-                run.load_state_dict(state.run)
-                best = state.best_point, state.best_module
-                selection.restore(best, state.history, state.candidates)
-                finished = state.finished
+            if saved is not None and (found := saved.read(module, selection)) is not None:
+                state, finished = found
+                run.load_state_dict(state)
             else:
                 stop = evaluate(run.start(None if take is None else take.name))
             while not finished and not stop:
@@ -259,8 +235,8 @@ def solve(
     point, weights = selection.best
     module.load_state_dict(weights)
     module.eval()
-    if isinstance(run, FindsPoints):
-        point = run.exact_point()
+    exact_point = getattr(run, "exact_point", None)
+    point = point if exact_point is None else exact_point()
     return Solution(module, point, selection.history, selection.candidates)
 
 

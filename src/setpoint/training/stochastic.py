@@ -344,7 +344,7 @@ class StochasticRun:
     def _points_of(self, seen: Survey) -> list[OperatingPoint]:
         if self._totals.judging == (0, 0):
             return seen.training.points(self.problem.goal, "the training data")
-        return seen.judging.points(self.problem.goal, "the validation data")
+        return seen.validation.points(self.problem.goal, "the validation data")
 
     def _progress(self) -> Progress:
         """Return lambda and the least loss of all models on the sample."""
@@ -374,8 +374,9 @@ class StochasticRun:
 
     def exact_point(self) -> OperatingPoint:
         """Return the module's operating point at its exact threshold."""
-        judging = self._totals.judging != (0, 0)
-        part, on = (JUDGING, "the validation data") if judging else (TRAINING, "the training data")
+        part, on = TRAINING, "the training data"
+        if self._totals.judging != (0, 0):
+            part, on = JUDGING, "the validation data"
 
         def scan() -> Iterator[tuple[Any, Any, Any]]:
             for block in self.problem.part(part):

@@ -61,11 +61,11 @@ class StreamProblem:
     def blocks(self) -> Iterator[tuple[Block, Tensor]]:
         """Yield this process's blocks, features ready for models, with the split of each row."""
         shape: torch.Size | None = None
-        for block, judges in self._every_block():
+        for block, validating in self._every_block():
             if len(block):
                 shape = block.X.shape[1:] if shape is None else shape
-                _check_shape(block, shape, judges)
-            if judges:
+                _check_shape(block, shape, validating)
+            if validating:
                 part = torch.full_like(block.number, JUDGING)
             elif self.parting is None:
                 part = torch.zeros_like(block.number)
@@ -125,9 +125,9 @@ class StreamProblem:
         return fingerprint_of(self.goal, [text.encode() for text in known])
 
 
-def _check_shape(block: Block, shape: torch.Size, judges: bool) -> None:
+def _check_shape(block: Block, shape: torch.Size, validating: bool) -> None:
     if block.X.shape[1:] != shape:
-        of = "validation row" if judges else "row"
+        of = "validation row" if validating else "row"
         raise SetpointError(
             f"{of} {int(block.number[0]):,} has features of the shape {tuple(block.X.shape[1:])}, "
             f"and the first row of {tuple(shape)}; all rows must have the same."
@@ -143,7 +143,7 @@ class Totals:
 
     training: tuple[int, int]
     training_weight: tuple[float, float]
-    judging: tuple[int, int]
+    judging: tuple[int, int]  # validation rows; the name is that of checkpoints
 
 
 class Counter:
@@ -164,24 +164,24 @@ class Counter:
     def totals(self, has_validation: bool) -> Totals:
         """Return the totals of all processes; raise SetpointError if a class has no rows."""
         add_up(self._rows, self._weights)
-        (P, N), (judging_P, judging_N) = self._rows.tolist()
+        (P, N), (validation_P, validation_N) = self._rows.tolist()
         needed = [(P, "positive training"), (N, "negative training")]
         if has_validation:
-            needed += [(judging_P, "positive validation"), (judging_N, "negative validation")]
+            needed += [(validation_P, "positive validation")]
+            needed += [(validation_N, "negative validation")]
         for found, what in needed:
             if found == 0:
                 raise SetpointError(f"there are no {what} rows; both classes are needed.")
         weight_P, weight_N = self._weights.tolist()
-        return Totals((P, N), (weight_P, weight_N), (judging_P, judging_N))
+        return Totals((P, N), (weight_P, weight_N), (validation_P, validation_N))
 
 
 def stream_of(problem: Problem) -> StreamProblem:
     """Return a problem in memory as a stream, for solvers that read streams."""
-    judge = problem.validation
     return StreamProblem(
         _rows(problem),
         problem.goal,
-        validation=None if judge is None else _rows(judge),
+        validation=None if problem.validation is None else _rows(problem.validation),
         device=problem.X.device,
     )
 
@@ -223,7 +223,7 @@ class Survey:
     """The outcome of a pass: both splits, which models have not diverged, and a sample if drawn."""
 
     training: SplitScores
-    judging: SplitScores
+    validation: SplitScores
     alive: list[bool]
     sample: Sample | None
 
