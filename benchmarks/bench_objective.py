@@ -26,7 +26,7 @@ import torch
 
 from setpoint._internal.provenance import machine
 from setpoint.training import Lifted, Problem, Projected, Solver, lifted, make_problem, solve
-from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.gpu import Recorded
 from setpoint.training.history import Record
 from setpoint.training.models import build
 

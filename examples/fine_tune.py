@@ -145,7 +145,7 @@ def main() -> None:
 
     solver = Stochastic(
         start="given",
-        nearness=(0.0,),
+        proximity=(0.0,),
         batch_size=256,
         lr=5e-4,
         outer_iterations=2 if options.quick else 8,

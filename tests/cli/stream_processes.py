@@ -15,7 +15,7 @@ def use_small_solver(patch=setattr):
 
     small = Stochastic(
         outer_iterations=3, inner_iterations=4, batch_size=256, rows=1000, restarts=0,
-        nearness=(0.0,), relaxed=False,
+        proximity=(0.0,), relaxed=False,
     )  # fmt: skip
     patch(fitting, "_solver_of", lambda solver: small)
 

@@ -1,14 +1,15 @@
-"""Steps that stay on the device come to where steps with prices from the host come to."""
+"""Steps that stay on the device reach what steps with prices from the host reach."""
 
 import numpy as np
 import pytest
 import torch
 
 from setpoint import Goal
-from setpoint.training import Projected, make_problem, solve, solve_goals
-from setpoint.training import projected as projected_run
-from setpoint.training.gpu.steps import on_device
+from setpoint.training import Projected, make_problem, projected, solve, solve_goals
+from setpoint.training.descent import take_steps
+from setpoint.training.gpu.steps import take_device_steps
 from setpoint.training.models import build
+from setpoint.training.several_goals import SeveralGoalsRun
 
 GOALS = [
     "max recall s.t. precision >= 0.9",
@@ -30,7 +31,7 @@ def problem(goal, n=3000, d=5):
 
 
 def advanced(goal, kind, **changes):
-    """Return a run after two looks of ten steps."""
+    """Return a run after two outer iterations of ten steps."""
     torch.manual_seed(0)
     given = problem(goal)
     solver = Projected(
@@ -38,8 +39,8 @@ def advanced(goal, kind, **changes):
     )
     run = solver.prepare(given, build(kind, 5).cuda())
     run.start()
-    for look in (1, 2):
-        run.advance(look)
+    for iteration in (1, 2):
+        run.advance(iteration)
     return run
 
 
@@ -47,8 +48,8 @@ def advanced(goal, kind, **changes):
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_the_same_steps(goal, kind, monkeypatch):
     there = advanced(goal, kind)
-    assert on_device(there._descent)
-    monkeypatch.setattr(projected_run, "on_device", lambda *_: False)
+    assert there._take_steps is take_device_steps
+    monkeypatch.setattr(projected, "projected_steps", lambda _: None)
     here = advanced(goal, kind)
     assert there._descent.step_count == here._descent.step_count == 20
     np.testing.assert_allclose(
@@ -58,9 +59,9 @@ def test_the_same_steps(goal, kind, monkeypatch):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
-def test_a_metric_of_ones_own_is_left_to_the_host():
+def test_a_custom_metric_is_computed_on_the_host():
     run = advanced("max gmean", "linear")
-    assert not on_device(run._descent)
+    assert run._take_steps is take_steps
 
 
 def test_a_whole_training_on_the_device():
@@ -71,22 +72,22 @@ def test_a_whole_training_on_the_device():
 
 
 def advanced_for_all(kind):
-    """Return a run for all goals at once, after two looks."""
+    """Return a run for all goals at once, after two outer iterations."""
     torch.manual_seed(0)
     solver = Projected(start="given", outer_iterations=4, inner_iterations=10, line_search=0)
-    run = solver.prepare_goals([problem(goal) for goal in GOALS], build(kind, 5).cuda())
+    run = SeveralGoalsRun(solver, [problem(goal) for goal in GOALS], build(kind, 5).cuda())
     run.start()
-    for look in (1, 2):
-        run.advance(look)
+    for iteration in (1, 2):
+        run.advance(iteration)
     return run
 
 
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_each_model_has_a_goal_of_its_own(kind, monkeypatch):
     there = advanced_for_all(kind)
-    assert on_device(there._descent)
+    assert there._take_steps is take_device_steps
     assert there._descent.multipliers.shape[0] == 2  # two constraints at most
-    monkeypatch.setattr(projected_run, "on_device", lambda *_: False)
+    monkeypatch.setattr(projected, "projected_steps", lambda _: None)
     here = advanced_for_all(kind)
     np.testing.assert_allclose(
         there._descent.multipliers, here._descent.multipliers, rtol=1e-4, atol=1e-6
@@ -95,14 +96,14 @@ def test_each_model_has_a_goal_of_its_own(kind, monkeypatch):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
-def test_a_goal_that_the_device_does_not_know_leaves_all_to_the_host():
-    goals = [problem("max f1"), problem("max gmean")]
-    run = Projected(start="given").prepare_goals(goals, build("linear", 5).cuda())
+def test_a_goal_without_kernels_moves_all_steps_to_the_host():
+    problems = [problem("max f1"), problem("max gmean")]
+    run = SeveralGoalsRun(Projected(start="given"), problems, build("linear", 5).cuda())
     run.start()
-    assert not on_device(run._descent)
+    assert run._take_steps is take_steps
 
 
-def test_several_goals_come_to_what_they_come_to_alone():
+def test_several_goals_get_the_models_that_they_get_alone():
     goals = [Goal.parse(goal) for goal in GOALS]
     solver = Projected(outer_iterations=5, line_search=0)
     found = solve_goals(problem("max f1"), goals, build("linear", 5).cuda(), solver)

@@ -43,7 +43,7 @@ def check_serves(clf, X):
     [Projected(), Lifted(outer_iterations=5), LossTraining(), FEW],
     ids=lambda s: type(s).__name__,
 )
-def test_a_gpu_comes_to_where_a_cpu_comes_to(solver, model, weighted, dtype):
+def test_a_gpu_reaches_what_a_cpu_reaches(solver, model, weighted, dtype):
     X, y = table(dtype=dtype)
     weight = np.random.default_rng(1).integers(1, 4, len(y)) if weighted else None
     here, there = (
@@ -180,7 +180,7 @@ def test_an_interrupted_fit_goes_on(solver, model, tmp_path):
     assert objectives[0] == pytest.approx(objectives[1], abs=0.03)
 
 
-def test_a_module_that_is_at_home_on_the_cpu_is_told():
+def test_a_module_that_works_only_on_the_cpu_raises():
     class AtHome(torch.nn.Linear):
         def __init__(self):
             super().__init__(8, 1)
@@ -194,7 +194,7 @@ def test_a_module_that_is_at_home_on_the_cpu_is_told():
         classifier(model=AtHome()).fit(X, y)
 
 
-def test_too_little_memory_is_told():
+def test_too_little_memory_raises():
     class Greedy(torch.nn.Linear):
         def forward(self, X):
             if len(X) > 2 and X.is_cuda:

@@ -1,11 +1,12 @@
-"""The kernels of the lifted solver come to where autograd's steps come to."""
+"""The kernels of the lifted solver reach what autograd's steps reach."""
 
 import pytest
 import torch
 from problems import overlapping
 
 from setpoint.training import Lifted, lifted, make_problem
-from setpoint.training.lifted_steps import ClosedDeviceSteps
+from setpoint.training.gpu.steps import LiftedDeviceSteps
+from setpoint.training.lifted import AutogradSteps
 from setpoint.training.models import build
 
 GOALS = [
@@ -29,7 +30,7 @@ def advanced(goal, kind, form="auto", advances=2):
     run.start()
     for iteration in range(1, advances + 1):
         run.advance(iteration)
-        run.contenders()
+        run.models()
     return run
 
 
@@ -38,8 +39,8 @@ def advanced(goal, kind, form="auto", advances=2):
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_the_same_steps(goal, kind, form, monkeypatch):
     there = advanced(goal, kind, form)
-    assert isinstance(there._closed, ClosedDeviceSteps)
-    monkeypatch.setattr(lifted, "closed_steps", lambda *_: None)
+    assert isinstance(there._steps, LiftedDeviceSteps)
+    monkeypatch.setattr(lifted, "steps_for", AutogradSteps)
     here = advanced(goal, kind, form)
     assert (there.penalty.s - here.penalty.s).abs().mean() < 1e-3
     for a, b in zip(there.module.parameters(), here.module.parameters(), strict=True):
@@ -52,5 +53,5 @@ def test_the_same_result_again():
     assert torch.equal(a.module.weight, b.module.weight)
 
 
-def test_a_metric_of_ones_own_is_left_to_autograd():
-    assert advanced("max gmean", "linear", "equality")._closed is None
+def test_a_custom_metric_needs_autograd():
+    assert isinstance(advanced("max gmean", "linear", "equality")._steps, AutogradSteps)

@@ -10,7 +10,7 @@ import torch
 from setpoint.goals.goal import FPOR, Goal
 from setpoint.paper.competitors import Augmented, Lagrangian
 from setpoint.training import Lifted, make_problem, solve
-from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.gpu import Recorded
 from setpoint.training.models import build
 
 CUDA = torch.device("cuda")
@@ -46,7 +46,7 @@ def test_a_recorded_training_is_the_training_step_by_step(solver, goal, model, m
     assert recorded.objective == pytest.approx(eager.objective, abs=0.02)
 
 
-def test_it_is_replayed_and_recorded_anew_when_told_to():
+def test_it_is_replayed_and_recorded_again_after_forget():
     calls, total, number = [], torch.zeros((), device=CUDA), [1.0]
 
     def add():
@@ -67,7 +67,7 @@ def test_it_is_replayed_and_recorded_anew_when_told_to():
     assert len(calls) == 4
 
 
-def test_what_cannot_be_recorded_is_done_step_by_step():
+def test_steps_that_cannot_be_recorded_are_called():
     total = torch.zeros((), device=CUDA)
     step = Recorded(CUDA, FPOR(0.9))
     for _ in range(10):

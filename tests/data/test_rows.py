@@ -13,7 +13,7 @@ from setpoint.data import ArrayRows, LoaderRows, ParquetRows
 from setpoint.training import Stochastic, train
 
 SMALL = Stochastic(
-    outer_iterations=1, inner_iterations=3, batch_size=64, rows=200, restarts=0, nearness=(0.0,)
+    outer_iterations=1, inner_iterations=3, batch_size=64, rows=200, restarts=0, proximity=(0.0,)
 )
 
 

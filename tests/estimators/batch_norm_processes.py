@@ -15,7 +15,7 @@ from setpoint.training import Stochastic, train
 from setpoint.training.stochastic import StochasticRun
 
 SMALL = Stochastic(
-    outer_iterations=1, inner_iterations=4, batch_size=100, rows=400, restarts=0, nearness=(0.0,),
+    outer_iterations=1, inner_iterations=4, batch_size=100, rows=400, restarts=0, proximity=(0.0,),
     start="given",
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from setpoint.training import Stochastic, train
 from setpoint.training.models import build
 
 SMALL = Stochastic(
-    outer_iterations=50, inner_iterations=5, batch_size=100, rows=400, restarts=0, nearness=(0.0,),
+    outer_iterations=50, inner_iterations=5, batch_size=100, rows=400, restarts=0, proximity=(0.0,),
     start="given",
 )  # fmt: skip
 

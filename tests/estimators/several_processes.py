@@ -22,7 +22,7 @@ SMALL = Stochastic(
     inner_iterations=5,
     batch_size=200,
     rows=600,
-    nearness=(0.1,),
+    proximity=(0.1,),
     restarts=0,
 )
 GOAL = "max recall s.t. precision >= 0.5"

@@ -18,7 +18,7 @@ from setpoint.errors import UncertifiedWarning
 from setpoint.training import Projected, Stochastic
 
 SMALL = Stochastic(
-    outer_iterations=2, inner_iterations=5, batch_size=256, rows=1000, restarts=0, nearness=(0.0,)
+    outer_iterations=2, inner_iterations=5, batch_size=256, rows=1000, restarts=0, proximity=(0.0,)
 )
 GOAL = "max recall s.t. precision >= 0.6"
 
@@ -274,7 +274,7 @@ def test_mistakes(given, message):
 
 def test_sources_of_no_use(tmp_path):
     X, y = table(300)
-    with pytest.raises(SetpointError, match="no positive rows to train on"):
+    with pytest.raises(SetpointError, match="no positive training rows"):
         classifier().fit_stream(LoaderRows([(X, np.zeros(300))]))
     with pytest.raises(SetpointError, match="setpoint.training.train"):
         classifier().fit_stream(ArrayRows(X[:, :, None], y))
@@ -283,5 +283,5 @@ def test_sources_of_no_use(tmp_path):
         classifier().fit_stream(ParquetRows(tmp_path, "y"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(SetpointError, match="no positive rows to train on"):
+        with pytest.raises(SetpointError, match="no positive training rows"):
             classifier().fit_stream(ArrayRows(X, y, sample_weight=1.0 - y))

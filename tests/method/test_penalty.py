@@ -115,12 +115,12 @@ def test_a_column_of_logits_is_a_vector_of_logits():
         ((POSITIVE,), {"scaling": "big"}, "'big' is not"),
     ],
 )
-def test_bad_input_is_refused(arguments, options, expected):
+def test_bad_input_raises(arguments, options, expected):
     with pytest.raises(SetpointError, match=expected):
         ExactPenalty(OFOS(), *arguments, **options)
 
 
-def test_a_form_that_is_not_exact_is_refused():
+def test_a_form_that_is_not_exact_raises():
     with pytest.raises(GoalError, match="inequality form"):
         ExactPenalty("max recall s.t. alarm_rate <= 0.1", POSITIVE, form="inequality")
 
@@ -158,7 +158,7 @@ def test_the_smooth_form_by_hand(t, scaling, weight):
     assert p(LOGITS).item() == pytest.approx(smooth_by_hand(t, scaling, weight), rel=1e-9)
 
 
-def test_the_smooth_form_has_no_ties_and_no_use_for_s():
+def test_the_smooth_form_has_neither_ties_nor_s():
     p = penalty(**SMOOTH)
     with torch.no_grad():
         p.s.fill_(float("nan"))
@@ -222,7 +222,7 @@ def test_lifted_trains_the_smooth_form_and_leaves_s_alone(s_step, start_s):
         assert torch.equal(run.penalty.s.detach(), s)
         if k == 1:
             assert losses[-1] < start
-    (contender,) = run.contenders()
+    (contender,) = run.models()
     assert contender.point.feasible
     assert contender.point.recall > 0.2
 
@@ -238,7 +238,7 @@ def test_lifted_learns_the_threshold_of_the_smooth_form(lr, places):
         t = float(run.penalty.t.detach())
         seen.add(t)
         assert 0 < t < 1
-        (contender,) = run.contenders()
+        (contender,) = run.models()
         assert contender.point.threshold == pytest.approx(math.log(t / (1 - t)))
     assert len(seen) >= places
     assert 0.5 not in seen
@@ -272,7 +272,7 @@ def test_slopes_are_those_of_autograd(goal, form, scaling):
         torch.testing.assert_close(in_s, p.s.grad, rtol=1e-9, atol=1e-12)
 
 
-def test_no_slopes_of_a_learned_threshold_or_without_s():
+def test_slopes_need_a_fixed_threshold_and_s():
     for kwargs in ({"learn_t": True}, {"form": "smooth"}):
-        with pytest.raises(SetpointError, match="slopes are of the forms with s"):
+        with pytest.raises(SetpointError, match="slopes needs the inequality or equality form"):
             penalty(OFOS(), **kwargs).slopes(LOGITS)

@@ -92,7 +92,7 @@ def test_better_than_where_it_starts():
 
 
 @pytest.mark.parametrize("goal", GOALS)
-def test_the_weights_do_what_is_said_of_them(goal):
+def test_the_weights_have_the_reported_operating_point(goal):
     X, y = overlapping(20, 3, seed=1)
     X = X * [1.0, 30.0, 0.01] + [0.0, 100.0, 5.0]  # the box and the big M are of other coordinates
     found = solve_exactly(X, y, goal)
@@ -124,7 +124,7 @@ def test_a_problem_too_hard_for_the_time_gives_the_best_so_far_and_a_bound(goal)
     assert found.operating_point.rank >= logistic.operating_point.rank
 
 
-def test_no_time_proves_no_more_than_the_counts_allow():
+def test_without_time_the_bound_is_that_of_the_counts():
     X, y = np.arange(10.0)[:, None], np.arange(10) % 2
     found = solve_exactly(X, y, "max recall s.t. alarm_rate <= 0.2", time_limit=0.0)
     assert not found.proven
@@ -132,7 +132,7 @@ def test_no_time_proves_no_more_than_the_counts_allow():
     assert found.bound == 0.4  # both alarms true ones
 
 
-def test_rows_that_are_all_alike_can_only_be_taken_or_left():
+def test_identical_rows_get_the_same_decision():
     found = solve_exactly(np.ones((5, 2)), [0, 1, 0, 1, 1], "max f1")
     assert found.proven
     assert (found.operating_point.tp, found.operating_point.fp) == (3, 2)
@@ -174,7 +174,7 @@ def test_bad_input_is_named(X, y, goal, expected):
         solve_exactly(X, y, goal)
 
 
-def test_force_tries_what_is_too_large():
+def test_force_tries_problems_that_are_too_large():
     X, y = overlapping(400, 5, seed=0)
     found = solve_exactly(X, y, "max f1", force=True, time_limit=0.2)
     assert 0 < found.operating_point.f1 <= found.bound <= 1
@@ -198,7 +198,7 @@ def test_the_solver_prints_nothing(capfd):
     assert all_that_was_printed(capfd) == ""
 
 
-def test_what_others_print_meanwhile_survives(capfd):
+def test_other_output_meanwhile_is_kept(capfd):
     print("before")
     with _without_chatter():
         os.write(1, b"HighsMipSolverData: a stray line\n")
@@ -229,7 +229,7 @@ def test_the_terminal_comes_back_after_an_error(capfd):
     assert capfd.readouterr().out == "last words\nafter\n"
 
 
-def test_an_outlier_that_would_blind_the_proof_is_refused():
+def test_an_outlier_that_prevents_a_proof_raises():
     X = np.column_stack([np.arange(20.0), np.arange(20.0) % 5])
     X[3, 1] = 1e6
     y = np.arange(20) % 3 == 0
@@ -238,7 +238,7 @@ def test_an_outlier_that_would_blind_the_proof_is_refused():
     assert solve_exactly(X, y, "max f1", force=True).operating_point.f1 > 0
 
 
-def test_indicator_features_are_no_outliers():
+def test_indicator_features_are_not_outliers():
     rare = np.arange(30.0) < 3
     X = np.column_stack([np.arange(30.0) % 7, rare, np.zeros(30)])
     assert solve_exactly(X, np.arange(30) % 4 == 0, "max f1", time_limit=20).operating_point.f1 > 0

@@ -210,7 +210,7 @@ def test_the_form_follows_from_the_goal():
     assert check_form(FPOR(0.9), "auto") == "inequality"
     assert check_form(FPOR(0.9), "equality") == "equality"
     assert check_form(capacity, "auto") == "equality"
-    with pytest.raises(GoalError, match="cannot take the inequality form.*not so: alarm_rate"):
+    with pytest.raises(GoalError, match="inequality form is not exact .*: alarm_rate may lose"):
         check_form(capacity, "inequality")
     with pytest.raises(GoalError, match="'sideways'"):
         check_form(FPOR(0.9), "sideways")

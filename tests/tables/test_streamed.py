@@ -23,7 +23,7 @@ from setpoint.training import Stochastic
 GOAL = "max f1"
 PROMISED = "max recall s.t. precision >= 0.1"
 SMALL = Stochastic(
-    outer_iterations=1, inner_iterations=3, batch_size=256, rows=2000, restarts=0, nearness=(0.0,),
+    outer_iterations=1, inner_iterations=3, batch_size=256, rows=2000, restarts=0, proximity=(0.0,),
     relaxed=False, start="given",
 )  # fmt: skip
 

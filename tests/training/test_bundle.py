@@ -6,8 +6,9 @@ import torch
 from problems import overlapping
 from torch import nn
 
+from setpoint.training import bundle as bundle_module
 from setpoint.training import get_solver, make_problem, solve
-from setpoint.training.bundle import LinearBundle, ModuleBundle, make_bundle
+from setpoint.training.bundle import LinearBundle, ModuleBundle, ShardedSums, make_bundle
 from setpoint.training.models import build, scores_of
 
 K, N, D = 3, 7, 4
@@ -64,7 +65,7 @@ def test_only_linear_models_share_a_matrix():
     assert isinstance(make_bundle(net, [net.state_dict()]), ModuleBundle)
 
 
-def test_logits_are_those_of_the_models_apart_above_the_origins(case):
+def test_logits_are_those_of_separate_models_above_the_origins(case):
     bundle, apart, X = case
     logits = bundle.logits(bundle.prepare(X))
     expected = torch.stack([m(X).reshape(-1) for m in apart]) - bundle.origins[:, None]
@@ -98,20 +99,20 @@ def test_gradients_are_those_of_autograd(case):
         torch.testing.assert_close(got, wanted)
 
 
-def test_holding_near_pulls_each_model_towards_its_start(case):
+def test_proximity_pulls_each_model_towards_its_start(case):
     bundle, _, X = case
     start = [p.detach().clone() for p in bundle.parameters]
     move(bundle)
-    nearness = torch.tensor([0.0, 0.5, 2.0]).to(bundle.origins)
+    proximity = torch.tensor([0.0, 0.5, 2.0]).to(bundle.origins)
     bundle.logits(bundle.prepare(X))
     bundle.backward(torch.randn(K, N).to(bundle.origins))
     before = gradients(bundle)
-    bundle.hold_near(nearness.tolist())
+    bundle.pull_to_start(proximity.tolist())
     *pulls, of_origins = [a - b for a, b in zip(gradients(bundle), before, strict=True)]
     assert (of_origins == 0).all()  # the threshold is free
     each = len(pulls) // K
     for i, pull in enumerate(pulls):
-        strength = nearness[:, None] if isinstance(bundle, LinearBundle) else nearness[i // each]
+        strength = proximity[:, None] if isinstance(bundle, LinearBundle) else proximity[i // each]
         torch.testing.assert_close(pull, strength * (bundle.parameters[i] - start[i]).detach())
 
 
@@ -133,7 +134,7 @@ def test_a_bias_is_left_to_the_threshold():
     torch.testing.assert_close(bundle.scores(X)[0], scores_of(module, X) - 5.0)
 
 
-def test_a_state_can_be_taken_up_again(case):
+def test_a_state_can_be_restored(case):
     bundle, apart, X = case
     move(bundle)
     state = copy.deepcopy(bundle.state_dict())
@@ -145,7 +146,7 @@ def test_a_state_can_be_taken_up_again(case):
     for b in (bundle, other):
         b.step = b.logits(b.prepare(X))
         b.backward(torch.ones(K, N).to(b.origins))
-        b.hold_near([1.0] * K)
+        b.pull_to_start([1.0] * K)
     torch.testing.assert_close(other.step, bundle.step, rtol=0, atol=0)
     for a, b in zip(gradients(other), gradients(bundle), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)
@@ -216,3 +217,129 @@ def test_rows_may_be_in_half_precision(solver, kind, dtype, tmp_path):
     assert point.feasible
     assert point.tp + point.fn == 700.0 * int(here.positive.sum())
     assert point == problem.point_of(scores_of(module, problem.X))
+
+
+# --- sums over shards that do not depend on who has which -----------------------------------------
+
+
+def bundle(k=2, d=3):
+    module = torch.nn.Linear(d, 1)
+    return make_bundle(module, [module.state_dict()] * k)
+
+
+def played(monkeypatch, world, work):
+    """Let so many processes do some work one after the other; each tells, then each knows all."""
+    messages, results = [], []
+    for role in ("tell", "know"):
+        for rank in range(world):
+            place = iter(range(100))
+
+            def add_up(*tensors, role=role, place=place):
+                i = next(place)
+                if role == "tell":
+                    messages.append((i, [t.clone() for t in tensors]))
+                    return
+                for j, tensor in enumerate(tensors):
+                    tensor.copy_(sum(told[j] for at, told in messages if at == i))
+
+            monkeypatch.setattr(bundle_module, "add_up", add_up)
+            monkeypatch.setattr(bundle_module, "share", lambda rank=rank: (rank, world))
+            found = work()
+            if role == "know":
+                results.append(found)
+    return results
+
+
+def step(shards=4, n=101):
+    """Return sums of numbers that do not add up exactly, and gradients."""
+    generator = torch.Generator().manual_seed(0)
+    shard = torch.randint(shards, (n,), generator=generator)
+    values = torch.randn(n, 2, 2, generator=generator).double() ** 5
+    slopes = torch.randn(n, generator=generator) ** 5
+    X = torch.randn(n, 3, generator=generator)
+    models = bundle()
+    work = ShardedSums(models, shards)
+    own = work.split(shard)
+    total = work.total({s: values[rows].sum(0) for s, rows in own.items()})
+    for s, rows in own.items():
+        models.logits(X[rows])
+        models.backward(slopes[rows].expand(2, -1))
+        work.keep_gradients(s)
+    work.set_gradients()
+    return total, [p.grad.clone() for p in models.parameters], set(own)
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_any_number_of_processes_to_the_last_bit(monkeypatch, world):
+    total, gradients, every = step()
+    results = played(monkeypatch, world, step)
+    assert every == set().union(*(own for _, _, own in results)) == set(range(4))
+    for their_total, their_gradients, own in results:
+        assert len(own) == 4 // world
+        assert torch.equal(their_total, total)
+        assert all(map(torch.equal, their_gradients, gradients))
+
+
+def test_sums_are_sums():
+    total, gradients, _ = step()
+    alone_total, alone_gradients, _ = step(shards=1)
+    assert torch.allclose(total, alone_total)
+    for a, b in zip(gradients, alone_gradients, strict=True):
+        assert a.shape == b.shape
+        assert torch.allclose(a, b, rtol=1e-4)
+
+
+def test_the_order_is_that_of_the_shards():
+    work = ShardedSums(bundle(k=1), 3)
+    huge = torch.full((1, 2), 1e20)
+    small = torch.ones(1, 2)
+    assert work.total({0: huge, 1: -huge, 2: small}).tolist() == [[1.0, 1.0]]
+    assert work.total({2: small, 1: -huge, 0: huge}).tolist() == [[1.0, 1.0]]
+    assert work.total({0: huge, 1: small, 2: -huge}).tolist() == [[0.0, 0.0]]
+
+
+def test_shards_without_rows_count_nothing():
+    models = bundle()
+    work = ShardedSums(models, 3)
+    assert list(work.split(torch.tensor([2, 0, 2]))) == [0, 2]
+    assert work.split(torch.tensor([2, 0, 2]))[2].tolist() == [0, 2]
+    assert work.split(torch.empty(0, dtype=torch.int64)) == {}
+    assert work.total({}).tolist() == [[0.0, 0.0]] * 2
+    work.set_gradients()  # a batch may be empty
+    assert all((p.grad == 0).all() for p in models.parameters)
+    alone = ShardedSums(bundle(), 1)
+    assert alone.split(torch.empty(0, dtype=torch.int64)) == {}
+
+
+def test_sums_of_one_column():
+    work = ShardedSums(bundle(k=3), 2)
+    parts = {s: torch.arange(3.0)[:, None] + s for s in range(2)}
+    assert work.total(parts, 1).tolist() == [[1.0], [3.0], [5.0]]
+
+
+def test_gradients_of_one_step_are_forgotten_in_the_next():
+    models = bundle()
+    work = ShardedSums(models, 2)
+    for _ in range(2):
+        models.logits(torch.ones(1, 3))
+        models.backward(torch.ones(2, 1))
+        work.keep_gradients(1)
+        work.set_gradients()
+        assert models.matrix.grad.tolist() == [[1.0] * 3] * 2
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_gradients_of_half_precision_are_summed_in_a_whole_one(dtype):
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+    models = make_bundle(module.to(dtype), [module.state_dict()] * 2)
+    large = 2 / torch.finfo(dtype).eps  # the next number is large + 2
+    assert torch.tensor(large, dtype=dtype) + 1 == large
+    work = ShardedSums(models, 9)
+    for shard in range(9):
+        for parameter in models.parameters:
+            parameter.grad = torch.full_like(parameter, 1.0 if shard else large)
+        work.keep_gradients(shard)
+    work.set_gradients()
+    for parameter in models.parameters:
+        assert parameter.grad.dtype == parameter.dtype
+        assert (parameter.grad == large + 8).all()

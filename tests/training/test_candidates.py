@@ -1,5 +1,5 @@
 from setpoint import Goal, OperatingPoint
-from setpoint.training.candidates import Candidate, Candidates, Contender
+from setpoint.training.candidates import Candidate, Candidates, TrainedModel
 
 
 def point(tp, fp, goal="max recall s.t. precision >= 0.5"):
@@ -8,10 +8,10 @@ def point(tp, fp, goal="max recall s.t. precision >= 0.5"):
 
 def test_each_name_keeps_its_best_and_ties_keep_the_simpler():
     candidates = Candidates()
-    candidates.see(Contender("a", point(3, 1), {}), 0)
-    candidates.see(Contender("b", point(5, 2), {}, "a"), 1)
-    candidates.see(Contender("b", point(4, 1), {}, "a"), 2)
-    candidates.see(Contender("c", point(5, 2), {}, "a"), 2)
+    candidates.see(TrainedModel("a", point(3, 1), {}), 0)
+    candidates.see(TrainedModel("b", point(5, 2), {}, "a"), 1)
+    candidates.see(TrainedModel("b", point(4, 1), {}, "a"), 2)
+    candidates.see(TrainedModel("c", point(5, 2), {}, "a"), 2)
     assert [(c.name, c.point.tp, c.iteration, c.start) for c in candidates] == [
         ("a", 3, 0, None), ("b", 5, 1, "a"), ("c", 5, 2, "a"),
     ]  # fmt: skip
@@ -39,7 +39,7 @@ def test_a_goal_that_is_met_beats_a_better_objective():
     assert candidates.winner.name == "met"
 
 
-def test_the_table_says_what_won_and_what_failed():
+def test_the_table_marks_the_winner_and_infeasible_candidates():
     candidates = Candidates([Candidate("met", point(3, 1), 0), Candidate("not", point(9, 50), 4)])
     lines = str(candidates).splitlines()
     assert lines[0] == "'max recall s.t. precision >= 0.5' on the validation data"

@@ -38,11 +38,10 @@ def starts(module, k=2):
     ]
 
 
-def descent(module=None, goal=GOAL, nearness=(0.0, 0.0), lr=0.05, steps=10, constants=CONSTANTS):
+def descent(module=None, goal=GOAL, proximity=(0.0, 0.0), lr=0.05, steps=10, constants=CONSTANTS):
     module = torch.nn.Linear(3, 1) if module is None else module
-    begun = starts(module, len(nearness))
-    goals = [goal] * len(nearness)
-    return Descent(constants, goals, (20.0, 40.0), module, begun, list(nearness), lr, steps)
+    begun = starts(module, len(proximity))
+    return Descent(goal, constants, (20.0, 40.0), module, begun, list(proximity), lr, steps)
 
 
 def counts(k=2, tp=10.0, fp=5.0):
@@ -139,8 +138,8 @@ def test_a_broken_constraint_makes_false_positives_dear():
 
 
 @pytest.mark.parametrize("module", [torch.nn.Linear(3, 1), mlp()], ids=["linear", "mlp"])
-def test_models_are_held_near_their_start_each_for_itself(module):
-    run = descent(module, nearness=(0.0, 1e4), steps=1000, goal=Goal.parse("max f1"))
+def test_each_model_has_its_own_proximity(module):
+    run = descent(module, proximity=(0.0, 1e4), steps=1000, goal=Goal.parse("max f1"))
     X, sign, weight = rows()
     for _ in range(100):
         batch = run.batch(X, sign, weight)
@@ -165,7 +164,7 @@ def test_a_state_goes_through_a_file_and_goes_on(module):
             run.push(batch, run.margins(batch), counts())
             run.step()
 
-    whole, first = (descent(module, nearness=(0.0, 0.5)) for _ in range(2))
+    whole, first = (descent(module, proximity=(0.0, 0.5)) for _ in range(2))
     advance(whole, 6)
     advance(first, 3)
     file = io.BytesIO()

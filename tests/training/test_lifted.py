@@ -3,9 +3,10 @@ import pytest
 import torch
 from problems import misled, overlapping
 
-from setpoint import FPOR, FROP, OFOS, Goal, GoalError
-from setpoint.training import CrossEntropy, Lifted, LossTraining, make_problem, solve
-from setpoint.training.lifted import objective_scale
+from setpoint import FPOR, FROP, OFOS, Goal, GoalError, SetpointError
+from setpoint.paper.competitors.augmented import Augmented
+from setpoint.training import CrossEntropy, Lifted, LossTraining, lifted, make_problem, solve
+from setpoint.training.lifted import AutogradSteps, ClosedSteps, objective_scale
 from setpoint.training.models import build
 
 GOALS = [FPOR(0.7), FROP(0.8), OFOS()]
@@ -113,7 +114,7 @@ def test_s_and_t_stay_in_their_boxes_and_t_is_learned():
         assert ((run.penalty.s >= 0) & (run.penalty.s <= 1)).all()
         assert 0 <= run.penalty.t <= 1
         seen.add(float(run.penalty.t.detach()))
-        (contender,) = run.contenders()
+        (contender,) = run.models()
         point = contender.point
         assert point.threshold == pytest.approx(float(torch.logit(run.penalty.t.detach())))
     assert len(seen) > 1
@@ -132,8 +133,8 @@ def test_a_goal_that_is_not_monotone_takes_the_equality_form():
 
 
 @pytest.mark.parametrize("field", ["s_step", "cosine", "start", "start_s", "threshold"])
-def test_unknown_choices_are_refused(field):
-    with pytest.raises(ValueError, match=f"{field} is one of"):
+def test_unknown_choices_raise(field):
+    with pytest.raises(SetpointError, match=f"{field} is one of"):
         Lifted(**{field: "nonsense"})
 
 
@@ -141,7 +142,7 @@ def test_unknown_choices_are_refused(field):
     "field", [{"inner_iterations": 0}, {"lr": 0.0}, {"rho": 0.5}, {"lam0": -1.0}, {"gamma0": -1.0}]
 )
 def test_numbers_must_make_sense(field):
-    with pytest.raises(ValueError, match=next(iter(field))):
+    with pytest.raises(SetpointError, match=next(iter(field))):
         Lifted(**field)
 
 
@@ -161,7 +162,7 @@ def test_the_recorded_loss_is_that_of_the_iterate():
         problem, build("linear", 3).double()
     )
     run.start()
-    run.contenders()
+    run.models()
     progress = run.advance(1)
     with torch.no_grad():
         logits = run.module(problem.X).reshape(-1) - run._origin
@@ -210,3 +211,57 @@ def test_an_mlp_is_trained_too():
     problem = misled(OFOS(), n=200)
     solution = fit(problem, Lifted(outer_iterations=5, inner_iterations=10), model="mlp")
     assert solution.operating_point.f1 > 0.85  # a linear model reaches 0.76
+
+
+# --- steps in closed form come to where autograd's steps come to ----------------------------------
+
+
+def advanced(solver, goal, kind="linear"):
+    """Return a run after three subproblems."""
+    torch.manual_seed(0)
+    problem = overlapping(goal, weights=True)
+    run = solver.prepare(problem, build(kind, 3).double())
+    run.start()
+    for iteration in (1, 2, 3):
+        run.advance(iteration)
+        run.models()
+    return run
+
+
+@pytest.mark.parametrize("cosine", ["run", "subproblem"])
+@pytest.mark.parametrize("scaling", ["per_positive", "paper"])
+@pytest.mark.parametrize(
+    ("goal", "kind"),
+    [
+        (FPOR(0.7), "linear"),
+        (FROP(0.8), "mlp"),
+        (OFOS(), "linear"),
+        ("max mcc s.t. recall >= 0.6", "linear"),
+    ],
+    ids=str,
+)
+def test_the_same_steps(goal, kind, scaling, cosine, monkeypatch):
+    solver = Lifted(outer_iterations=5, inner_iterations=20, scaling=scaling, cosine=cosine)
+    closed = advanced(solver, goal, kind)
+    assert isinstance(closed._steps, ClosedSteps)
+    monkeypatch.setattr(lifted, "steps_for", AutogradSteps)
+    by_autograd = advanced(solver, goal, kind)
+    assert isinstance(by_autograd._steps, AutogradSteps)
+    torch.testing.assert_close(closed.penalty.s, by_autograd.penalty.s, rtol=1e-6, atol=1e-8)
+    for a, b in zip(closed.module.parameters(), by_autograd.module.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        Lifted(s_step="adam"),
+        Lifted(patience=10),
+        Lifted(threshold="learned"),
+        Lifted(form="smooth"),
+        Augmented(),
+    ],
+)
+def test_solvers_that_need_autograd(solver):
+    run = solver.prepare(overlapping(OFOS()), build("linear", 3).double())
+    assert isinstance(run._steps, AutogradSteps)

@@ -75,7 +75,7 @@ def test_a_step_goes_to_the_middle_or_well_beyond_the_ends():
     assert before[0] == -1.5
 
 
-def test_no_direction_is_no_step():
+def test_without_a_direction_there_is_no_step():
     margins, y = np.array([1.0, -1.0, 0.0]), np.array([True, False, True])
     steps, ranks = best_steps(margins, np.zeros((3, 1)), y, np.ones(3), F1)
     assert steps[0] == 0.0

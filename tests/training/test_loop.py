@@ -7,11 +7,12 @@ import pytest
 import torch
 from problems import overlapping
 
-from setpoint import CheckpointError, define_metric
+from setpoint import CheckpointError, SetpointError, define_metric
 from setpoint.paper.competitors import LDAM, Augmented, Focal, Lagrangian, Resampled, SigmoidF1
-from setpoint.training import Contender, Lifted, LossTraining, Projected, get_solver, solve
+from setpoint.training import Lifted, LossTraining, Projected, TrainedModel, get_solver, solve
 from setpoint.training.loop import Progress
 from setpoint.training.models import build, scores_of
+from setpoint.training.stream_problem import stream_of
 
 pytestmark = pytest.mark.usefixtures("short_ordinary")  # this is about the loop
 
@@ -206,9 +207,9 @@ def test_any_solver_of_that_shape_can_use_the_loop():
                 self.module.bias -= 0.5
             return Progress(0.0, 0.0)
 
-        def contenders(self):
+        def models(self):
             point = self.problem.judge.operating_point(self.module, 0.0)
-            return [Contender("shifted", point, self.module.state_dict())]
+            return [TrainedModel("shifted", point, self.module.state_dict())]
 
         def state_dict(self):
             return {}
@@ -219,10 +220,20 @@ def test_any_solver_of_that_shape_can_use_the_loop():
     problem = overlapping("max f1")
     solution = solve(problem, build("linear", 3).double(), Shift())
     assert solution.operating_point.objective == solution.history.objective.max()
+    ShiftRun.contenders = ShiftRun.models  # its name in earlier versions
+    with pytest.warns(DeprecationWarning, match=r"ShiftRun.contenders is deprecated"):
+        again = solve(problem, build("linear", 3).double(), Shift())
+    assert again.history == solution.history
+
+
+def test_solvers_that_need_all_rows_reject_a_stream():
+    problem = stream_of(overlapping("max f1"))
+    with pytest.raises(SetpointError, match="Projected needs all rows in memory"):
+        solve(problem, build("linear", 3).double(), Projected())
 
 
 @pytest.mark.parametrize("damage", ["truncate", "text", "empty"])
-def test_a_damaged_checkpoint_is_refused(damage, tmp_path):
+def test_a_damaged_checkpoint_raises(damage, tmp_path):
     file = tmp_path / "run.ckpt"
     train(SOLVERS["lifted"], checkpoint=file)
     content = file.read_bytes()
@@ -249,7 +260,7 @@ def unfinished(file, **kwargs):
     train(SOLVERS["lifted"], checkpoint=file, callback=stop_at_2, **kwargs)
 
 
-def test_an_unfinished_run_of_something_else_is_refused(tmp_path):
+def test_an_unfinished_run_of_something_else_raises(tmp_path):
     file = tmp_path / "run.ckpt"
     unfinished(file)
     with pytest.raises(CheckpointError, match="unfinished run of another model"):
@@ -383,7 +394,7 @@ def test_a_failed_write_leaves_the_old_checkpoint_whole(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
 
 
-def test_what_a_killed_write_left_is_removed_by_the_next(tmp_path):
+def test_leftovers_of_a_killed_write_are_removed(tmp_path):
     file = tmp_path / "run.ckpt"
     mine = [f"run.ckpt.{n}.part" for n in ("0123abcd", "ffffffff")]
     others = [
@@ -443,7 +454,9 @@ def test_solvers_by_name():
     assert get_solver("paper") == Lifted.paper()
     own = Lifted(rho=2.0)
     assert get_solver(own) is own
-    with pytest.raises(ValueError, match="unknown solver 'magic'; known: projected, lifted, paper"):
+    with pytest.raises(
+        SetpointError, match="unknown solver 'magic'; known: projected, lifted, paper"
+    ):
         get_solver("magic")
 
 

@@ -7,9 +7,11 @@ import pytest
 import torch
 from problems import overlapping
 from sklearn.linear_model import LogisticRegression
+from torch.nn.functional import binary_cross_entropy_with_logits
 
+from setpoint import SetpointError
 from setpoint.paper.competitors import LDAM, Focal
-from setpoint.training import CrossEntropy, LossTraining, solve
+from setpoint.training import CrossEntropy, LabelledRows, LossTraining, solve
 from setpoint.training.models import build
 
 
@@ -83,7 +85,7 @@ class Scripted:
 
     def __call__(self, logits, rows):
         at = len(self.seen)
-        if torch.is_grad_enabled():  # a step, not a look
+        if torch.is_grad_enabled():  # a step, not an evaluation
             self.seen.append(rows.elapsed)
         slope = logits.sum() - logits.sum().detach()
         return slope + self.values[min(at, len(self.values) - 1)]
@@ -118,7 +120,7 @@ def test_patience_ends_training_after_10_steps_without_a_decrease(values, steps,
     assert len(loss.seen) == min(steps, 30 * inner_iterations)
 
 
-def test_what_patience_is_left_is_resumed(tmp_path):
+def test_patience_is_resumed(tmp_path):
     """Stopped after 8 steps, 5 of them without a decrease: 5 more, not 10 more."""
 
     def train(loss, **kwargs):
@@ -133,7 +135,7 @@ def test_what_patience_is_left_is_resumed(tmp_path):
     assert len(loss.seen) == 13
 
 
-def test_patience_does_not_compare_a_loss_with_what_it_was_before(tmp_path):
+def test_patience_does_not_compare_losses_of_different_phases(tmp_path):
     """LDAM's re-weighting lifts its value for good; training goes on, and so from a checkpoint."""
 
     def train(**kwargs):
@@ -313,7 +315,7 @@ def test_ldam_begins_to_reweight_at_four_fifths(optimizer, outer_iterations):
 
 
 @pytest.mark.parametrize("threshold", ["fixed", "exact"])
-def test_iterates_are_judged_at_the_logit_0_or_at_their_exact_threshold(threshold):
+def test_iterates_are_evaluated_at_the_logit_0_or_at_their_exact_threshold(threshold):
     problem = overlapping("max f1")
     module = build("linear", 3).double()
     solver = LossTraining(outer_iterations=3, threshold=threshold)
@@ -343,10 +345,95 @@ def test_iterates_are_judged_at_the_logit_0_or_at_their_exact_threshold(threshol
         ({"lr": 0.0}, "lr must be"),
         ({"lr": float("nan")}, "lr must be"),
         ({"outer_iterations": -1}, "outer_iterations must be"),
-        ({"inner_iterations": 0}, "inner_iterations >= 1"),
+        ({"inner_iterations": 0}, "inner_iterations must be >= 1"),
     ],
     ids=str,
 )
-def test_bad_parameters_are_refused(parameters, expected):
-    with pytest.raises(ValueError, match=expected):
+def test_bad_parameters_raise(parameters, expected):
+    with pytest.raises(SetpointError, match=expected):
         LossTraining(**parameters)
+
+
+# --- cross-entropy, plain or weighted by class ----------------------------------------------------
+
+
+@pytest.fixture
+def rows_of():
+    """Return a function that makes rows of labels and, where given, weights."""
+
+    def make(positive, weight=None, elapsed=0.0, dtype=torch.float64):
+        positive = torch.as_tensor(positive).bool()
+        weight = torch.ones(len(positive)) if weight is None else torch.as_tensor(weight)
+        weight = weight.to(dtype)
+        P, N = float(weight[positive].sum()), float(weight[~positive].sum())
+        return LabelledRows(positive, weight / weight.sum(), P, N, elapsed)
+
+    return make
+
+
+@pytest.fixture
+def sample():
+    """Logits of 40 rows, a quarter of them positive, and weights that are no integers."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(40, generator=generator, dtype=torch.float64)
+    positive = torch.arange(40) % 4 == 0
+    weight = 0.1 + torch.rand(40, generator=generator, dtype=torch.float64)
+    return logits, positive, weight
+
+
+def test_plain_is_torchs(rows_of, sample):
+    logits, positive, _ = sample
+    expected = binary_cross_entropy_with_logits(logits, positive.double())
+    assert torch.allclose(CrossEntropy()(logits, rows_of(positive)), expected, rtol=1e-12)
+
+
+def test_weights_are_torchs(rows_of, sample):
+    logits, positive, weight = sample
+    sums = binary_cross_entropy_with_logits(logits, positive.double(), weight, reduction="sum")
+    found = CrossEntropy()(logits, rows_of(positive, weight))
+    assert torch.allclose(found, sums / weight.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("balance", [0.5, 1.0, 2.0])
+def test_balance_is_torchs_pos_weight(balance, rows_of, sample):
+    """pos_weight is the ratio of both classes' factors; that of negatives is common."""
+    logits, positive, _ = sample
+    P, N = 10, 30
+    expected = (
+        binary_cross_entropy_with_logits(
+            logits,
+            positive.double(),
+            pos_weight=torch.tensor((N / P) ** balance, dtype=torch.float64),
+        )
+        * (20 / N) ** balance
+    )
+    found = CrossEntropy(balance)(logits, rows_of(positive))
+    assert torch.allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("positives", [1, 7, 39])
+def test_balanced_classes_have_the_same_total_weight(positives, rows_of):
+    """At the logit 0 every row costs log 2, so costs are weights."""
+    positive = torch.arange(40) < positives
+    rows = rows_of(positive, torch.linspace(0.1, 5.0, 40))
+    logits = torch.zeros(40, dtype=torch.float64, requires_grad=True)
+    loss = CrossEntropy(1.0)(logits, rows)
+    assert float(loss.detach()) == pytest.approx(torch.log(torch.tensor(2.0)).item(), rel=1e-6)
+    loss.backward()
+    # d/dz softplus(-z) = -1/2 at 0
+    assert float(logits.grad[positive].sum()) == pytest.approx(-0.25)
+    assert float(logits.grad[~positive].sum()) == pytest.approx(0.25)
+
+
+def test_logits_of_any_size_are_finite_in_float32(rows_of):
+    logits = torch.tensor([-1e30, 1e30, -200.0, 200.0], requires_grad=True)
+    loss = CrossEntropy(1.0)(logits, rows_of([1, 0, 0, 1], dtype=torch.float32))
+    loss.backward()
+    assert loss.isfinite()
+    assert logits.grad.tolist() == [-0.25, 0.25, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("balance", [float("nan"), float("inf")])
+def test_a_balance_that_is_not_finite_raises(balance):
+    with pytest.raises(SetpointError, match="balance must be a finite number"):
+        CrossEntropy(balance)

@@ -21,7 +21,7 @@ def test_names_factories_and_modules():
 
 
 @pytest.mark.parametrize("model", ["forest", 3])
-def test_unknown_models_are_refused(model):
+def test_unknown_models_raise(model):
     with pytest.raises(SetpointError, match="is not 'linear', 'mlp'"):
         build(model, 3)
 
@@ -69,12 +69,12 @@ def test_lazy_layers_come_into_being():
         (torch.nn.BatchNorm2d(3), "cannot take rows of 3 features"),
     ],
 )
-def test_models_that_cannot_be_trained_are_refused(module, expected):
+def test_models_that_cannot_be_trained_raise(module, expected):
     with pytest.raises(SetpointError, match=expected):
         check(module, torch.zeros(4, 3))
 
 
-def test_a_model_without_parameters_is_refused():
+def test_a_model_without_parameters_raises():
     class Sum(torch.nn.Module):
         def forward(self, X):
             return X.sum(1)

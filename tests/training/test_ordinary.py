@@ -1,15 +1,33 @@
 import copy
 from dataclasses import replace
 from itertools import chain
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from problems import overlapping
 from sklearn.linear_model import LogisticRegression
 
-from setpoint.training import LossTraining, Ordinary, solve
+from setpoint import Goal
+from setpoint.training import (
+    LossTraining,
+    Ordinary,
+    Projected,
+    Stochastic,
+    TrainedModel,
+    gpu,
+    solve,
+)
 from setpoint.training.models import build
-from setpoint.training.ordinary import RIDGES, ordinary_models, train_ordinarily
+from setpoint.training.ordinary import (
+    RIDGES,
+    newton_logistic,
+    ordinary_models,
+    start_of,
+    train_ordinarily,
+    variants_from,
+)
 from setpoint.training.problem import make_problem
 
 
@@ -34,7 +52,7 @@ def test_points_are_those_of_the_module_with_the_weights():
         assert problem.operating_point(module) == model.point
 
 
-def test_the_judge_is_the_validation_part(short_ordinary):
+def test_validation_rows_choose_the_ordinary_model(short_ordinary):
     judge = overlapping("max f1", seed=1)
     train = overlapping("max f1")
     problem = make_problem(train.X, train.positive, "max f1", validation=judge)
@@ -59,7 +77,7 @@ def test_a_module_is_trained_with_two_ridges_and_seen_at_several_moments():
     run = LossTraining(l2=100.0).prepare(problem, module)
     for k in range(1, 11):
         run.advance(k)
-        assert run.contenders()[0].point == models[k].point
+        assert run.models()[0].point == models[k].point
 
 
 def test_a_module_that_is_given_trained_is_a_candidate():
@@ -78,7 +96,7 @@ def test_the_warm_start_is_the_best_of_its_candidates():
     assert problem.operating_point(module).rank == best
 
 
-def test_separable_classes_do_no_harm():
+def test_separable_classes_are_fitted():
     X = torch.tensor([[0.0], [1.0], [2.0], [3.0]], dtype=torch.float64)
     problem = make_problem(X, torch.tensor([False, False, True, True]), "max f1")
     assert ordinary_models(problem, build("linear", 1).double())[0][-1].point.f1 == 1.0
@@ -88,7 +106,7 @@ def test_separable_classes_do_no_harm():
 
 
 @pytest.mark.parametrize("model", ["linear", "mlp"])
-def test_as_a_solver_it_keeps_the_best_of_its_models_by_the_rows_that_judge(model, short_ordinary):
+def test_as_a_solver_it_keeps_the_best_of_its_models(model, short_ordinary):
     goal = "max recall s.t. precision >= 0.7"
     judge = overlapping(goal, seed=1)
     problem = replace(overlapping(goal), validation=judge)
@@ -103,3 +121,138 @@ def test_as_a_solver_it_keeps_the_best_of_its_models_by_the_rows_that_judge(mode
     assert not solution.history.interrupted
     found = judge.operating_point(solution.module)
     assert found.rank == solution.operating_point.rank
+
+
+# --- which models are trained side by side --------------------------------------------------------
+
+
+F1, FLOOR = Goal.parse("max f1"), Goal.parse("max recall s.t. precision >= 0.7")
+
+
+def contender(name="logistic regression, ridge 10", d=400):
+    generator = torch.Generator().manual_seed(1)
+    weights = {"weight": torch.randn(1, d, generator=generator), "bias": torch.ones(1)}
+    return TrainedModel(name, None, weights)
+
+
+def settings(**given):
+    usual = {"proximity": (0.0, 0.1, 1.0), "restarts": 2, "spread": 1.0, "relaxed": True}
+    return SimpleNamespace(**{**usual, **given})
+
+
+def test_the_simplest_come_first():
+    start, other = contender(), contender("logistic regression, ridge 1, balanced")
+    columns = variants_from(settings(), torch.nn.Linear(400, 1), FLOOR, [start, other], [other])
+    assert [c.name for c in columns] == [
+        "goal-trained from ridge 10; proximity 1",
+        "goal-trained from ridge 10; proximity 0.1",
+        "goal-trained from ridge 10",
+        "goal-trained from ridge 10; relaxed",
+        "goal-trained from ridge 1, balanced; proximity 1",
+        "goal-trained from ridge 1, balanced; proximity 0.1",
+        "goal-trained from ridge 1, balanced",
+        "goal-trained from ridge 1, balanced; relaxed",
+        "goal-trained from ridge 1, balanced; restart 1",
+        "goal-trained from ridge 1, balanced; restart 2",
+    ]
+    assert [c.relaxed for c in columns] == ([False] * 3 + [True]) * 2 + [False] * 2
+    assert [c.restart for c in columns] == [0] * 8 + [1, 2]
+    assert [c.proximity for c in columns] == [1.0, 0.1, 0.0, 0.0] * 2 + [0.0, 0.0]
+    assert len({c.name for c in columns}) == len(columns)
+
+
+@pytest.mark.parametrize(
+    ("module", "goal", "given", "expected"),
+    [
+        (torch.nn.Linear(400, 1), F1, {}, 5),  # nothing to relax
+        (torch.nn.Linear(400, 1), FLOOR, {"relaxed": False}, 5),
+        (torch.nn.Sequential(torch.nn.Linear(400, 1)), FLOOR, {}, 4),  # no restarts
+        (torch.nn.Linear(400, 1), F1, {"restarts": None, "proximity": (0.0,)}, 1),
+    ],
+)
+def test_which_variants_are_left_out(module, goal, given, expected):
+    start = contender()
+    assert len(variants_from(settings(**given), module, goal, [start], [start])) == expected
+
+
+@pytest.mark.parametrize("solver", [Stochastic(), Projected()])
+def test_both_solvers_have_variants(solver):
+    start = contender()
+    assert variants_from(solver, torch.nn.Linear(400, 1), FLOOR, [start], [start])
+
+
+def test_restarts_are_perturbed_more_and_more():
+    start, solver = contender(), settings()
+    columns = variants_from(solver, torch.nn.Linear(400, 1), F1, [start], [start])
+    w = start.weights["weight"]
+    starts = [start_of(c, solver, seed=5) for c in columns]
+    assert all(s is start.weights for s in starts[:3])
+    sizes = [float((s["weight"] - w).norm() / w.norm()) for s in starts[3:]]
+    assert sizes == pytest.approx([0.5, 1.0], rel=0.1)
+    for s in starts[3:]:
+        assert torch.equal(s["bias"], start.weights["bias"])
+        assert s["weight"].dtype == w.dtype
+    assert torch.equal(w, contender().weights["weight"])  # the start itself is left alone
+
+
+def test_a_restart_is_the_same_whatever_else_is_trained():
+    start = contender()
+    column = variants_from(settings(), torch.nn.Linear(400, 1), F1, [start], [start])[-1]
+    (alone,) = variants_from(settings(), torch.nn.Linear(400, 1), F1, [], [start])[1:]
+    first, second = (start_of(c, settings(), 5)["weight"] for c in (column, alone))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, start_of(column, settings(), 6)["weight"])
+
+
+# --- newton ---------------------------------------------------------------------------------------
+
+
+def fitted(problem, ridge, start=None, weight=None):
+    start = torch.zeros(problem.X.shape[1] + 1, dtype=torch.float64) if start is None else start
+    weight = problem.sample_weight if weight is None else weight
+    return newton_logistic(problem.X, problem.positive, weight, ridge, start).numpy()
+
+
+@pytest.mark.parametrize("ridge", [1e4, 10.0, 1.0, 1e-3])
+@pytest.mark.parametrize("weights", [False, True])
+def test_it_is_the_minimum_that_scikit_learn_finds(ridge, weights):
+    problem = overlapping("max f1", weights=weights)
+    reference = LogisticRegression(C=1 / ridge, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+    reference.fit(problem.X, problem.positive, problem.sample_weight)
+    expected = [*reference.coef_[0], reference.intercept_[0]]
+    assert fitted(problem, ridge) == pytest.approx(expected, rel=1e-5, abs=1e-8)
+
+
+def test_neither_the_start_nor_the_block_size_matters(monkeypatch):
+    problem = overlapping("max f1")
+    expected = fitted(problem, 1.0)
+    far = torch.tensor([30.0, -20.0, 5.0, 40.0], dtype=torch.float64)
+    assert fitted(problem, 1.0, far) == pytest.approx(expected, rel=1e-5)
+    few = replace(gpu.SIZES["cpu"], newton_numbers=7 * 4)
+    monkeypatch.setitem(gpu.SIZES, "cpu", few)
+    assert fitted(problem, 1.0) == pytest.approx(expected, rel=1e-9)
+
+
+def test_classes_that_can_be_separated_end_at_the_ridges_minimum():
+    """There the weakest ridge's minimum is far out, where the Hessian of the loss vanishes."""
+    X = torch.tensor([[-2.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [3.0, 0.0]])  # and a constant column
+    positive = torch.tensor([False, False, True, True])
+    theta = newton_logistic(X, positive, torch.ones(4), 1e-6, torch.zeros(3, dtype=torch.float64))
+    z = X.double() @ theta[:2] + theta[2]
+    pull = torch.sigmoid(z) - positive.double()
+    assert theta[0] > 5
+    assert theta[1] == 0
+    assert (X.double().T @ pull + 1e-6 * theta[:2]).abs().max() < 1e-6
+    assert pull.sum().abs() < 1e-6
+
+
+def test_float32_rows_and_repeated_columns():
+    problem = overlapping("max f1", dtype=torch.float32)
+    wide = problem.X.repeat(1, 3)
+    theta = newton_logistic(
+        wide, problem.positive, problem.sample_weight, 3e-3, torch.zeros(10, dtype=torch.float64)
+    ).numpy()
+    assert np.isfinite(theta).all()
+    # The ridge deals a weight out evenly; three thirds of w have a third of its square.
+    alone = fitted(problem, 1e-3)
+    assert theta[:9].reshape(3, 3).sum(0) == pytest.approx(alone[:3], rel=1e-4)

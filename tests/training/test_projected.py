@@ -93,14 +93,14 @@ def test_any_goal_and_any_number_of_constraints(goal):
     assert not point.empty
 
 
-def test_impossible_goals_come_as_near_as_they_can():
+def test_impossible_goals_get_the_least_violation():
     problem = overlapping("max f1 s.t. precision >= 0.99, recall >= 0.99")
     solution = fit(problem)
     assert not solution.operating_point.feasible
     assert solution.operating_point.violation <= solution.history[0].violation
 
 
-def test_the_validation_part_judges():
+def test_validation_rows_choose_the_model():
     train, judge = overlapping("max f1"), overlapping("max f1", seed=1)
     problem = make_problem(train.X, train.positive, "max f1", validation=judge)
     solution = fit(problem)
@@ -111,7 +111,7 @@ def test_the_validation_part_judges():
     assert solution.operating_point.f1 == (best if clear else ordinary).f1
 
 
-def test_large_problems_train_on_a_part_of_their_rows():
+def test_large_problems_train_on_a_working_set():
     problem = two_kinds(FPOR(0.8), n=4000)
     whole = fit(problem, replace(QUICK, line_search=0))
     part = fit(problem, replace(QUICK, line_search=0, rows=400)).operating_point
@@ -132,11 +132,11 @@ def test_weights_are_repetitions():
     assert one.history[0].objective == pytest.approx(repeated.history[0].objective)
 
 
-def test_held_near_models_stay_near():
+def test_proximity_keeps_models_near_their_start():
     problem = two_kinds(FPOR(0.8))
     moved = []
-    for nearness in (0.0, 1.0, 100.0):
-        run = replace(QUICK, nearness=(nearness,), restarts=0, line_search=0).prepare(
+    for proximity in (0.0, 1.0, 100.0):
+        run = replace(QUICK, proximity=(proximity,), restarts=0, line_search=0).prepare(
             problem, build("linear", 2).double()
         )
         run.start()
@@ -153,7 +153,7 @@ def test_an_mlp_can_be_trained(short_ordinary):
     names = [c.name for c in solution.candidates]
     assert names[0] == "as given"
     assert names[5].startswith("goal-trained from ordinary, ridge ")
-    assert names[5].endswith("; nearness 1")
+    assert names[5].endswith("; proximity 1")
     assert solution.operating_point.f1 > 0.75  # a linear model reaches 0.61
 
 
@@ -200,16 +200,16 @@ def test_the_loss_is_recorded_and_lambda_grows():
         ({"start": "x"}, "start is one of"),
         ({"lam0": 0.0}, "lam0 must be positive"),
         ({"lr": -1.0}, "lr must be positive"),
-        ({"nearness": ()}, "nearness"),
-        ({"nearness": (-1.0,)}, "nearness must be >= 0"),
+        ({"proximity": ()}, "proximity"),
+        ({"proximity": (-1.0,)}, "every entry of proximity must be >= 0"),
         ({"outer_iterations": -1}, "outer_iterations"),
         ({"inner_iterations": 0}, "inner_iterations"),
         ({"inner_iterations": -3}, "inner_iterations"),
-        ({"rows": 1}, "rows >= 2"),
+        ({"rows": 1}, "rows must be >= 2"),
     ],
 )
 def test_bad_parameters_are_named(params, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(SetpointError, match=message):
         Projected(**params)
 
 
@@ -246,7 +246,7 @@ def test_the_winner_is_the_model_that_is_returned():
         assert judge.operating_point(solution.module) == won.point
 
 
-def test_what_is_settled_stays_so_on_other_rows():
+def test_settled_parameters_stay_the_same_on_other_rows():
     small, large = overlapping("max f1"), overlapping("max f1", n=3000)
     judged = make_problem(small.X, small.positive, "max f1", validation=small)
     settled = Projected().settle(judged)
@@ -257,7 +257,7 @@ def test_what_is_settled_stays_so_on_other_rows():
     assert alone.line_search > 0
 
 
-def test_a_candidate_that_does_not_exist_is_refused():
+def test_a_candidate_that_does_not_exist_raises():
     wanted = fitted(OFOS()).candidates[-1]
     with pytest.raises(SetpointError, match="no candidate 'goal-trained from .*restart 8'"):
         fit(overlapping("max f1"), replace(QUICK, restarts=1), take=wanted)
@@ -272,7 +272,7 @@ def test_a_diverged_model_ends_only_its_own_training():
     lost = run._names[2]
     for k in range(2, 9):
         run.advance(k)
-        names = [c.name for c in run.contenders()]
+        names = [c.name for c in run.models()]
         assert lost not in names
         assert len(names) == len(run._names) - 1
     run._bundle.matrix[:] = torch.nan

@@ -1,7 +1,7 @@
 import torch
 
 from setpoint.goals.goal import FPOR, Goal, only_fractions
-from setpoint.training.gpu.recorded import Recorded, adam, set_rate
+from setpoint.training.gpu import Recorded, adam, set_rate
 
 CPU = torch.device("cpu")
 

@@ -10,18 +10,17 @@ from problems import misled, overlapping, two_kinds
 
 from setpoint import FPOR, FROP, OFOS, Goal, SetpointError
 from setpoint.training import (
-    Contender,
     Lifted,
     Projected,
     Stochastic,
+    TrainedModel,
     several_goals,
     solve,
     solve_goals,
 )
-from setpoint.training.loop import Keeper, Progress
+from setpoint.training.candidates import Selection
 from setpoint.training.models import build
-from setpoint.training.projected import ProjectedRun
-from setpoint.training.several_goals import _exchange
+from setpoint.training.several_goals import SeveralGoalsRun, _exchange
 
 LEVELS = (0.5, 0.7, 0.9)
 MIXED = [
@@ -52,7 +51,7 @@ def at_once(problem, goals, kind="linear", solver=SHORT, **options):
 
 
 @pytest.mark.parametrize(("kind", "goals"), [("linear", MIXED), ("mlp", MIXED[:2])])
-def test_each_goal_comes_to_what_it_comes_to_alone(kind, goals):
+def test_each_goal_gets_the_model_that_it_gets_alone(kind, goals):
     problem = overlapping("max f1", n=400)
     solver = replace(SHORT, line_search=0)  # a search tells apart what only rounding parts
     found, by_themselves = (f(problem, goals, kind, solver) for f in (at_once, alone))
@@ -92,17 +91,17 @@ def test_the_point_is_the_module_s_own():
 
 
 def kept_with(problem, **models):
-    """Return a keeper that has seen linear models in two features, given by their weights."""
-    keeper = Keeper(problem.judged_apart)
+    """Return a selection from linear models in two features, given by their weights."""
+    selection = Selection(problem.has_validation)
     module = torch.nn.Linear(2, 1).double()
-    contenders = []
+    models_of = []
     for name, weights in models.items():
         module.weight.data[:] = torch.tensor(weights)
         state = {k: v.clone() for k, v in module.state_dict().items()}
         start = None if name == "ordinary" else "ordinary"
-        contenders.append(Contender(name, problem.operating_point(module), state, start))
-    keeper.see(contenders, Progress(1.0, 0.0))
-    return keeper
+        models_of.append(TrainedModel(name, problem.operating_point(module), state, start))
+    selection.update(models_of, 1.0, 0.0)
+    return selection
 
 
 def test_a_goal_takes_over_the_model_of_another_that_serves_it_better():
@@ -115,15 +114,15 @@ def test_a_goal_takes_over_the_model_of_another_that_serves_it_better():
     good = f"trained for '{goals[1]}'"
     assert [k.candidates.winner.name for k in kept] == [good, "good", good]
     assert [k.candidates.winner.start for k in kept] == ["ordinary"] * 3
-    for keeper in kept:
-        assert keeper.best[1]["weight"].tolist() == [[1.0, 0.0]]
-        assert keeper.best[0] == keeper.candidates.winner.point
+    for selection in kept:
+        assert selection.best[1]["weight"].tolist() == [[1.0, 0.0]]
+        assert selection.best[0] == selection.candidates.winner.point
     recalls = [k.best[0].value("recall") for k in kept]
     assert recalls == sorted(recalls, reverse=True)
 
 
 @pytest.mark.parametrize(("margin", "won"), [(0.0, "trained for"), (1.0, "ordinary")])
-def test_what_is_taken_over_must_win_over_ordinary_training_by_the_margin(margin, won):
+def test_a_model_taken_over_must_win_over_ordinary_training_by_the_margin(margin, won):
     judged = replace(misled("max f1"), validation=misled("max f1", n=100, seed=1))
     problems = [judged.for_goal(OFOS()), judged.for_goal(FPOR(0.7))]
     first = kept_with(problems[0].judge, ordinary=[1.0, 0.75])  # a little worse
@@ -134,7 +133,7 @@ def test_what_is_taken_over_must_win_over_ordinary_training_by_the_margin(margin
     assert first.best[1]["weight"].tolist() == [[1.0, 0.75 if margin else 0.0]]
 
 
-def test_other_rows_judge_with_a_margin():
+def test_validation_rows_require_a_margin():
     problem = replace(
         overlapping("max f1", seed=1), validation=overlapping("max f1", n=200, seed=2)
     )
@@ -214,7 +213,7 @@ def test_one_goal_is_the_same_to_the_last_bit():
 
 
 @pytest.mark.parametrize("solver", [Lifted(), Stochastic()])
-def test_solvers_that_serve_one_goal_say_so(solver):
+def test_solvers_for_one_goal_raise(solver):
     with pytest.raises(SetpointError, match=f"{type(solver).__name__} trains for one goal"):
         at_once(overlapping("max f1"), [FPOR(0.6), OFOS()], solver=solver)
 
@@ -223,7 +222,7 @@ def test_solvers_that_serve_one_goal_say_so(solver):
     ("goals", "message"),
     [([], "no goals"), ("max f1", "a list of goals, not 'max f1'"), (OFOS(), "not 'max f1'")],
 )
-def test_what_are_no_goals(goals, message):
+def test_invalid_lists_of_goals_raise(goals, message):
     with pytest.raises(SetpointError, match=message):
         at_once(overlapping("max f1"), goals)
 
@@ -242,19 +241,19 @@ def test_which_models_are_trained_is_each_goal_s_own(goals):
 
 def lame(monkeypatch, goal):
     """Let a goal see nothing but the first of its ordinary models."""
-    whole, seen = ProjectedRun.contenders_of, []
+    whole, seen = SeveralGoalsRun.models_of, []
 
-    def contenders_of(self, which):
+    def models_of(self, which):
         found = whole(self, which)
         if which != goal:
             return found
         seen.extend(found[: 1 - len(seen)])
         return seen
 
-    monkeypatch.setattr(ProjectedRun, "contenders_of", contenders_of)
+    monkeypatch.setattr(SeveralGoalsRun, "models_of", models_of)
 
 
-def test_what_is_taken_over_has_the_last_record(monkeypatch):
+def test_a_model_taken_over_has_the_last_record(monkeypatch):
     lame(monkeypatch, 0)
     first, second = at_once(two_kinds("max f1"), [FPOR(0.7), FPOR(0.75)])
     assert first.candidates.winner.name == f"trained for '{FPOR(0.75)}'"
@@ -318,13 +317,18 @@ def test_unreachable_and_repeated_goals():
     )
 
 
-def test_several_goals_have_more_rows_near_their_thresholds():
+def test_several_goals_have_more_rows_near_their_thresholds(monkeypatch):
     problem = overlapping("max f1", n=400)
     found = []
     for goals in ([OFOS()], [OFOS(), FPOR(0.6)], [FPOR(0.5), FPOR(0.6), FPOR(0.7)]):
         problems = [problem.for_goal(goal) for goal in goals]
-        run = replace(SHORT, rows=50).prepare_goals(problems, build("linear", 3).double())
+        run = SeveralGoalsRun(replace(SHORT, rows=50), problems, build("linear", 3).double())
+        sizes = []
+        monkeypatch.setattr(
+            "setpoint.training.projected.take_steps",
+            lambda descent, batch, *_, sizes=sizes: sizes.append(len(batch.sign)),
+        )
         run.start()
         run.advance(1)
-        found.append(len(run._counted))
+        found += sizes
     assert found == [50, 100, 100]

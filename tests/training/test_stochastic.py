@@ -8,7 +8,14 @@ import pytest
 import torch
 from problems import overlapping, two_kinds
 
-from setpoint import CheckpointError, Goal, SetpointClassifier, choose_threshold, define_metric
+from setpoint import (
+    CheckpointError,
+    Goal,
+    SetpointClassifier,
+    SetpointError,
+    choose_threshold,
+    define_metric,
+)
 from setpoint.data import ArrayRows, ByChance
 from setpoint.training import (
     Candidate,
@@ -22,9 +29,9 @@ from setpoint.training import (
 from setpoint.training.models import build, scores_of
 
 SMALL = Stochastic(
-    outer_iterations=2, inner_iterations=5, batch_size=128, rows=400, restarts=0, nearness=(0.0,)
+    outer_iterations=2, inner_iterations=5, batch_size=128, rows=400, restarts=0, proximity=(0.0,)
 )
-LONGER = replace(SMALL, outer_iterations=3, inner_iterations=8, restarts=1, nearness=(0.1,))
+LONGER = replace(SMALL, outer_iterations=3, inner_iterations=8, restarts=1, proximity=(0.1,))
 FLOOR = "max recall s.t. precision >= 0.7"
 
 PEAK = define_metric(  # best where a tenth of the rows is an alarm; not monotone
@@ -102,7 +109,7 @@ def test_goal_training_gains_where_hopeless_positives_mislead():
     assert solution.candidates.winner.start is not None
 
 
-def test_impossible_goals_come_as_near_as_they_can():
+def test_impossible_goals_get_the_least_violation():
     solution = fit(overlapping("max f1 s.t. precision >= 0.99, recall >= 0.99"))
     assert not solution.operating_point.feasible
     assert solution.operating_point.violation <= solution.history[0].violation + 1e-6
@@ -166,7 +173,7 @@ def test_given_weights_are_the_start():
     assert solution.operating_point.rank >= solution.candidates[0].point.rank
 
 
-def test_judges_of_their_own():
+def test_validation_rows_of_their_own():
     train, judge = (overlapping(FLOOR, n=700, seed=s, dtype=torch.float32) for s in (0, 1))
     problem = make_problem(
         train.X, train.positive, FLOOR, validation=replace(judge, on="the validation data")
@@ -192,18 +199,18 @@ def straight(model):
 
 @pytest.mark.usefixtures("short_ordinary")
 @pytest.mark.parametrize(
-    ("model", "look"),
+    ("model", "iteration"),
     [("linear", 0), ("linear", 1), (with_batch_norm, 1)],
     ids=["linear at the start", "linear", "dropout"],
 )
-def test_checkpoints_resume_bit_for_bit(tmp_path, model, look):
+def test_checkpoints_resume_bit_for_bit(tmp_path, model, iteration):
     whole = straight(model)
     solver = LONGER if model == "linear" else replace(SMALL, outer_iterations=3)
     seen = []
 
     def stop(record, total):
         seen.append(record.iteration)
-        return "stop" if len(seen) == look + 1 else None
+        return "stop" if len(seen) == iteration + 1 else None
 
     first = fit(stream(), solver, model, checkpoint=tmp_path / "run", callback=stop)
     assert first.history.interrupted
@@ -233,7 +240,7 @@ def test_another_seed_is_another_run():
 
 
 def started(goal, seed=0, **given):
-    """Return a run at its first look, and its problem."""
+    """Return a run after its first pass, and its problem."""
     problem = overlapping(goal, n=4000, seed=seed, dtype=torch.float32)
     usual = {"inner_iterations": 20, "batch_size": 500, "rows": 4000}
     solver = replace(SMALL, **{**usual, **given})
@@ -256,29 +263,29 @@ STILL = {"lr": 1e-9, "relaxed": False}  # what moves is moved by the test
 @pytest.mark.parametrize("shift", [-0.6, 0.6])
 def test_the_counts_follow_models_that_were_moved(shift):
     run, problem = started("max recall s.t. precision >= 0.6", seed=2, **STILL)
-    looked = np.array(run._counts)
-    assert np.allclose(looked, scanned(run, problem))
+    at_pass = np.array(run._counts)
+    assert np.allclose(at_pass, scanned(run, problem))
     run._descent.bundle.origins += shift
     now = scanned(run, problem)
-    assert np.all(np.abs(now - looked) > 50)
+    assert np.all(np.abs(now - at_pass) > 50)
     run._take_steps(1)
     assert np.array_equal(scanned(run, problem), now)
-    assert np.all(np.abs(run._counts - now) < 0.3 * np.abs(now - looked))
+    assert np.all(np.abs(run._counts - now) < 0.3 * np.abs(now - at_pass))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_counts_follow_the_steps(seed):
     run, problem = started("max recall s.t. precision >= 0.6", seed=seed, lr=0.02)
-    looked = np.array(run._counts)
+    at_pass = np.array(run._counts)
     run._take_steps(1)
     now = scanned(run, problem)
-    assert np.abs(now - looked).sum() > 400
-    assert np.abs(run._counts - now).sum() < 0.5 * np.abs(now - looked).sum()
+    assert np.abs(now - at_pass).sum() > 400
+    assert np.abs(run._counts - now).sum() < 0.5 * np.abs(now - at_pass).sum()
 
 
 @pytest.mark.parametrize(("shift", "broken"), [(-0.6, True), (0.6, False)], ids=["broken", "kept"])
-def test_multipliers_follow_between_two_looks(shift, broken):
-    """At the look precision is just kept; fpr always is."""
+def test_multipliers_follow_between_two_passes(shift, broken):
+    """At the pass precision is just kept; fpr always is."""
     run, problem = started("max recall s.t. precision >= 0.6, fpr <= 0.95", seed=2, **STILL)
     run._descent.bundle.origins += shift
     tp, fp = scanned(run, problem)
@@ -292,7 +299,7 @@ def test_multipliers_follow_between_two_looks(shift, broken):
 
 def test_each_step_is_at_the_prices_of_the_counts_of_its_time(monkeypatch):
     run, _ = started(FLOOR, lr=0.02)
-    looked, descent = run._counts, run._descent
+    at_pass, descent = run._counts, run._descent
     followed, pushed = [], []
     monkeypatch.setattr(descent, "follow", followed.append)
     push = descent.push
@@ -303,7 +310,7 @@ def test_each_step_is_at_the_prices_of_the_counts_of_its_time(monkeypatch):
     assert len(followed) == 20
     assert {id(counts) for counts in pushed} == {id(counts) for counts in followed}
     assert pushed[-1] is followed[-1] is run._counts
-    assert not any(np.allclose(looked, counts) for counts in pushed[len(pushed) // 2 :])
+    assert not any(np.allclose(at_pass, counts) for counts in pushed[len(pushed) // 2 :])
 
 
 def distances(run, X):
@@ -337,7 +344,7 @@ def test_batches_have_more_rows_near_the_thresholds_each_of_less_weight(monkeypa
         assert average == pytest.approx(int(rows.sum()), rel=0.1)
 
 
-def test_every_look_corrects_the_counts_to_those_of_all_rows():
+def test_every_pass_corrects_the_counts_to_those_of_all_rows():
     run, problem = started(FLOOR, seed=1, rows=400, lr=0.02)
     for iteration in (1, 2):
         run.advance(iteration)
@@ -360,21 +367,21 @@ def test_the_next_sample_is_drawn_near_the_thresholds_that_steps_have_led_to(shi
 
 
 @pytest.mark.parametrize("patience", [1, 3])
-def test_patience_ends_what_gains_nothing(patience):
+def test_patience_ends_training_without_gains(patience):
     solver = replace(SMALL, outer_iterations=9, lr=1e-12, patience=patience)
     solution = fit(stream(), solver)
-    assert len(solution.history) == 1 + 1 + patience  # the start, the first look, and then no gain
+    assert len(solution.history) == 1 + 1 + patience  # the start, the first pass, and then no gain
     assert not solution.history.interrupted
 
 
 def test_patience_counts_on_after_a_stop(tmp_path):
     solver = replace(SMALL, outer_iterations=9, lr=1e-12, patience=3)
-    for look in (2, 9):
+    for last in (2, 9):
         solution = fit(
             stream(),
             solver,
             checkpoint=tmp_path / "run",
-            callback=lambda record, total, look=look: "stop" if record.iteration == look else None,
+            callback=lambda record, total, last=last: "stop" if record.iteration == last else None,
         )
     assert len(solution.history) == 5
 
@@ -398,7 +405,7 @@ def test_when_all_diverge_the_ordinary_ones_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("shards", [1, 7])
-def test_any_number_of_shards_will_do(shards):
+def test_any_number_of_shards(shards):
     solution = fit(stream(), replace(LONGER, shards=shards))
     expected = straight("linear").operating_point.recall
     assert solution.operating_point.recall == pytest.approx(expected, abs=0.02)
@@ -461,16 +468,16 @@ def test_the_name():
         ({"positives": 1.0}, "positives must lie between"),
         ({"patience": 0}, "patience must be None or >= 1"),
         ({"shards": 0}, "shards must be None or >= 1"),
-        ({"gamma": -0.1}, "gamma, spread"),
-        ({"restarts": -1}, "gamma, spread"),
-        ({"spread": -1.0}, "gamma, spread"),
-        ({"nearness": ()}, "every nearness"),
-        ({"nearness": (0.0, -1.0)}, "every nearness"),
+        ({"gamma": -0.1}, "gamma must be >= 0"),
+        ({"restarts": -1}, "restarts must be >= 0"),
+        ({"spread": -1.0}, "spread must be >= 0"),
+        ({"proximity": ()}, "every entry of proximity"),
+        ({"proximity": (0.0, -1.0)}, "every entry of proximity"),
     ],
     ids=str,
 )
-def test_parameters_that_make_no_sense(given, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_parameters_raise(given, message):
+    with pytest.raises(SetpointError, match=message):
         Stochastic(**given)
 
 

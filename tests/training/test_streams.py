@@ -19,7 +19,7 @@ from setpoint.training import Stochastic, train
 from setpoint.training.models import scores_of
 
 SMALL = Stochastic(
-    outer_iterations=2, inner_iterations=5, batch_size=128, rows=600, restarts=0, nearness=(0.0,)
+    outer_iterations=2, inner_iterations=5, batch_size=128, rows=600, restarts=0, proximity=(0.0,)
 )
 GOAL = "max recall s.t. precision >= 0.6"
 
@@ -49,7 +49,7 @@ def exact(solution, X, y):
 
 
 @pytest.mark.usefixtures("short_ordinary")
-def test_pictures_of_a_loader_and_judges_of_another():
+def test_images_of_a_loader_and_validation_rows_of_another():
     (X, y), (X2, y2) = images(), images(seed=1)
     loader = LoaderRows(DataLoader(TensorDataset(X, y), 100))
     judges = LoaderRows(DataLoader(TensorDataset(X2, y2), 70))
@@ -70,14 +70,14 @@ class Rows(IterableDataset):
 
 
 @pytest.mark.usefixtures("short_ordinary")
-def test_an_iterable_dataset_that_judges_itself():
+def test_an_iterable_dataset_without_validation_rows():
     solution = train(small_cnn(), LoaderRows(DataLoader(Rows(), 64)), GOAL, solver=SMALL)
     expected = exact(solution, *images(300))
     assert solution.operating_point.counts == expected.counts
     assert solution.operating_point.on == "the training data"
 
 
-def test_a_parting_sets_judges_apart():
+def test_a_split_sets_validation_rows_apart():
     X, y = images()
     source = ArrayRows(X.flatten(1), y, block_rows=90)
     parting = ByChance(judging=0.4, seed=2)
@@ -158,9 +158,9 @@ def test_other_mistakes():
     with pytest.raises(SetpointError, match="recal"):
         train(torch.nn.Linear(25, 1), source, "max recal", solver=SMALL)
     one_class = LoaderRows([(X.flatten(1), np.zeros(300))])
-    with pytest.raises(SetpointError, match="no positive rows to train on"):
+    with pytest.raises(SetpointError, match="no positive training rows"):
         train(torch.nn.Linear(25, 1), one_class, GOAL, solver=SMALL)
-    with pytest.raises(SetpointError, match="no positive rows to judge by"):
+    with pytest.raises(SetpointError, match="no positive validation rows"):
         train(torch.nn.Linear(25, 1), source, GOAL, solver=SMALL, validation=one_class)
 
 
@@ -220,7 +220,7 @@ def test_a_loader_that_shuffles_cannot_set_rows_apart(rows, share):
         lambda: flat(batch_size=70, shuffle=True, drop_last=True),
     ],
 )
-def test_rows_that_judge_must_be_the_same_in_every_pass(rows):
+def test_validation_rows_must_be_the_same_in_every_pass(rows):
     for given in ({}, {"validation": rows()}, {"parting": ByChance()}):
         with pytest.raises(SetpointError, match="other rows in every pass") as caught:
             train(torch.nn.Linear(25, 1), rows(), GOAL, solver=SMALL, callback=never, **given)
@@ -232,7 +232,7 @@ def test_rows_that_judge_must_be_the_same_in_every_pass(rows):
     "rows",
     [*SHUFFLED[:1], *SHUFFLED[2:3], lambda: flat(batch_size=70, shuffle=True, drop_last=True)],
 )
-def test_a_loader_that_shuffles_trains_for_judges_of_their_own(rows):
+def test_a_loader_that_shuffles_trains_with_a_validation_source(rows):
     X, y = images(300, seed=1)
     judges = LoaderRows(DataLoader(TensorDataset(X.flatten(1), y), 60, shuffle=True))
     for parting in (None, ByChance()):
@@ -245,7 +245,7 @@ def test_a_loader_that_shuffles_trains_for_judges_of_their_own(rows):
 
 
 @pytest.mark.usefixtures("short_ordinary")
-def test_a_loader_that_shuffles_may_judge_itself():
+def test_a_loader_that_shuffles_trains_without_validation_rows():
     X, y = images(300)
     solution = train(torch.nn.Linear(25, 1), flat(batch_size=60, shuffle=True), GOAL, solver=SMALL)
     assert solution.operating_point.counts == exact(solution, X.flatten(1), y).counts
@@ -262,7 +262,7 @@ def test_a_loader_that_keeps_its_order_may_set_rows_apart():
         assert solution.operating_point.counts == exact(solution, X[judged], y[judged]).counts
 
 
-def test_rows_that_are_changed_by_chance_cannot_be_set_apart():
+def test_randomly_augmented_rows_cannot_be_set_apart():
     X, y = images(300)
 
     class Disturbed(IterableDataset):

@@ -42,7 +42,7 @@ def test_a_small_problem_comes_back_whole(size):
 
 
 @given(problems, sizes)
-def test_the_size_is_kept_and_no_row_comes_twice(given_problem, size):
+def test_the_size_is_kept_and_rows_are_distinct(given_problem, size):
     positive, weight, distance = given_problem
     chosen = near(positive, weight, distance, size)
     assert len(chosen.rows) == size
@@ -80,7 +80,7 @@ def test_near_rows_are_the_nearest_of_their_class_to_any_threshold(given_problem
 
 
 @given(problems, sizes)
-def test_near_rows_weigh_what_they_weigh_and_sampled_ones_do_not_count(given_problem, size):
+def test_near_rows_keep_their_weight_and_sampled_ones_are_not_counted(given_problem, size):
     positive, weight, distance = given_problem
     chosen = near(positive, weight, distance, size)
     counts = chosen.counted > 0
@@ -134,7 +134,7 @@ def test_the_weights_precision_is_kept():
 
 
 @given(problems, sizes)
-def test_rows_that_are_equally_far_fill_the_room_and_no_more(given_problem, size):
+def test_equally_distant_rows_do_not_exceed_the_size(given_problem, size):
     positive, weight, distance = given_problem
     tied = (2 * distance).floor()
     chosen = near(positive, weight, tied, size)

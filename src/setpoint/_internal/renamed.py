@@ -1,15 +1,16 @@
-"""Former module names, which still import for one release, with a ``DeprecationWarning``."""
+"""Former names of modules and parameters, which give a ``DeprecationWarning`` for one release."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 # Each public module of version 0.1 with the modules that now provide its names, searched in order.
 RENAMED = {
@@ -98,3 +99,38 @@ def install() -> None:
     """Make the former names importable; calling it again changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
+
+
+T = TypeVar("T", bound=type)
+
+
+def renamed_parameter(old: str, new: str) -> Callable[[T], T]:
+    """Let a class accept a parameter, and have an attribute, under its former name too."""
+
+    def decorated(cls: T) -> T:
+        init = cls.__init__  # type: ignore[misc]
+
+        def accepting_both(self: Any, *args: Any, **given: Any) -> None:
+            if old in given:
+                _warn(cls, old, new)
+                given[new] = given.pop(old)
+            init(self, *args, **given)
+
+        def former(self: Any) -> Any:
+            _warn(cls, old, new)
+            return getattr(self, new)
+
+        functools.update_wrapper(accepting_both, init)
+        cls.__init__ = accepting_both  # type: ignore[misc]
+        setattr(cls, old, property(former))
+        return cls
+
+    return decorated
+
+
+def _warn(cls: type, old: str, new: str) -> None:
+    warnings.warn(
+        f"{cls.__name__}'s parameter {old!r} is now called {new!r}.",
+        DeprecationWarning,
+        stacklevel=3,
+    )

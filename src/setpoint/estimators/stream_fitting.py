@@ -119,7 +119,7 @@ def _exact_point(module: nn.Module, problem: StreamProblem, on: str) -> Operatin
 
 
 def _judges(problem: StreamProblem) -> int:
-    return JUDGING if problem.judged_apart else TRAINING
+    return JUDGING if problem.has_validation else TRAINING
 
 
 def _certify(classifier: SetpointClassifier, problem: StreamProblem, goal: Goal, seed: int) -> None:

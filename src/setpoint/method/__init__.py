@@ -1,4 +1,4 @@
-"""The mathematics of the paper: reformulation, exact penalty, capped loss, MILP referee."""
+"""The paper's mathematics: reformulation, exact penalty, capped loss, and the MILP referee."""
 
 from setpoint.method.capped_loss import capped_loss, capped_slope, prices
 from setpoint.method.penalty import ExactPenalty

@@ -7,8 +7,8 @@ over samples, and concave in each s_i, so the best s_i is 0 or 1. Put in, sample
 
 where v_i is the logit above the threshold, signed so that v_i > 0 is right, a_i its sigmoid and
 |t - a_i|_wrong the distance to t = 1/2 where v_i < 0, else 0. The left side *fights* for the
-sample; the right one *gives it up* and pays what one more true positive, or one false positive
-fewer, is worth to the goal. docs/theory.md has the proof.
+sample; the right one *gives it up* at the price that one more true positive, or one fewer false
+positive, has for the goal. docs/theory.md has the proof.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Columns = NDArray[np.float64]
 def prices(
     goal: Goal, tp: Columns, fp: Columns, P: float, N: float, multipliers: Columns
 ) -> tuple[Columns, Columns]:
-    """Return what a true positive is worth and what a false positive costs, the dearer one 1.
+    """Return the price of a true positive and of a false positive, the higher one 1.
 
     They are the derivatives, in TP and FP, of the Lagrangian
 
         gain(TP, FP) - sum_j multipliers[j] * cleared_j(TP, FP)
 
     in which the gain and each constraint are first scaled to a largest derivative of 1. For F1
-    without constraints they are Dinkelbach's weights, 2 - F and F. A price below zero, which only
-    a goal that is not monotone can ask, is zero: no sample is pushed to its wrong side.
+    without constraints they are Dinkelbach's weights, 2 - F and F. A negative price, which only a
+    goal that is not monotone can have, becomes zero: no sample is pushed to its wrong side.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def prices(
             worth = worth + multiplier * more_worth
             cost = cost + multiplier * more_cost
     worth, cost = np.maximum(worth, 0.0), np.maximum(cost, 0.0)
-    dearer = np.maximum(np.maximum(worth, cost), 1e-12)
-    return worth / dearer, cost / dearer
+    higher = np.maximum(np.maximum(worth, cost), 1e-12)
+    return worth / higher, cost / higher
 
 
 def _unit(worth: Any, cost: Any, like: Columns) -> tuple[Columns, Columns]:
-    """Scale both so that the larger of their sizes is 1; what is not finite is 0."""
+    """Scale both to a largest absolute value of 1; values that are not finite become 0."""
     both = np.empty((2, len(like)))
     both[0], both[1] = worth, cost
     both[~np.isfinite(both)] = 0.0
@@ -79,13 +79,13 @@ def capped_loss(margin: Tensor, price: Tensor | float, lam: float, gamma: float)
 def capped_slope(margin: Tensor, price: Tensor | float, lam: float, gamma: float) -> Tensor:
     """Return the derivative of :func:`capped_loss` in the margin, where it has one.
 
-    At v = 0 it is that from the right, and where both sides are equal that of giving up.
+    At v = 0 it is the derivative from the right; where both sides are equal, that of giving up.
     """
-    # Choices are made by factors 0 and 1: torch.where costs ten times a product.
+    # Factors 0 and 1 select: torch.where costs ten times a product.
     a = margin.sigmoid()
     wrong = (0.5 - a).relu_()
     is_wrong = wrong.sign()
-    # softplus(-v) - softplus(v) = -v, so that of both sides only this remains to be compared
+    # softplus(-v) - softplus(v) = -v: comparing both sides needs no softplus
     fights = wrong.mul_(lam).sub_(margin, alpha=gamma).lt_(price)
     pull = is_wrong.mul_(fights).mul_(a).mul_(1 - a)
     return a.sub_(fights).mul_(gamma).sub_(pull, alpha=lam)

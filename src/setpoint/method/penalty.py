@@ -1,4 +1,4 @@
-"""The exact penalty as a torch module, for solvers and for training loops of your own.
+"""The exact penalty as a torch module, for solvers and your own training loops.
 
 It owns the lifted variables s and the threshold t; a training loop owns the model. Each step:
 
@@ -7,7 +7,7 @@ It owns the lifted variables s and the threshold t; a training loop owns the mod
     optimizer.step()             # over the model's parameters and penalty.parameters()
     penalty.project_()           # s back into [0, 1]^N, t into [0, 1]
 
-and now and then ``penalty.lam *= rho``.
+and ``penalty.lam *= rho`` from time to time.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ class ExactPenalty(nn.Module):
     goal : str or Goal
         What to train for.
     positive : Tensor of bool, shape (n,)
-        Which samples are positive, in the order in which logits will come.
+        Which samples are positive, in the order of the logits.
     sample_weight : Tensor of shape (n,), optional
         Weights of the counts.
     form : {"auto", "inequality", "equality", "smooth"}
-        How s is tied to the decisions. ``"auto"``: inequality for monotone goals. ``"smooth"``: not
-        at all, s is the sigmoid itself; what others do, and here for comparison.
+        How s is tied to the decisions. ``"auto"``: inequality for monotone goals, else equality.
+        ``"smooth"``: not at all, s is the sigmoid itself, for comparison with other methods.
     scaling : {"per_positive", "paper"}
         ``"paper"``: the terms as printed, sums over all rows. ``"per_positive"``: constraint,
         ties and regulariser divided by P, so that one sample weighs 1/P in every term and the
-        same lambda and gamma serve 500 rows and 500,000.
+        same lambda and gamma suit 500 rows and 500,000.
     t : float
         The threshold of the scores sigmoid(logit).
     learn_t : bool
-        Whether t is optimised too.
+        Whether t is optimised as well.
     lam, gamma : float
-        The penalty parameter and the strength of the regulariser; plain attributes, to be
-        changed while training. So is ``objective_scale``, a factor of the objective, 1 at first.
+        The penalty parameter and the strength of the regulariser: plain attributes that may be
+        changed during training. So is ``objective_scale``, a factor of the objective, initially 1.
     dtype : torch.dtype, optional
-        Precision of s where no floating-point weights set it; torch's default.
+        Precision of s if the weights do not determine it. None: torch's default.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class ExactPenalty(nn.Module):
     def terms(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the objective, psi, the metric constraints and the ties' violations.
 
-        Objective, psi and constraints are in the units of the scaling, ties as they are.
+        Objective, psi and constraints are in the units of the scaling, the ties are not.
         """
         s = self.decisions(logits)
         tp, fp = reformulation.lifted_counts(s, self.positive, self.sample_weight)
@@ -152,7 +152,7 @@ class ExactPenalty(nn.Module):
         )
 
     def decisions(self, logits: Tensor) -> Tensor:
-        """Return s, or what the smooth form puts in its place: sigmoid(z - logit(t))."""
+        """Return s or, in the smooth form, sigmoid(z - logit(t))."""
         if self.form != "smooth":
             return self.s
         return torch.sigmoid(logits - torch.logit(self.t))
@@ -165,7 +165,7 @@ class ExactPenalty(nn.Module):
 
     @torch.no_grad()
     def slopes(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the derivatives of F in the logits and in s, those that autograd finds.
+        """Return the derivatives of F in the logits and in s, in closed form.
 
         With u_i = s_i + a_i - t and sigma_i the slope of what misses tie i (1 or 0 times the sign
         of the class in the inequality form, the sign of H_t in the equality form),
@@ -174,12 +174,15 @@ class ExactPenalty(nn.Module):
             dF/ds_i = w_i dF/dcount - gamma psi_i z_i + lambda w_i sigma_i 1{u_i < 0 or u_i > 1},
 
         where psi_i and w_i are the weights of the regulariser and of the ties in the scaling's
-        units. It takes a third of autograd's time. There is none in t, and none of the smooth form.
+        units. It takes a third of autograd's time. It has no derivative in t, and does not support
+        the smooth form.
         """
         if self.form == "smooth" or self.t.requires_grad:
-            raise SetpointError("slopes are of the forms with s, at a threshold t that is given.")
+            raise SetpointError(
+                "slopes needs the inequality or equality form and a fixed t (learn_t=False)."
+            )
         s, a = self.s.detach(), logits.sigmoid()
-        # Choices are made by factors 0 and 1: torch.where costs ten times a product.
+        # Factors 0 and 1 select: torch.where costs ten times a product.
         u = s + a - self.t
         inside = u.clamp(0.0, 1.0)
         H, inside = s - inside, (u == inside).to(s.dtype)
@@ -213,6 +216,6 @@ class ExactPenalty(nn.Module):
     def project_(self) -> None:
         """Put s back into [0, 1]^N and t into [0, 1]."""
         self.s.clamp_(0.0, 1.0)
-        # At its ends the smooth form's logit(t) is infinite, and its slope not a number.
+        # At 0 and 1 the smooth form's logit(t) is infinite, and its slope NaN.
         end = 1e-6 if self.form == "smooth" else 0.0
         self.t.clamp_(end, 1.0 - end)

@@ -1,11 +1,11 @@
-"""The global optimum of small linear problems, by mixed-integer programming: the referee.
+"""The global optimum of small linear problems by mixed-integer programming: the referee.
 
 With the weights in a box, |w_j| <= 1, and one binary u_i per row, the program is
 
     max  numerator(TP, FP) - q * denominator(TP, FP)      TP = sum_P u_i,  FP = sum_N u_i
     s.t. cleared_j(TP, FP) <= 0                           the goal's constraints, linear in counts
          w.x_i + b >= eps - M_i (1 - u_i)   for positives: a true positive claimed must be one
-         w.x_i + b <= M_i u_i               for negatives: a false positive must be owned up to
+         w.x_i + b <= M_i u_i               for negatives: every false positive must be counted
 
 which is the paper's inequality form with its indicator written as big-M rows; a goal that is not
 monotone gets both rows for every sample. A quotient as objective takes Dinkelbach's iteration: q
@@ -35,28 +35,28 @@ from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, check_scores, choose_threshold
 
-_MARGIN = 2e-5  # eps: HiGHS lets rows slip by about 1e-6 times M
+_MARGIN = 2e-5  # eps: HiGHS allows violations of about 1e-6 times M
 _NO_SOLUTION = 2  # scipy's status of a program that has none
 _LARGEST = 1500  # rows times columns
 
 
 @dataclass(frozen=True)
 class ExactSolution:
-    """The best linear model there is, or the best found in time, and what is proven of it.
+    """The best linear model, or the best found in time, and what is proven about it.
 
     Attributes
     ----------
     coef : ndarray of shape (d,)
         Weights; ``X @ coef > operating_point.threshold`` decides.
     operating_point : OperatingPoint
-        What they do on the data given.
+        On the data given.
     bound : float
-        No linear model has a better objective, those aside that tell rows apart by less than
-        0.00002 of a feature's largest deviation. Infinite where nothing is known, or where it is
-        proven that no model meets the constraints.
+        No linear model has a better objective, except those that separate rows by less than 0.00002
+        of a feature's largest deviation. Infinite if nothing is known, or if it is proven that no
+        model meets the constraints.
     proven : bool
-        Whether the objective is the bound or, for an operating point that is not feasible, whether
-        it is proven that none is. That point is then not the one with the least violation.
+        Whether the objective is the bound or, for an infeasible operating point, whether it is
+        proven that none is feasible. That point need not have the least violation.
     seconds : float
         Time taken.
     """
@@ -91,11 +91,11 @@ def solve_exactly(
     pos_label : optional
         The label of the positive class.
     time_limit : float
-        Seconds. When they are over, the best model so far is returned with ``proven=False`` and
-        the bound that was reached.
+        Seconds. After that the best model so far is returned with ``proven=False`` and the bound
+        that was reached.
     force : bool
-        Try problems of more than 1,500 entries, which may take any time, and features with
-        outliers, of which little can be proven.
+        Try problems of more than 1,500 entries, which may take arbitrarily long, and features with
+        outliers, about which little can be proven.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class _Referee:
         self.rows = self._rows()
 
     def solve(self) -> ExactSolution:
-        """Improve on logistic regression until nothing better is left, or no time."""
+        """Improve on logistic regression until nothing better or no time is left."""
         coef = self._logistic()
         point = choose_threshold(self.positive, self.original @ coef, self.goal)
         possible = self._feasible_counts()
@@ -268,10 +268,10 @@ class _Referee:
 
 @contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Keep HiGHS's stray lines off the terminal; what else is printed meanwhile comes after."""
+    """Keep HiGHS's stray lines off the terminal; other output is printed afterwards."""
     try:
         stdout = os.dup(1)
-    except OSError:  # there is no terminal to keep clean
+    except OSError:  # there is no terminal
         yield
         return
     with tempfile.TemporaryFile() as held, open(stdout, "wb") as terminal:
@@ -287,7 +287,7 @@ def _without_chatter() -> Iterator[None]:
 
 
 def _flush() -> None:
-    """Bring what Python and the C library hold back to where file descriptor 1 leads now."""
+    """Flush the buffers of Python and of the C library to the present file descriptor 1."""
     if sys.stdout is not None:
         sys.stdout.flush()
     with suppress(OSError, TypeError, AttributeError):  # no C library by this name on Windows

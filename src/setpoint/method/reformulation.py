@@ -6,7 +6,7 @@ negatives. With unit weights they are the paper's N_+ and N_-.
 
 The idea: a decision 1{a > t} has no useful gradient in a. A lifted variable s is tied to it by
 s - 1{a > t} = 0, and that equation is replaced by H_t(a, s) = 0, which has the same solutions for
-a != t (Lemma 1) and a gradient in a wherever the decision is in doubt.
+a != t (Lemma 1) and a gradient in a wherever the decision is undecided.
 
 All functions work elementwise on torch tensors and are differentiable by autograd.
 """
@@ -65,7 +65,7 @@ def clarke_subdifferential_of_H(  # noqa: N802
 
 
 def sigmoid_surrogate(x: Tensor, t: Tensor | float, temperature: float) -> Tensor:
-    """Return what others put in place of 1{x > t}: 1 / (1 + exp(-T (x - t))).
+    """Return the usual surrogate of 1{x > t}: 1 / (1 + exp(-T (x - t))).
 
     Section "Critical issues": for small T its metrics are far from the true ones, for large T its
     gradient vanishes.
@@ -79,8 +79,8 @@ def sigmoid_surrogate(x: Tensor, t: Tensor | float, temperature: float) -> Tenso
 def eta(a: Tensor, s: Tensor, t: Tensor | float, positive: Tensor) -> Tensor:
     """Return the inequality constraints (eq. "unify"): eta_i = H_t on P, -H_t on N; eta <= 0.
 
-    They ask s_i <= 1{a_i > t} of positives and s_i >= 1{a_i > t} of negatives. That suffices
-    for monotone goals, because the other direction would only make the goal worse.
+    They require s_i <= 1{a_i > t} of positives and s_i >= 1{a_i > t} of negatives. That suffices
+    for monotone goals, because the other direction can only make the goal worse.
     """
     h = H(a, s, t)
     return torch.where(positive, h, -h)
@@ -103,7 +103,7 @@ def psi(logits: Tensor, s: Tensor, weights: Tensor) -> Tensor:
     psi = sum_i weights_i * ( s_i log f(x_i) + (1 - s_i) log(1 - f(x_i)) )
         = sum_i weights_i * ( s_i z_i - softplus(z_i) ).
 
-    It pushes f(x_i) away from the threshold and to the side where s_i is.
+    It pushes f(x_i) away from the threshold, to the side of s_i.
     :func:`psi_weights` gives the paper's weights.
     """
     return (weights * (s * logits - softplus(logits))).sum()
@@ -133,13 +133,13 @@ def lifted_counts(
 def phi(metric: Metric, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
     """Return a metric of the lifted counts (eq. "phi": phi_p, phi_r, phi_F1 and any other).
 
-    Its gradient is the metric's own d_tp and d_fp, whose conventions at empty counts hold here.
+    Its gradient is the metric's own d_tp and d_fp, with their conventions at empty counts.
     """
     here, there = tp.detach(), fp.detach()
     functions = (metric.value, metric.d_tp, metric.d_fp)
     if metric.fraction is not None and tp.is_cuda:  # without waiting for the device
         value, d_tp, d_fp = (f(here, there, P, N) for f in functions)
-    else:  # faster on a CPU, and what the author of a metric was promised
+    else:  # faster on a CPU, and documented for custom metrics
         at = (np.float64(here), np.float64(there), P, N)
         with np.errstate(all="ignore"):
             value, d_tp, d_fp = (float(f(*at)) for f in functions)
@@ -176,7 +176,7 @@ def check_form(goal: Goal, form: str) -> str:
     """Return the form to use; ``"auto"`` lets the goal decide.
 
     The inequality form is exact for monotone goals only (Theorem "Reformulation of general DMO
-    problems"): for others an s_i that stays behind its decision could pay.
+    problems"): for others an s_i that differs from its decision could pay off.
     """
     if form not in ("auto", "inequality", "equality", "smooth"):
         raise GoalError(f"form {form!r} is not 'auto', 'inequality', 'equality' or 'smooth'.")
@@ -185,9 +185,8 @@ def check_form(goal: Goal, form: str) -> str:
     if form == "inequality" and not goal.is_monotone:
         names = ", ".join(m.name for m in goal.metrics if not m.monotone)
         raise GoalError(
-            f"the goal '{goal}' cannot take the inequality form, which is exact only for metrics "
-            f"that never lose by a further true positive nor gain by a further false positive; "
-            f"not so: {names}. Use form='equality'."
+            f"the inequality form is not exact for the goal '{goal}': {names} may lose by a "
+            "further true positive or gain by a further false positive. Use form='equality'."
         )
     return form
 

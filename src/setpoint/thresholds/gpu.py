@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from setpoint.thresholds.operating_point import threshold_below
-from setpoint.thresholds.sweep import Cut, Ranking, rank_of
+from setpoint.thresholds.sweep import Cut, Ranking, rank_of, sort_keys
 
 _NUMBERS = 2**25  # scores that are sorted at once
 
@@ -64,9 +64,9 @@ def _sweep(classes: list[Tensor], scores: Tensor, ranking: Ranking) -> Iterator[
 
 
 def _best_index(ranking: Ranking, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
-    """Return where the violation is least, then the gain largest, then TP, then -FP."""
+    """Return the index of each model's best cut, the first of equals."""
     best = torch.ones_like(tp, dtype=torch.bool)
-    for key in (-ranking.violation(tp, fp, P, N), ranking.gain(tp, fp, P, N), tp, -fp):
+    for key in sort_keys(ranking, tp, fp, P, N):
         key = torch.where(best, key, -torch.inf)
         best = key == key.max(dim=1, keepdim=True).values
     return best.to(torch.uint8).argmax(dim=1, keepdim=True)

@@ -18,7 +18,7 @@ from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Goal, relation, shown
 from setpoint.goals.metrics import Metric, metric, number, plain
-from setpoint.thresholds.sweep import ClassScores, Floats, best_cut
+from setpoint.thresholds.sweep import ClassScores, Floats, best_cut, rank_of
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,15 @@ class OperatingPoint(NotebookSummary):
         return self.tp + self.fp == 0.0
 
     @cached_property
-    def rank(self) -> tuple[float, float]:
-        """Sort key: the greater, the better. Violation first, then the objective."""
-        return -self.violation, self.goal.objective.sign * self.objective
+    def sort_key(self) -> tuple[float, ...]:
+        """Sort key, the greater, the better: -violation, gain, TP, -FP."""
+        with np.errstate(all="ignore"):
+            return rank_of(self.goal, *self.counts)
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """Sort key without the tie-breakers: -violation and gain."""
+        return self.sort_key[:2]
 
     @property
     def standard_error(self) -> float:

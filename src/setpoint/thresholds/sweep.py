@@ -138,15 +138,26 @@ def _cuts(
             yield values, positive.at_or_above(values), negative.from_index(index)
 
 
+def sort_keys(goal: Ranking, tp: Any, fp: Any, P: float, N: float) -> tuple[Any, Any, Any, Any]:
+    """Return what cuts are ranked by: -violation, gain, TP and -FP, the most important first.
+
+    The greater, the better. The one definition of "better" for cuts and operating points.
+    """
+    at = (tp, fp, P, N)
+    return -goal.violation(*at), goal.gain(*at), tp, -fp
+
+
 def best_index(goal: Ranking, tp: Floats, fp: Floats, P: float, N: float) -> int:
-    violation, gain = goal.violation(tp, fp, P, N), goal.gain(tp, fp, P, N)
-    candidates = np.flatnonzero(violation == violation.min())
-    for key in (gain, tp, -fp):
+    """Return the index of the best cut, the first of equals."""
+    least, *others = sort_keys(goal, tp, fp, P, N)
+    candidates = np.flatnonzero(least == least.max())
+    for key in others:
         kept = key[candidates]
         candidates = candidates[kept == kept.max()]
     return int(candidates[0])
 
 
 def rank_of(goal: Ranking, tp: float, fp: float, P: float, N: float) -> tuple[float, ...]:
-    at = (np.float64(tp), np.float64(fp), P, N)
-    return -float(goal.violation(*at)), float(goal.gain(*at)), float(tp), -float(fp)
+    """Return the sort keys of one cut as plain numbers."""
+    keys = sort_keys(goal, np.float64(tp), np.float64(fp), P, N)
+    return tuple(float(key) for key in keys)

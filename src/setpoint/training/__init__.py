@@ -1,7 +1,20 @@
-"""Training: the problem, the loop that all solvers share, and the solvers."""
+"""Training: the problem, the loop that all solvers share, and the solvers.
+
+Read a default fit in this order: ``loop`` (:func:`solve`), ``projected`` (the default solver),
+``descent`` (its steps) and ``setpoint.method.capped_loss`` (what the steps minimise).
+
+A solver is made of two classes in one file. A frozen dataclass holds the parameters, checks them in
+``__post_init__`` with ``loop.check_parameters`` and has ``outer_iterations`` and
+``prepare(problem, module)``. The run that ``prepare`` returns has the methods of :class:`Run`:
+``start`` and ``advance`` do the work, ``models`` returns the current models with their operating
+points, ``state_dict`` and ``load_state_dict`` make it resumable. :func:`solve` does the rest.
+"""
+
+import warnings
+from typing import Any
 
 from setpoint.errors import SetpointError
-from setpoint.training.candidates import Candidate, Candidates, Contender
+from setpoint.training.candidates import Candidate, Candidates, TrainedModel
 from setpoint.training.history import History, Record
 from setpoint.training.lifted import Lifted
 from setpoint.training.loop import Callback, Run, Solution, Solver, settled, solve
@@ -36,12 +49,18 @@ def get_solver(solver: str | Solver) -> Solver:
     return SOLVERS[solver]
 
 
+def __getattr__(name: str) -> Any:
+    if name == "Contender":
+        warnings.warn("Contender is now called TrainedModel.", DeprecationWarning, stacklevel=2)
+        return TrainedModel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "SOLVERS",
     "Callback",
     "Candidate",
     "Candidates",
-    "Contender",
     "CrossEntropy",
     "History",
     "LabelledRows",
@@ -57,6 +76,7 @@ __all__ = [
     "Solver",
     "Stochastic",
     "StreamProblem",
+    "TrainedModel",
     "get_solver",
     "make_problem",
     "settled",

@@ -1,6 +1,6 @@
 """Several models of one kind, trained at once on the same rows.
 
-A bundle gives the logits of all its models as the rows of one matrix and takes the derivatives
+A bundle returns the logits of all its models as the rows of one matrix and takes the derivatives
 of a loss in them back. Linear models are one matrix themselves, so that a step of ten costs little
 more than a step of one; other modules are copies that take turns.
 """
@@ -8,27 +8,30 @@ more than a step of one; other modules are copies that take turns.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from setpoint._internal.processes import add_up, share
 from setpoint.training.models import is_linear, logits_of, scores_of
-
-ALL = slice(None)
 
 
 class Bundle(Protocol):
-    """k models, their origins (the logits that count as the threshold) and their parameters."""
+    """k models, their origins (the logits that count as thresholds) and their parameters."""
 
     origins: Tensor
     parameters: list[Tensor]
-    buffers: list[Tensor]  # what modules keep besides, such as running means
-    last: Any  # what ``backward`` needs to know of the logits just returned
+    buffers: list[Tensor]  # of modules, such as running means
+    last: Any  # what ``backward`` needs of the logits just returned
+
+    def __getitem__(self, models: slice) -> Bundle:
+        """Return some of the models as a bundle that shares their weights and origins."""
+        ...
 
     def prepare(self, X: Tensor) -> Tensor:
-        """Bring rows to the form and precision in which the models train."""
+        """Return rows in the precision in which the models train."""
         ...
 
     def logits(self, X: Tensor) -> Tensor:
@@ -39,12 +42,12 @@ class Bundle(Protocol):
         """Set every parameter's gradient from the derivatives in the logits just returned."""
         ...
 
-    def hold_near(self, nearness: Sequence[float]) -> None:
-        """Add to the gradients those of nearness_k/2 |theta_k - start_k|^2."""
+    def pull_to_start(self, proximity: Sequence[float]) -> None:
+        """Add to the gradients those of proximity_k/2 |theta_k - start_k|^2."""
         ...
 
-    def scores(self, X: Tensor, models: slice = ALL) -> Tensor:
-        """Return models' logits before the origins are subtracted, a row for each."""
+    def scores(self, X: Tensor) -> Tensor:
+        """Return the models' logits before the origins are subtracted, a row for each."""
         ...
 
     def weights(self, k: int) -> dict[str, Any]:
@@ -52,28 +55,27 @@ class Bundle(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the bundle holds."""
+        """Return the weights, where they started, and the origins."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
+        """Restore a state."""
         ...
 
 
 def make_bundle(module: nn.Module, starts: Sequence[dict[str, Any]]) -> Bundle:
     """Return copies of the module, one for each state dict."""
-    kind = LinearBundle if is_linear(module) else ModuleBundle
-    return kind(module, starts)
+    return (LinearBundle if is_linear(module) else ModuleBundle)(module, starts)
 
 
 class LinearBundle:
-    """Linear models as the rows of a matrix. They train in float32 and score in their own."""
+    """Linear models as the rows of a matrix. They train in float32 and score in their own dtype."""
 
     def __init__(self, module: nn.Module, starts: Sequence[dict[str, Any]]) -> None:
         self._like = {k: v.detach() for k, v in module.state_dict().items()}
         rows = torch.cat([s["weight"].detach().reshape(1, -1) for s in starts])
         self.matrix = rows.float()
-        # The bias and the threshold are one number; it is kept on the side of the threshold.
+        # Bias and threshold are one number; the bias goes to the threshold's side.
         none = rows.new_zeros(1)
         self.origins = -torch.cat([s.get("bias", none).detach().reshape(1) for s in starts]).float()
         self.parameters = [self.matrix, self.origins]
@@ -82,37 +84,43 @@ class LinearBundle:
         self._strengths: tuple[tuple[float, ...], Tensor] | None = None
         self.last: Any = None
 
+    def __getitem__(self, models: slice) -> LinearBundle:
+        """Return some rows of the matrix."""
+        view = copy.copy(self)
+        view.matrix, view.origins = self.matrix[models], self.origins[models]
+        return view
+
     def prepare(self, X: Tensor) -> Tensor:
         """Return the rows in float32."""
         return X.float()
 
     def logits(self, X: Tensor) -> Tensor:
-        """Return one product of matrices."""
+        """Return one matrix product."""
         self.last = X
         return torch.addmm(self.origins[:, None], self.matrix, X.T, beta=-1)
 
     def backward(self, slopes: Tensor) -> None:
-        """Return through that product."""
+        """Differentiate that product."""
         self.matrix.grad = slopes @ self.last
         self.origins.grad = -slopes.sum(1)
 
-    def hold_near(self, nearness: Sequence[float]) -> None:
+    def pull_to_start(self, proximity: Sequence[float]) -> None:
         """Add to the gradient of the matrix."""
-        if not any(nearness):
+        if not any(proximity):
             return
         assert self.matrix.grad is not None
-        if self._strengths is None or self._strengths[0] != tuple(nearness):
-            column = self.matrix.new_tensor(nearness)[:, None]
-            self._strengths = tuple(nearness), column  # kept: to bring it to a GPU takes long
+        if self._strengths is None or self._strengths[0] != tuple(proximity):
+            column = self.matrix.new_tensor(proximity)[:, None]
+            self._strengths = tuple(proximity), column  # kept: copying it to a GPU takes long
         self.matrix.grad.addcmul_(self._strengths[1], self.matrix - self._start)
 
-    def scores(self, X: Tensor, models: slice = ALL) -> Tensor:
-        """Return the product in the rows' own precision, as numbers of float32 at least."""
-        scores = self.matrix[models].to(X.dtype) @ X.T
-        return scores.to(_whole_precision(scores.dtype))
+    def scores(self, X: Tensor) -> Tensor:
+        """Return the product in the rows' own precision, as float32 at least."""
+        scores = self.matrix.to(X.dtype) @ X.T
+        return scores.to(_at_least_float32(scores.dtype))
 
     def weights(self, k: int) -> dict[str, Any]:
-        """Return a row, with a bias of zero where there is one."""
+        """Return a row, with a bias of zero where the module has one."""
         own = self._like
         weights = {"weight": self.matrix[k].reshape(own["weight"].shape).to(own["weight"])}
         if "bias" in own:
@@ -124,7 +132,7 @@ class LinearBundle:
         return {"matrix": self.matrix, "start": self._start, "origins": self.origins}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
+        """Restore a state."""
         self.matrix.copy_(state["matrix"])
         self._start.copy_(state["start"])
         self.origins.copy_(state["origins"])
@@ -139,7 +147,7 @@ class ModuleBundle:
             one.load_state_dict(start)
             one.train()
         first = next(module.parameters())
-        self.origins = first.detach().new_zeros(len(starts)).to(_whole_precision(first.dtype))
+        self.origins = first.detach().new_zeros(len(starts)).to(_at_least_float32(first.dtype))
         self.parameters = [
             *(p for m in self._modules for p in m.parameters() if p.requires_grad),
             self.origins,
@@ -148,34 +156,40 @@ class ModuleBundle:
         self._start = [[p.detach().clone() for p in m.parameters()] for m in self._modules]
         self.last: Any = None
 
+    def __getitem__(self, models: slice) -> ModuleBundle:
+        """Return some of the copies."""
+        view = copy.copy(self)
+        view._modules, view.origins = self._modules[models], self.origins[models]
+        return view
+
     def prepare(self, X: Tensor) -> Tensor:
-        """Return the rows as they are."""
+        """Return the rows unchanged."""
         return X
 
     def logits(self, X: Tensor) -> Tensor:
-        """Ask each copy in turn."""
+        """Call each copy in turn."""
         self.last = [logits_of(m, X) for m in self._modules]
         return torch.stack([z.detach() for z in self.last]) - self.origins[:, None]
 
     def backward(self, slopes: Tensor) -> None:
-        """Let autograd go back through each copy."""
+        """Let autograd differentiate each copy."""
         for p in self.parameters:
             p.grad = None
         torch.autograd.backward(self.last, list(slopes))
         self.origins.grad = -slopes.sum(1)
 
-    def hold_near(self, nearness: Sequence[float]) -> None:
+    def pull_to_start(self, proximity: Sequence[float]) -> None:
         """Add to the gradient of each copy."""
-        for strength, module, start in zip(nearness, self._modules, self._start, strict=True):
+        for strength, module, start in zip(proximity, self._modules, self._start, strict=True):
             if not strength:
                 continue
             for p, p0 in zip(module.parameters(), start, strict=True):
                 if p.grad is not None:
                     p.grad.add_(p.detach() - p0, alpha=strength)
 
-    def scores(self, X: Tensor, models: slice = ALL) -> Tensor:
-        """Ask each copy in evaluation mode."""
-        return torch.stack([scores_of(m, X) for m in self._modules[models]])
+    def scores(self, X: Tensor) -> Tensor:
+        """Call each copy in evaluation mode."""
+        return torch.stack([scores_of(m, X) for m in self._modules])
 
     def weights(self, k: int) -> dict[str, Any]:
         """Return the state dict of a copy."""
@@ -187,7 +201,7 @@ class ModuleBundle:
         return {"modules": modules, "start": self._start, "origins": self.origins}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
+        """Restore a state."""
         for module, saved in zip(self._modules, state["modules"], strict=True):
             module.load_state_dict(saved)
         for start, saved in zip(self._start, state["start"], strict=True):
@@ -196,6 +210,76 @@ class ModuleBundle:
         self.origins.copy_(state["origins"])
 
 
-def _whole_precision(dtype: torch.dtype) -> torch.dtype:
-    """Return float32 for half precisions: thresholds differ by less than these can tell."""
+def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    """Return float32 for half precisions, which cannot tell thresholds apart."""
     return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+
+
+class ShardedSums:
+    """Gradients and counts of one step as sums over shards, the same for any number of processes.
+
+    Floating-point sums depend on their order. Here each shard is summed by itself, where it lies,
+    and the shards are added in their order: the result is the same to the last bit for one process
+    that has all shards and for several that have some each.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        The models.
+    shards : int
+        Of all processes; shard s is on the process s modulo their number.
+    """
+
+    def __init__(self, bundle: Bundle, shards: int) -> None:
+        self._bundle, self._shards = bundle, shards
+        rank, world = share()
+        self._own = range(rank, shards, world)
+        self._kept: dict[int, list[Tensor]] = {}
+
+    def split(self, shard: Tensor) -> dict[int, Tensor]:
+        """Return the indices of the rows of each of this process's shards that has rows."""
+        if self._shards == 1:
+            return {0: torch.arange(len(shard), device=shard.device)} if len(shard) else {}
+        found = {s: (shard == s).nonzero().squeeze(1) for s in self._own}
+        return {s: rows for s, rows in found.items() if len(rows)}
+
+    def total(self, of_shard: Mapping[int, Tensor], columns: int = 2) -> Tensor:
+        """Return the sum over all shards of tensors of shape (k, columns)."""
+        origins = self._bundle.origins
+        table = torch.zeros(
+            self._shards, len(origins), columns, dtype=torch.float64, device=origins.device
+        )
+        for shard, value in of_shard.items():
+            table[shard] = value
+        add_up(table)
+        return _in_order(table)
+
+    def keep_gradients(self, shard: int) -> None:
+        """Store the current gradients as those of a shard."""
+        self._kept[shard] = [
+            torch.zeros_like(p) if p.grad is None else p.grad for p in self._bundle.parameters
+        ]
+
+    def set_gradients(self) -> None:
+        """Set the gradients to the sum over all shards."""
+        kept, self._kept = self._kept, {}
+        if self._shards == 1 and 0 in kept:
+            return  # they are set already
+        sizes = [p.numel() for p in self._bundle.parameters]
+        like = self._bundle.origins  # unlike the weights never in half precision
+        table = torch.zeros(self._shards, sum(sizes), dtype=like.dtype, device=like.device)
+        for shard, gradients in kept.items():
+            table[shard] = torch.cat([g.reshape(-1) for g in gradients])
+        add_up(table)
+        total, start = _in_order(table), 0
+        for parameter, size in zip(self._bundle.parameters, sizes, strict=True):
+            parameter.grad = total[start : start + size].view_as(parameter).to(parameter.dtype)
+            start += size
+
+
+def _in_order(table: Tensor) -> Tensor:
+    """Return the sum over the first axis, one after the other."""
+    total = table[0].clone()
+    for row in table[1:]:
+        total += row
+    return total

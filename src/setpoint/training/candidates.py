@@ -1,7 +1,8 @@
-"""The models that were compared, and which of them won."""
+"""The models that a training compared, and which of them won."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
@@ -10,13 +11,14 @@ from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint.goals.goal import shown
 from setpoint.goals.metrics import called
 from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.training.history import History, Record
 
 
-class Contender(NamedTuple):
-    """A model that a run offers for comparison as it stands now.
+class TrainedModel(NamedTuple):
+    """A model of a run as it is now, to be compared with others.
 
-    ``weights`` is a state dict for the module; whoever keeps it copies it. ``start`` names the
-    ordinary model from which a goal-trained one started.
+    ``weights`` is a state dict for the module; copy it to keep it. ``start`` names the ordinarily
+    trained model from which a goal-trained one started.
     """
 
     name: str
@@ -25,20 +27,25 @@ class Contender(NamedTuple):
     start: str | None = None
 
 
+def best_of(models: Iterable[TrainedModel]) -> TrainedModel:
+    """Return the model with the best operating point, the first of equals."""
+    return max(models, key=lambda model: model.point.sort_key)
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """The best that one way of training came to.
+    """The best that one way of training reached.
 
     Attributes
     ----------
     name : str
-        How it was trained, in words.
+        How the model was trained.
     point : OperatingPoint
-        Where it operates on the rows that judge.
+        Its operating point on the validation rows or, without any, on the training rows.
     iteration : int
         The outer iteration at which it was best; 0 is the start.
     start : str or None
-        The ordinary model from which a goal-trained one started; None for ordinary ones.
+        The ordinarily trained model from which a goal-trained one started; None for ordinary ones.
     """
 
     name: str
@@ -47,25 +54,20 @@ class Candidate:
     start: str | None = None
 
 
-def standing(point: OperatingPoint) -> tuple[float, ...]:
-    """Return the key by which points compare: violation, objective, more TP, fewer FP."""
-    return (*point.rank, point.tp, -point.fp)
-
-
 class Candidates(NotebookSummary, Sequence[Candidate]):
-    """All candidates, in the order in which they were first seen: the simpler before the others.
+    """All candidates in the order in which they were first seen, simpler ones first.
 
-    ``print(candidates)`` shows a table. ``winner`` is the best of them, the simpler of equals. Many
-    goal-trained models compete, and the best of many on few rows looks better than it is; so one
-    wins over the best ordinary model only if its objective is higher by more than ``margin``
-    standard errors of the latter.
+    ``print(candidates)`` shows a table. ``winner`` is the best of them, the simpler of equals. The
+    best of many goal-trained models looks better than it is on few rows; so it wins over the best
+    ordinarily trained one only if its objective is higher by more than ``margin`` standard errors
+    of the latter.
 
     Parameters
     ----------
     candidates : sequence of Candidate
         Those known already.
     margin : float
-        0 where no model shall have an advantage.
+        0: goal-trained and ordinarily trained models compete on equal terms.
     """
 
     def __init__(self, candidates: Sequence[Candidate] = (), *, margin: float = 0.0) -> None:
@@ -92,25 +94,23 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def see(self, contender: Contender, iteration: int) -> None:
-        """Keep a contender's point if it is the best under its name."""
-        name, point, _, start = contender
-        held = self._found.get(name)
-        if held is None or standing(point) > standing(held.point):
-            self._found[name] = Candidate(name, point, iteration, start)
+    def see(self, model: TrainedModel, iteration: int) -> None:
+        """Record a model if it is the best so far under its name."""
+        held = self._found.get(model.name)
+        if held is None or model.point.sort_key > held.point.sort_key:
+            self._found[model.name] = Candidate(model.name, model.point, iteration, model.start)
 
     @property
     def winner(self) -> Candidate:
-        """The candidate with the best operating point, but for the margin."""
+        """The candidate with the best operating point, subject to the margin."""
         best = _best(self)
         ordinary = [c for c in self if c.start is None]
         if best.start is None or not ordinary:
             return best
         rival = _best(ordinary)
-        sign = best.point.goal.objective.sign
-        gain = sign * (best.point.objective - rival.point.objective)
         if best.point.violation < rival.point.violation:
             return best
+        gain = best.point.goal.objective.sign * (best.point.objective - rival.point.objective)
         return best if gain > self.margin * rival.point.standard_error else rival
 
     def __repr__(self) -> str:
@@ -149,9 +149,73 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
             rows.append([c.name, *values, str(c.iteration), ", ".join(marks)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(v.ljust(w) for v, w in zip(r, widths, strict=True)) for r in rows]
-        lines = [line.rstrip() for line in lines]
-        return "\n".join([f"'{goal}' on {won.point.on}", *lines])
+        return "\n".join([f"'{goal}' on {won.point.on}", *(line.rstrip() for line in lines)])
 
 
 def _best(candidates: Iterable[Candidate]) -> Candidate:
-    return max(candidates, key=lambda c: standing(c.point))  # max() keeps the first of equals
+    return max(candidates, key=lambda c: c.point.sort_key)  # max() keeps the first of equals
+
+
+MARGIN = 1.0  # standard errors by which a goal-trained model must win on validation rows
+
+
+class Selection:
+    """The best model of a training so far, all candidates, and the history.
+
+    Parameters
+    ----------
+    has_validation : bool
+        Whether validation rows decide. They are few, so a goal-trained model must win by a margin;
+        on the training rows no margin is needed.
+    take : Candidate, optional
+        Keep only models with this candidate's name or start, even if another one is better.
+    """
+
+    best: tuple[OperatingPoint, dict[str, Any]]
+
+    def __init__(self, has_validation: bool, take: Candidate | None = None) -> None:
+        self.history = History()
+        self.candidates = Candidates(margin=MARGIN if has_validation else 0.0)
+        self._take = take
+        self._won: Candidate | None = None
+
+    def update(self, models: Sequence[TrainedModel], lam: float, loss: float) -> None:
+        """Compare the models of an outer iteration with the best so far, and record it."""
+        iteration = len(self.history)
+        for model in models:
+            self.candidates.see(model, iteration)
+        leader = best_of(models)
+        if self._take is not None:
+            # Its best iterate up to that iteration: the very same one may be poor on other rows.
+            wanted = [m for m in models if m.name in (self._take.name, self._take.start)]
+            leader = best_of(wanted) if wanted else leader
+            if iteration == 0 or leader.point.sort_key > self.best[0].sort_key:
+                self._keep(leader.point, leader, iteration)
+        elif self.candidates.winner is not self._won:  # it is one of these models
+            self._won = self.candidates.winner
+            model = next(m for m in models if m.name == self._won.name)
+            self._keep(self._won.point, model, iteration)
+        self.history.records.append(Record.of(iteration, leader.point, lam, loss))
+
+    def offer(self, model: TrainedModel) -> None:
+        """Take over a model from another training if it wins; it then gets a record of its own."""
+        iteration, last = len(self.history), self.history[-1]
+        self.candidates.see(model, iteration)
+        if self.candidates.winner.name == model.name:
+            self._won = self.candidates.winner
+            self._keep(model.point, model, iteration)
+            self.history.records.append(Record.of(iteration, model.point, last.lam, last.loss))
+
+    def _keep(self, point: OperatingPoint, model: TrainedModel, iteration: int) -> None:
+        self.best = point, copy.deepcopy(model.weights)
+        self.history.best_iteration = iteration
+
+    def restore(
+        self,
+        best: tuple[OperatingPoint, dict[str, Any]],
+        history: History,
+        candidates: Candidates,
+    ) -> None:
+        """Continue from the state of an earlier training."""
+        self.best, self.history, self.candidates = best, history, candidates
+        self._won = candidates.winner

@@ -1,11 +1,18 @@
-"""Steps of Adam on the exact penalty with the lifted variables eliminated."""
+"""Steps of Adam on the capped loss: the exact penalty with the lifted variables eliminated.
+
+In every step, for each of k models,
+
+1. TP and FP are counted at the current decisions,
+2. the multipliers of the goal's constraints follow their violations,
+3. counts and multipliers give the price of a positive and of a negative,
+4. the slope of the capped loss at these prices goes back through the model, and Adam steps.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,34 +22,15 @@ from torch import Tensor, nn
 from setpoint.goals.goal import Goal
 from setpoint.method.capped_loss import capped_loss, capped_slope, prices
 from setpoint.training.bundle import make_bundle
-from setpoint.training.gpu.recorded import adam, set_rate
+from setpoint.training.gpu import adam, set_rate
 from setpoint.training.models import is_linear
+from setpoint.training.working_set import WorkingSet
+
+if TYPE_CHECKING:
+    from setpoint.training.projected import Projected
+    from setpoint.training.stochastic import Stochastic
 
 Columns = NDArray[np.float64]
-
-
-class Constants(Protocol):
-    """What a solver says of its steps."""
-
-    @property
-    def lam0(self) -> float:
-        """First lambda."""
-        ...
-
-    @property
-    def lam_max(self) -> float:
-        """Last lambda."""
-        ...
-
-    @property
-    def gamma(self) -> float:
-        """Strength of the regulariser psi."""
-        ...
-
-    @property
-    def dual_rate(self) -> Any:
-        """Step size of the multipliers, a number by now."""
-        ...
 
 
 class Batch(NamedTuple):
@@ -67,31 +55,31 @@ class Batch(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What k models do: TP and FP."""
+    """TP and FP of k models."""
 
     tp: Columns
     fp: Columns
 
 
 class Descent:
-    """k models that descend together.
+    """k models that descend together for one goal.
 
     lambda grows geometrically from step to step, and the learning rate falls to zero on a cosine.
 
     Parameters
     ----------
-    constants : Constants
-        Of the solver.
-    goals : sequence of Goal
-        What each model trains for.
+    goal : Goal
+        What the models train for.
+    solver : Projected or Stochastic
+        With a number as its ``dual_rate``.
     totals : tuple of float
         P and N.
     module : nn.Module
         Whose copies are trained.
     starts : list of dict
         A state dict for each model.
-    nearness : list of float
-        How strongly each is held near its start.
+    proximity : list of float
+        How strongly each model is regularised towards its start.
     lr : float
         Adam's first learning rate.
     steps : int
@@ -100,53 +88,75 @@ class Descent:
 
     def __init__(
         self,
-        constants: Constants,
-        goals: Sequence[Goal],
+        goal: Goal,
+        solver: Projected | Stochastic,
         totals: tuple[float, float],
         module: nn.Module,
         starts: list[dict[str, Any]],
-        nearness: list[float],
+        proximity: Sequence[float],
         lr: float,
         steps: int,
     ) -> None:
-        self.constants, self.goals, self.lr, self.steps = constants, goals, lr, max(steps, 1)
-        self._models_by_goal = list(_runs_of_equals(goals))
+        self.goal, self.solver, self.lr, self.steps = goal, solver, lr, max(steps, 1)
+        assert solver.dual_rate is not None
+        self.dual_rate = solver.dual_rate
         self.P, self.N = totals
         self.bundle = make_bundle(module, starts)
         self.step_count = 0
-        self._nearness = list(nearness)
-        # A goal with fewer constraints than another leaves the last rows as they are.
-        most = max(len(goal.constraints) for goal in goals)
-        self.multipliers = np.ones((most, len(starts)))
+        self.multipliers = np.ones((len(goal.constraints), len(starts)))
+        self._proximity = list(proximity)
         groups = [{"params": self.bundle.parameters, "lr": lr}]
         self._optimizer = adam(groups, self.bundle.origins.device)
 
     @property
+    def goals(self) -> list[Goal]:
+        """The goal of each model."""
+        return [self.goal] * len(self.bundle.origins)
+
+    @property
     def elapsed(self) -> float:
-        """The share of all steps that is done."""
+        """The fraction of all steps that is done."""
         return self.step_count / self.steps
 
     @property
     def lam(self) -> float:
-        """Lambda as it is now."""
-        growth = self.constants.lam_max / self.constants.lam0
-        return float(self.constants.lam0 * growth**self.elapsed)
+        """The current lambda."""
+        growth = self.solver.lam_max / self.solver.lam0
+        return float(self.solver.lam0 * growth**self.elapsed)
 
     def batch(self, X: Tensor, sign: Tensor, weight: Tensor) -> Batch:
-        """Return rows as a step wants them."""
+        """Return rows in the form that a step needs."""
         like = self.bundle.origins
         classes = torch.stack([sign > 0, sign < 0]).to(like)
         share = (sign * weight / self.P).to(like)
         return Batch(self.bundle.prepare(X), sign.to(like), share, classes)
 
     def margins(self, batch: Batch) -> Tensor:
-        """Return how far each model is on the right side of each row, shape (k, m)."""
+        """Return v = sign * logit, shape (k, m): positive where a decision is right."""
         return self.bundle.logits(batch.X).mul_(batch.sign)
+
+    def follow(self, counts: Counts) -> None:
+        """Let the multipliers follow the violations at these counts."""
+        self._follow(self.goal, counts, self.multipliers)
+
+    def _follow(self, goal: Goal, counts: Counts, multipliers: Columns) -> None:
+        for multiplier, constraint in zip(multipliers, goal.constraints, strict=True):
+            with np.errstate(all="ignore"):
+                missed = np.nan_to_num(constraint.shortfall(*counts, self.P, self.N))
+            multiplier *= np.exp(self.dual_rate * np.clip(5 * missed, -1, 1))
+        np.clip(multipliers, 1e-3, 1e3, out=multipliers)
+
+    def prices(self, counts: Counts) -> Tensor:
+        """Return the price of a positive and of a negative for each model, shape (k, 2)."""
+        return self._tensor(prices(self.goal, *counts, self.P, self.N, self.multipliers))
+
+    def _tensor(self, worth_and_cost: tuple[Columns, Columns]) -> Tensor:
+        return torch.from_numpy(np.stack(worth_and_cost, axis=1)).to(self.bundle.origins)
 
     def push(self, batch: Batch, margins: Tensor, counts: Counts) -> None:
         """Set the gradients of the loss on these rows, at the prices of these counts."""
         price = self.prices(counts) @ batch.classes
-        slopes = capped_slope(margins, price, self.lam, self.constants.gamma)
+        slopes = capped_slope(margins, price, self.lam, self.solver.gamma)
         self.bundle.backward(slopes.mul_(batch.signed_share))
 
     def step(self) -> None:
@@ -157,51 +167,26 @@ class Descent:
         self.step_count += 1
 
     def along_gradients(self) -> None:
-        """Move the models, at the learning rate as it stands."""
-        self.bundle.hold_near(self._nearness)
+        """Move the models at the current learning rate."""
+        self.bundle.pull_to_start(self._proximity)
         self._optimizer.step()
 
     @property
     def rate(self) -> Tensor:
-        """The learning rate, where it is a tensor: on a GPU."""
+        """The learning rate where it is a tensor: on a GPU."""
         rate = self._optimizer.param_groups[0]["lr"]
         assert isinstance(rate, Tensor)
         return rate
 
-    @property
-    def gamma(self) -> float:
-        """Strength of the regulariser psi."""
-        return self.constants.gamma
-
-    def follow(self, counts: Counts) -> None:
-        """Let the multipliers follow the violations."""
-        for goal, own in self._models_by_goal:
-            tp, fp = counts.tp[own], counts.fp[own]
-            for j, constraint in enumerate(goal.constraints):
-                with np.errstate(all="ignore"):
-                    missed = np.nan_to_num(constraint.shortfall(tp, fp, self.P, self.N))
-                push = self.constants.dual_rate * np.clip(5 * missed, -1, 1)
-                self.multipliers[j, own] *= np.exp(push)
-        np.clip(self.multipliers, 1e-3, 1e3, out=self.multipliers)
-
-    def prices(self, counts: Counts) -> Tensor:
-        """Return the price of a positive and of a negative, shape (k, 2)."""
-        of_each = np.empty((len(self.goals), 2))
-        for goal, own in self._models_by_goal:
-            held = self.multipliers[: len(goal.constraints), own]
-            worth_and_cost = prices(goal, counts.tp[own], counts.fp[own], self.P, self.N, held)
-            of_each[own] = np.stack(worth_and_cost, axis=1)
-        return torch.from_numpy(of_each).to(self.bundle.origins)
-
     def losses(self, margins: Tensor, classes: Tensor, share: Tensor, counts: Counts) -> Tensor:
         """Return each model's loss on rows with these margins."""
-        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.constants.gamma)
+        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.solver.gamma)
         return losses @ share.to(losses)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the bundle, Adam's moments and the multipliers."""
         return {
-            "nearness": self._nearness,
+            "nearness": self._proximity,  # its name in the files of earlier versions
             "bundle": self.bundle.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "multipliers": torch.from_numpy(self.multipliers),
@@ -209,23 +194,66 @@ class Descent:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
-        self._nearness = state["nearness"]
+        """Restore a state."""
+        self._proximity = state["nearness"]
         self.bundle.load_state_dict(state["bundle"])
         self._optimizer.load_state_dict(state["optimizer"])
         self.multipliers = state["multipliers"].numpy()
         self.step_count = state["step_count"]
 
 
-def _runs_of_equals(goals: Sequence[Goal]) -> Iterator[tuple[Goal, slice]]:
-    """Yield each goal with the models that have it; equals follow one another."""
-    begin = 0
-    for goal, own in groupby(goals):
-        end = begin + len(list(own))
-        yield goal, slice(begin, end)
-        begin = end
+class WorkingCounts:
+    """TP and FP on all rows during steps on a working set.
+
+    Decisions on rows outside of it are taken as fixed, so that
+
+        TP = least_tp + right positives,   FP = most_fp - right negatives
+
+    where the right ones are those of the working set that are counted.
+
+    Parameters
+    ----------
+    descent : Descent
+        The models.
+    batch : Batch
+        The rows of the working set.
+    chosen : WorkingSet
+        The working set.
+    at : Counts
+        On all rows, before the first step.
+    """
+
+    def __init__(self, descent: Descent, batch: Batch, chosen: WorkingSet, at: Counts) -> None:
+        self.weight = chosen.counted
+        self._counted = (batch.classes * chosen.counted.to(batch.classes)).T.contiguous()
+        if chosen.whole:
+            nothing = np.zeros(len(at.tp))
+            self.least_tp, self.most_fp = nothing, nothing + descent.N
+        else:
+            right = self._right(descent.margins(batch))
+            self.least_tp, self.most_fp = at.tp - right[:, 0], at.fp + right[:, 1]
+
+    def __call__(self, margins: Tensor) -> Counts:
+        """Return the counts at these margins."""
+        right = self._right(margins)
+        return Counts(self.least_tp + right[:, 0], self.most_fp - right[:, 1])
+
+    def _right(self, margins: Tensor) -> Columns:
+        """Return the weight of the positives and of the negatives that each model has right."""
+        right = margins.sign().relu_() @ self._counted
+        return np.asarray(right.double().cpu().numpy())
 
 
-def usual_rate(module: nn.Module, n_features: int) -> float:
+def take_steps(descent: Descent, batch: Batch, counts: WorkingCounts, steps: int) -> None:
+    """Take steps on a working set."""
+    for _ in range(steps):
+        margins = descent.margins(batch)
+        now = counts(margins)
+        descent.follow(now)
+        descent.push(batch, margins, now)
+        descent.step()
+
+
+def usual_rate(module: nn.Module, n_features: int, linear: float = 0.1) -> float:
     """Return a learning rate; Adam moves every weight by it, so a logit by as much per feature."""
-    return 0.1 * min(1.0, 100 / n_features) if is_linear(module) else 2e-3
+    return linear * min(1.0, 100 / n_features) if is_linear(module) else 2e-3

@@ -1,4 +1,4 @@
-"""What happened while training, in metric units."""
+"""The history of a training in metric units, and when it has stopped improving."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from setpoint.thresholds.operating_point import OperatingPoint
 
 @dataclass(frozen=True)
 class Record:
-    """One outer iteration: where the model stood after it.
+    """The best model of one outer iteration.
 
-    ``iteration`` 0 is the starting point. ``objective`` and ``violation`` are those of the
-    operating point on the rows that judge; ``lam`` is the penalty parameter and ``loss`` the
-    function that was minimised, in its own units.
+    ``iteration`` 0 is the starting point. ``objective`` and ``violation`` belong to the operating
+    point on the validation rows or, without any, on the training rows; ``lam`` is the penalty
+    parameter and ``loss`` the function that was minimised, in its own units.
     """
 
     iteration: int
@@ -85,7 +85,7 @@ class History:
 
     @property
     def violation(self) -> NDArray[np.float64]:
-        """What the constraints were missed by after each iteration."""
+        """The violation of the goal's constraints after each iteration."""
         return self.column("violation")
 
     @property
@@ -99,7 +99,58 @@ class History:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> History:
-        """Return the history that ``to_dict`` described."""
+        """Return the history from the values of ``to_dict``."""
         records = [Record(**record) for record in values["records"]]
-        diverged = values.get("diverged", False)  # files of earlier versions do not say
+        diverged = values.get("diverged", False)  # missing in files of earlier versions
         return cls(records, values["best_iteration"], values["interrupted"], diverged)
+
+
+_SMALLEST_GAIN = 0.1  # standard errors of the objective
+
+
+class Patience:
+    """Counts the evaluations since the last gain.
+
+    A gain is less violation, or an objective that is better by more than a tenth of its standard
+    error.
+
+    Parameters
+    ----------
+    evaluations : int or None
+        How many without a gain end the training. None: it never ends early.
+
+    Examples
+    --------
+    >>> from setpoint import OFOS
+    >>> patience = Patience(2)
+    >>> point = OperatingPoint(0.0, 60.0, 40.0, 40.0, 860.0, OFOS())
+    >>> [patience.ends_at(point) for _ in range(3)]
+    [False, False, True]
+    """
+
+    def __init__(self, evaluations: int | None) -> None:
+        self._evaluations = evaluations
+        self._best: tuple[float, ...] = ()
+        self._since = 0
+
+    def ends_at(self, point: OperatingPoint) -> bool:
+        """Return whether training ends at an evaluation whose best operating point is this."""
+        if not self._best or self._gains(point):
+            self._best, self._since = point.rank, 0
+        else:
+            self._since += 1
+        return self._evaluations is not None and self._since >= self._evaluations
+
+    def _gains(self, point: OperatingPoint) -> bool:
+        rank, best = point.rank, self._best
+        if rank[0] != best[0]:
+            return rank[0] > best[0]
+        return rank[1] > best[1] + _SMALLEST_GAIN * point.standard_error
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best rank and the evaluations since."""
+        return {"best": self._best, "since": self._since}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state."""
+        self._best, self._since = state["best"], state["since"]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from setpoint.method.penalty import ExactPenalty, Form, Scaling
 from setpoint.thresholds.operating_point import OperatingPoint
-from setpoint.training.candidates import Contender
-from setpoint.training.gpu.recorded import Recorded, adam, set_rate
-from setpoint.training.lifted_steps import closed_steps
-from setpoint.training.loop import Progress
+from setpoint.training.candidates import TrainedModel
+from setpoint.training.gpu import Recorded, adam, lifted_steps, set_rate
+from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear, logits_of, scores_of
 from setpoint.training.ordinary import train_ordinarily
 from setpoint.training.problem import Problem
@@ -25,8 +24,8 @@ from setpoint.training.problem import Problem
 class Lifted:
     """Minimise F(theta, s, t, lambda^(k)) for lambda^(k) = lambda0 * rho^k, k = 0 ... K-1.
 
-    The fields' defaults are the preset that works on real data of any size; ``Lifted.paper()``
-    is Algorithm 1 as printed. docs/algorithm-1.md says what differs and why, with figures.
+    The defaults work on real data of any size; ``Lifted.paper()`` is Algorithm 1 as printed.
+    docs/algorithm-1.md explains the differences, with figures.
 
     Parameters
     ----------
@@ -53,17 +52,17 @@ class Lifted:
         the paper, on one within each subproblem.
     start : {"logistic", "random", "given"}
         Where theta starts: after ordinary training, at random (a linear model by torch's rule,
-        any other as it was initialised), or at the weights that the module brings.
+        any other as it was initialised), or at the module's own weights.
     start_s : {"labels", "random"}
-        ``"labels"``: every subproblem starts with s at the labels, so that every sample is
-        fought for until the regulariser's price of the fight exceeds what the sample is worth
-        to the goal. ``"random"``: s starts uniform on [0, 1] and goes on from subproblem to
-        subproblem. F is concave in s_i, so where s starts decides much.
+        ``"labels"``: every subproblem starts with s at the labels, so that no sample is given up
+        until the regulariser's price of it exceeds what it is worth to the goal. ``"random"``: s
+        starts uniform on [0, 1] and continues from subproblem to subproblem. F is concave in s_i,
+        so the start of s matters much.
     threshold : {"exact", "fixed", "learned"}
         ``"exact"``: after each subproblem the exact threshold is found and taken as the new
         origin of the logits. ``"fixed"``: t stays 0.5. ``"learned"``: t is a variable.
     form : {"auto", "inequality", "equality", "smooth"}
-        How s is tied to the decisions; ``"smooth"`` does without s.
+        How s is tied to the decisions; ``"smooth"`` has no s.
     scaling : {"per_positive", "paper"}
         See :class:`setpoint.method.ExactPenalty`. ``"per_positive"`` also measures the objective
         in units of its largest derivative times P.
@@ -88,24 +87,19 @@ class Lifted:
     scaling: Scaling = "per_positive"
 
     def __post_init__(self) -> None:
-        choices = {
-            "s_step": ("gradient", "adam"),
-            "cosine": ("run", "subproblem"),
-            "start": ("logistic", "random", "given"),
-            "start_s": ("labels", "random"),
-            "threshold": ("exact", "fixed", "learned"),
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is one of {known}, not {getattr(self, name)!r}.")
-        if self.outer_iterations < 0 or self.inner_iterations < 1:
-            raise ValueError("outer_iterations must be >= 0 and inner_iterations >= 1.")
-        for name in ("lam0", "lam_max", "lr", "lr_s"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be positive, not {value}.")
-        if self.gamma0 < 0 or self.gamma_max < 0 or (self.rho is not None and self.rho < 1):
-            raise ValueError("gamma0 and gamma_max must be >= 0 and rho >= 1.")
+        check_parameters(
+            self,
+            choices={
+                "s_step": ("gradient", "adam"),
+                "cosine": ("run", "subproblem"),
+                "start": ("logistic", "random", "given"),
+                "start_s": ("labels", "random"),
+                "threshold": ("exact", "fixed", "learned"),
+            },
+            positive=("lam0", "lam_max", "lr", "lr_s"),
+            not_negative=("outer_iterations", "gamma0", "gamma_max"),
+            least={"inner_iterations": 1, "rho": 1},
+        )
 
     @classmethod
     def paper(cls, **changes: Any) -> Lifted:
@@ -123,7 +117,7 @@ class Lifted:
         return cls(**{**constants, **changes})
 
     def prepare(self, problem: Problem, module: nn.Module) -> LiftedRun:
-        """Return a run; refuses a form that is not exact for the goal."""
+        """Return a run; raise GoalError if the form is not exact for the goal."""
         return LiftedRun(self, problem, module)
 
 
@@ -150,12 +144,9 @@ class LiftedRun:
         if solver.s_step == "adam" and self.penalty.s.requires_grad:
             groups.append({"params": [self.penalty.s], "lr": solver.lr_s})
         self._optimizer = adam(groups, problem.X.device)
-        self._step = Recorded(problem.X.device, problem.goal)
-        self._closed = closed_steps(
-            solver, self.penalty, module, problem.X, self._optimizer, self._lr
+        self._steps = steps_for(
+            Subproblem(solver, self.penalty, module, problem.X, self._optimizer, self._lr)
         )
-        # One sample's worth is 1/P: in that unit the gradient of s_i is of order 1.
-        self._step_of_s = -solver.lr_s * self.penalty.P / problem.sample_weight
         self._origin = 0.0  # the logit that counts as score 0.5
         self._point: OperatingPoint | None = None
         self._advanced = False
@@ -169,52 +160,20 @@ class LiftedRun:
         if self.solver.start_s == "random":
             with torch.no_grad():
                 self.penalty.s.uniform_(0.0, 1.0)
-        self._begin_subproblem(1, self._look())
+        self._begin_subproblem(1, self._evaluate())
         return self._progress()
-
-    def _progress(self) -> Progress:
-        with torch.no_grad():
-            logits = scores_of(self.module, self.problem.X) - self._origin
-            return Progress(self.penalty.lam, float(self.penalty(logits)))
 
     def advance(self, iteration: int) -> Progress:
         """Solve the subproblem for lambda^(iteration - 1), approximately."""
-        solver = self.solver
         assert self._point is not None
         self._advanced = True
         self._begin_subproblem(iteration, self._point)
         self.module.train()
-        if self._closed is not None:
-            steps, whole = solver.inner_iterations, solver.cosine == "run"
-            first = (iteration - 1) * steps if whole else 0
-            total = solver.outer_iterations * steps if whole else steps
-            self._closed.run(self._origin, steps, first, total)
-            return self._progress()
-        lowest, since = math.inf, 0
-        for step in range(solver.inner_iterations):
-            self._set_learning_rates(iteration, step)
-            loss = self._step(self._descend)
-            if solver.patience is not None:
-                value = float(loss)
-                lowest, since = (value, 0) if value < lowest else (lowest, since + 1)
-                if since >= solver.patience:
-                    break
+        self._steps.run(self._origin, iteration)
         return self._progress()
 
-    def _descend(self) -> torch.Tensor:
-        penalty = self.penalty
-        self._optimizer.zero_grad()
-        penalty.zero_grad()
-        loss: torch.Tensor = penalty(logits_of(self.module, self.problem.X) - self._origin)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
-        if self.solver.s_step == "gradient" and penalty.s.grad is not None:
-            with torch.no_grad():
-                penalty.s.addcmul_(self._step_of_s, penalty.s.grad)
-        penalty.project_()
-        return loss.detach()
-
     def _begin_subproblem(self, iteration: int, point: OperatingPoint) -> None:
+        """Set lambda, gamma, the origin of the logits, the objective's scale, and s."""
         solver, penalty = self.solver, self.penalty
         growth = self._rho ** (iteration - 1)
         penalty.lam = min(solver.lam0 * growth, solver.lam_max)
@@ -226,37 +185,32 @@ class LiftedRun:
         if solver.start_s == "labels":
             with torch.no_grad():
                 penalty.s.copy_(penalty.positive)
-        self._step.forget()
 
-    def _set_learning_rates(self, iteration: int, step: int) -> None:
-        elapsed = step / self.solver.inner_iterations
-        if self.solver.cosine == "run":
-            elapsed = (iteration - 1 + elapsed) / self.solver.outer_iterations
-        factor = (1 + math.cos(math.pi * elapsed)) / 2
-        rates = (self._lr, self.solver.lr_s)
-        for group, rate in zip(self._optimizer.param_groups, rates, strict=False):
-            set_rate(group, rate * factor)
+    def _progress(self) -> Progress:
+        with torch.no_grad():
+            logits = scores_of(self.module, self.problem.X) - self._origin
+            return Progress(self.penalty.lam, float(self.penalty(logits)))
 
-    def contenders(self) -> list[Contender]:
+    def models(self) -> list[TrainedModel]:
         """Return the model at its exact threshold, or at t where t is fixed or learned."""
-        point = self._look()
+        point = self._evaluate()
         if self.problem.validation is not None:
             point = self.problem.judge.operating_point(self.module, self._threshold())
         started = "ordinary training" if self.solver.start == "logistic" else "the start"
         weights = self.module.state_dict()
         if self._advanced:
-            return [Contender("goal-trained", point, weights, started)]
-        return [Contender(started, point, weights)]
+            return [TrainedModel("goal-trained", point, weights, started)]
+        return [TrainedModel(started, point, weights)]
+
+    def _evaluate(self) -> OperatingPoint:
+        """Return the operating point on the training rows, and keep it for the next subproblem."""
+        self._point = self.problem.operating_point(self.module, self._threshold())
+        return self._point
 
     def _threshold(self) -> float | None:
         if self.solver.threshold == "exact":
             return None
         return float(torch.logit(self.penalty.t.detach()))
-
-    def _look(self) -> OperatingPoint:
-        """Return, and remember for the next subproblem, where training stands."""
-        self._point = self.problem.operating_point(self.module, self._threshold())
-        return self._point
 
     def state_dict(self) -> dict[str, Any]:
         """Return s, t and Adam's moments; the rest follows from the model."""
@@ -267,21 +221,143 @@ class LiftedRun:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
+        """Restore a state."""
         with torch.no_grad():
             self.penalty.s.copy_(state["s"])
             self.penalty.t.copy_(state["t"])
         self._optimizer.load_state_dict(state["optimizer"])
-        self._look()
+        self._evaluate()
 
 
 def objective_scale(point: OperatingPoint) -> float:
     """Return the factor that makes the more valuable count worth 1/P in the objective.
 
-    Precision near 0.1, say, changes by only 0.1/P with a further true positive; without the
-    factor the penalty and the regulariser would drown it.
+    Precision near 0.1, for example, changes by only 0.1/P with a further true positive; without the
+    factor the penalty and the regulariser would dominate it.
     """
     objective, counts = point.goal.objective, point.counts
     with np.errstate(all="ignore"):
         worth = counts[2] * max(abs(objective.d_tp(*counts)), abs(objective.d_fp(*counts)))
     return float(1.0 / min(max(worth, 0.01), 100.0))
+
+
+class Subproblem(NamedTuple):
+    """What the steps of a subproblem work on.
+
+    They move the module's parameters and the penalty's s and t; lambda, gamma and the objective's
+    scale are read from the penalty. ``lr`` is the first learning rate.
+    """
+
+    solver: Lifted
+    penalty: ExactPenalty
+    module: nn.Module
+    X: Tensor
+    optimizer: torch.optim.Adam
+    lr: float
+
+    def clock(self, iteration: int) -> tuple[int, int]:
+        """Return how many steps of the learning rate's cosine are done, and its length."""
+        steps = self.solver.inner_iterations
+        if self.solver.cosine == "subproblem":
+            return 0, steps
+        return (iteration - 1) * steps, self.solver.outer_iterations * steps
+
+    def step_of_s(self) -> Tensor:
+        """Return the step size of s_i. One sample is worth 1/P: the gradient of s_i in its unit."""
+        return -self.solver.lr_s * self.penalty.P / self.penalty.sample_weight
+
+
+class Steps(Protocol):
+    """A way to take the steps of subproblems."""
+
+    def __init__(self, subproblem: Subproblem) -> None: ...
+
+    def run(self, origin: float, iteration: int) -> None:
+        """Take the steps of a subproblem, with logits measured from the origin."""
+        ...
+
+
+def steps_for(subproblem: Subproblem) -> Steps:
+    """Return steps in closed form where they suffice, else by autograd.
+
+    The closed form has slopes in the logits and in s, at a given t. It computes no value of F.
+    """
+    solver, penalty = subproblem.solver, subproblem.penalty
+    closed = (
+        type(penalty) is ExactPenalty
+        and penalty.form != "smooth"
+        and not penalty.t.requires_grad
+        and solver.s_step == "gradient"
+        and solver.patience is None
+    )
+    if not closed:
+        return AutogradSteps(subproblem)
+    return lifted_steps(subproblem, AutogradSteps) or ClosedSteps(subproblem)
+
+
+class ClosedSteps:
+    """Steps with slopes in closed form: autograd differentiates only the model."""
+
+    def __init__(self, subproblem: Subproblem) -> None:
+        self._subproblem, self._step_of_s = subproblem, subproblem.step_of_s()
+
+    def run(self, origin: float, iteration: int) -> None:
+        """Take the steps of a subproblem."""
+        solver, penalty, module, X, optimizer, lr = self._subproblem
+        first, total = self._subproblem.clock(iteration)
+        for step in range(first, first + solver.inner_iterations):
+            set_rate(optimizer.param_groups[0], lr * (1 + math.cos(math.pi * step / total)) / 2)
+            optimizer.zero_grad()
+            logits = logits_of(module, X)
+            in_z, in_s = penalty.slopes(logits.detach() - origin)
+            logits.backward(in_z)  # type: ignore[no-untyped-call]
+            optimizer.step()
+            with torch.no_grad():
+                penalty.s.addcmul_(self._step_of_s, in_s)
+            penalty.project_()
+
+
+class AutogradSteps:
+    """Steps by autograd, for every form of the penalty; on a GPU they are recorded."""
+
+    def __init__(self, subproblem: Subproblem) -> None:
+        self._subproblem, self._step_of_s = subproblem, subproblem.step_of_s()
+        self._recorded = Recorded(subproblem.X.device, subproblem.penalty.goal)
+        self._origin = 0.0
+
+    def run(self, origin: float, iteration: int) -> None:
+        """Take steps until F has not decreased for as many as ``patience``."""
+        solver, self._origin = self._subproblem.solver, origin
+        self._recorded.forget()  # lambda, gamma and the origin have changed
+        lowest, since = math.inf, 0
+        for step in range(solver.inner_iterations):
+            self._set_learning_rates(iteration, step)
+            loss = self._recorded(self._step)
+            if solver.patience is not None:
+                value = float(loss)
+                lowest, since = (value, 0) if value < lowest else (lowest, since + 1)
+                if since >= solver.patience:
+                    break
+
+    def _set_learning_rates(self, iteration: int, step: int) -> None:
+        solver = self._subproblem.solver
+        elapsed = step / solver.inner_iterations
+        if solver.cosine == "run":
+            elapsed = (iteration - 1 + elapsed) / solver.outer_iterations
+        factor = (1 + math.cos(math.pi * elapsed)) / 2
+        groups, rates = self._subproblem.optimizer.param_groups, (self._subproblem.lr, solver.lr_s)
+        for group, rate in zip(groups, rates, strict=False):
+            set_rate(group, rate * factor)
+
+    def _step(self) -> Tensor:
+        solver, penalty, module, X, optimizer, _ = self._subproblem
+        optimizer.zero_grad()
+        penalty.zero_grad()
+        loss: Tensor = penalty(logits_of(module, X) - self._origin)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if solver.s_step == "gradient" and penalty.s.grad is not None:
+            with torch.no_grad():
+                penalty.s.addcmul_(self._step_of_s, penalty.s.grad)
+        penalty.project_()
+        return loss.detach()

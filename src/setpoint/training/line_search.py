@@ -3,6 +3,7 @@
 Along w + tau * u the decision on row i, (w + tau * u).x_i > t, changes at one tau at most, so one
 sort of these gives the counts on every interval between them, and with it the best tau for any
 goal. This is the threshold sweep in any direction of the weights; no gradient and no surrogate.
+At the end of a training such searches improve the best linear models of a bundle.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, choose_threshold
+from setpoint.thresholds.sweep import sort_keys
 from setpoint.training.bundle import LinearBundle
-from setpoint.training.candidates import standing
 from setpoint.training.problem import Problem
 
 Floats = NDArray[np.float64]
 _ROUNDS_OF_A_TRY = 10
-_DISTURBANCES = (0.1, 2.0)  # relative to the weights
+_PERTURBATIONS = (0.1, 2.0)  # relative to the weights
 
 
 def best_steps(
@@ -32,7 +33,7 @@ def best_steps(
     weight: Floats,
     goal: Goal,
 ) -> tuple[Floats, Floats]:
-    """Return for each direction the best step and what it gives.
+    """Return for each direction the best step and its sort key.
 
     Parameters
     ----------
@@ -43,14 +44,14 @@ def best_steps(
     positive, weight : ndarray of shape (n,)
         Labels and weights.
     goal : Goal
-        What is best.
+        What to improve.
 
     Returns
     -------
     steps : ndarray of shape (m,)
         The middle of the best interval.
     ranks : ndarray of shape (m, 4)
-        -violation, gain, TP and -FP there: the greater, the better, from left to right.
+        Its sort keys: -violation, gain, TP and -FP.
     """
     m = directions.shape[1]
     P, N = float(weight[positive].sum()), float(weight[~positive].sum())
@@ -75,7 +76,7 @@ def best_steps(
     tp, fp = _snapped(tp, P), _snapped(fp, N)
     edges = np.concatenate([np.full((1, m), -np.inf), at, np.full((1, m), np.inf)])
     keys = _ranks(tp, fp, P, N, goal)
-    keys[edges[1:] <= edges[:-1]] = -np.inf  # no tau lies between equal changes
+    keys[edges[1:] <= edges[:-1]] = -np.inf  # there is no tau between equal changes
     steps, ranks = np.empty(m), np.empty((m, 4))
     for k in range(m):
         best = np.lexsort(keys[:, k, ::-1].T)[-1]
@@ -84,16 +85,15 @@ def best_steps(
 
 
 def _snapped(counts: Floats, total: float) -> Floats:
-    """Undo the rounding of sums of weights at both ends, where metrics have their conventions."""
+    """Undo the rounding of sums of weights at 0 and the total, where metrics are special cases."""
     counts = np.where(counts < 1e-12 * total, 0.0, counts)
     return np.where(counts > (1 - 1e-12) * total, total, counts)
 
 
 def _ranks(tp: Any, fp: Any, P: float, N: float, goal: Goal) -> Floats:
-    """Return -violation, gain, TP and -FP along a last axis."""
+    """Return the sort keys along a last axis."""
     with np.errstate(all="ignore"):
-        violation, gain = goal.violation(tp, fp, P, N), goal.gain(tp, fp, P, N)
-    return np.stack([-violation, gain, tp, -fp], axis=-1)
+        return np.stack(sort_keys(goal, tp, fp, P, N), axis=-1)
 
 
 def _middle(low: float, high: float) -> float:
@@ -117,9 +117,9 @@ def polish(
 ) -> Floats:
     """Return weights that are at least as good: the best of some directions, again and again.
 
-    The directions of a round are the axes, random ones, and that in which all scores rise, which
-    is the threshold's. Of equally good steps one is drawn, and steps that change nothing for better
-    or worse are taken too: they lead along a plateau.
+    The directions of a round are the axes, random ones, and the threshold's, in which all scores
+    rise. Of equally good steps one is drawn at random. Steps that neither gain nor lose are taken
+    too: they lead along a plateau.
     """
     n, d = X.shape
     P, N = float(weight[positive].sum()), float(weight[~positive].sum())
@@ -142,7 +142,7 @@ def polish(
             new_w = w + steps[k] * U[:, k]
         else:
             new_threshold = threshold - steps[k]
-        # Changes that coincide can be parted by rounding: only what is really reached counts.
+        # Rounding can separate changes that coincide: only what is really reached counts.
         if (rank := reached(new_w, new_threshold)) >= best:
             w, threshold, best = new_w, new_threshold, rank
     return w
@@ -158,26 +158,23 @@ def explore(
     rounds: int,
     directions: int,
 ) -> Floats:
-    """Return weights that are at least as good, by leaving the best ones and polishing anew.
+    """Return weights that are at least as good, by perturbing the best ones and polishing again.
 
-    Line searches end where no single direction leads on. A disturbance, small or large, leads to
-    another such end; the best one is kept, and left again, until the rounds are used up.
+    Line searches end where no single direction gains. A perturbation, small or large, leads to
+    another such end; the best one is kept and perturbed again until the rounds are used up.
     """
 
     def best_threshold(w: Floats) -> OperatingPoint:
         return choose_threshold(positive, X @ w, goal, sample_weight=weight)
 
-    def standing(point: OperatingPoint) -> tuple[float, ...]:
-        return (*point.rank, point.tp, -point.fp)
-
-    best, length = standing(best_threshold(w)), float(np.linalg.norm(w))
+    best, length = best_threshold(w).sort_key, float(np.linalg.norm(w))
     for _ in range(rounds // _ROUNDS_OF_A_TRY):
-        size = np.exp(rng.uniform(*np.log(_DISTURBANCES))) * length / len(w) ** 0.5
+        size = np.exp(rng.uniform(*np.log(_PERTURBATIONS))) * length / len(w) ** 0.5
         new = w + size * rng.normal(size=len(w))
         threshold = best_threshold(new).threshold
         new = polish(new, threshold, X, positive, weight, goal, rng, _ROUNDS_OF_A_TRY, directions)
-        new *= length / max(float(np.linalg.norm(new)), 1e-300)  # only its direction counts
-        if (rank := standing(best_threshold(new))) >= best:
+        new *= length / max(float(np.linalg.norm(new)), 1e-300)  # only its direction matters
+        if (rank := best_threshold(new).sort_key) >= best:
             w, best = new, rank
     return w
 
@@ -194,26 +191,26 @@ def search_lines(
     effort: int,
     seed: int,
 ) -> bool:
-    """Improve the best models in place, and return whether the effort allowed it.
+    """Improve the best models in place; return whether the effort allowed it.
 
     Parameters
     ----------
     problem : Problem
-        Whose rows judge.
+        The training rows.
     bundle : LinearBundle
         The models.
     points : sequence of OperatingPoint
-        What each of them does.
+        Of each model.
     alive : sequence of int
-        Those that train for this problem's goal and have not diverged.
+        The models that have not diverged.
     effort : int
         How many changed decisions may be considered.
     seed : int
         Of the directions.
     """
     n, d = problem.X.shape
-    rounds = effort // (n * (d + _RANDOM_DIRECTIONS + 1))  # one considers so many
-    ranks = [standing(p) for p in points]
+    rounds = effort // (n * (d + _RANDOM_DIRECTIONS + 1))  # of so many decisions each
+    ranks = [p.sort_key for p in points]
     models = min(len(alive), rounds // _FEWEST_ROUNDS)
     if models == 0:
         return False
@@ -240,15 +237,12 @@ def _in_double(bundle: LinearBundle, k: int) -> NDArray[np.float64]:
 def _take_over(
     problem: Problem, bundle: LinearBundle, k: int, found: NDArray[np.float64]
 ) -> tuple[float, ...]:
-    """Give model k these weights if they are as good when rounded; return how good it is."""
+    """Set model k to these weights if they are as good when rounded; return its sort key."""
     matrix = bundle.matrix
     rounded = torch.from_numpy(found).to(matrix)
     old, new = (
-        standing(problem.point_of(problem.X @ w.to(problem.X))) for w in (matrix[k], rounded)
+        problem.point_of(problem.X @ w.to(problem.X)).sort_key for w in (matrix[k], rounded)
     )
     if new >= old:
         matrix[k] = rounded
     return max(old, new)
-
-
-# DOC of solvers.settling: The end of a training: exact line searches settle the best linear models of a bundle.

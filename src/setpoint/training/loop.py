@@ -1,55 +1,37 @@
-"""The one loop that serves all solvers.
+"""The loop that all solvers share.
 
-A :class:`Solver` is a frozen set of parameters. For a problem and a model it prepares a
-:class:`Run`, which knows how to start and how to advance by one outer iteration. :func:`solve`
-does the rest: the best iterate, the history, progress, interruption, checkpoints.
+A :class:`Solver` is a frozen set of parameters. For a problem and a module it prepares a
+:class:`Run`, which can start, advance by one outer iteration and return its models. :func:`solve`
+does the rest: it keeps the best model and the history, reports progress, handles interruption and
+writes checkpoints.
 """
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
 
 from setpoint._internal.processes import from_first, several
 from setpoint.errors import DivergedError, SetpointError
-from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint
-from setpoint.training.candidates import Candidate, Candidates, Contender, standing
+from setpoint.training.candidates import Candidate, Candidates, Selection, TrainedModel
 from setpoint.training.checkpoint import Checkpoint
 from setpoint.training.history import History, Record
 from setpoint.training.problem import Problem
+from setpoint.training.stream_problem import StreamProblem
 
 Callback = Callable[[Record, int], Any]
 
 
-class Task(Protocol):
-    """A problem as the loop sees it: a :class:`Problem`, or rows that come in blocks."""
-
-    @property
-    def goal(self) -> Goal:
-        """What to train for."""
-        ...
-
-    @property
-    def judged_apart(self) -> bool:
-        """Whether other rows than those that train judge."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Return a digest by which a checkpoint knows its problem."""
-        ...
-
-
 class Progress(NamedTuple):
-    """What an outer iteration reports of itself; ``done`` where no further one is worth it."""
+    """The state of an outer iteration; ``done`` ends the training."""
 
     lam: float
     loss: float
@@ -57,12 +39,17 @@ class Progress(NamedTuple):
 
 
 class Run(Protocol):
-    """A solver at work on one problem and one model, which it changes in place."""
+    """A solver at work on one problem and one module, which it changes in place.
+
+    A run whose models have only approximate operating points also has a method ``exact_point()``,
+    which returns that of the module when the best weights have been loaded into it. A run with
+    ``distributed = True`` works on all processes of torch's default group.
+    """
 
     def start(self, take: str | None = None) -> Progress:
-        """Bring the model to its starting point.
+        """Bring the module to its starting point.
 
-        ``take`` names the one contender that is wanted; a run may leave out the others.
+        ``take`` names the only model that is wanted; a run may leave out the others.
         """
         ...
 
@@ -70,33 +57,25 @@ class Run(Protocol):
         """Do outer iteration 1, 2, ..."""
         ...
 
-    def contenders(self) -> Sequence[Contender]:
-        """Return where the model stands now; several models, the simplest first, if it has them.
-
-        Their operating points are those on ``problem.judge``.
-        """
+    def models(self) -> Sequence[TrainedModel]:
+        """Return the current models, the simplest first, evaluated on ``problem.judge``."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the next iteration depends on, besides the model and torch's RNG."""
+        """Return everything the next iteration depends on, besides the module and torch's RNG."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
-        ...
-
-
-@runtime_checkable
-class FindsPoints(Protocol):
-    """A run whose contenders' points are rough; the winner's is found at the end."""
-
-    def exact_point(self) -> OperatingPoint:
-        """Return what the module does at its exact threshold on the rows that judge."""
+        """Restore a state."""
         ...
 
 
 class Solver(Protocol):
-    """The parameters of a method; ``repr`` names them all, for checkpoints know a solver by it."""
+    """The parameters of a method. ``repr`` shows all of them: it identifies checkpoints.
+
+    A solver that can train on a :class:`setpoint.training.StreamProblem` says so by a class
+    attribute ``reads_streams = True``.
+    """
 
     @property
     def outer_iterations(self) -> int:
@@ -104,13 +83,13 @@ class Solver(Protocol):
         ...
 
     def prepare(self, problem: Any, module: nn.Module) -> Run:
-        """Check that the method can serve the problem, and return a run that has not started."""
+        """Check that the method suits the problem, and return a run that has not started."""
         ...
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The best model found, where it operates, how it came about and what it was compared with."""
+    """The best model found, its operating point, the history, and what it was compared with."""
 
     module: nn.Module
     operating_point: OperatingPoint
@@ -118,20 +97,48 @@ class Solution:
     candidates: Candidates
 
 
-def settled(solver: Solver, problem: Problem) -> Solver:
-    """Return the solver with everything decided that it would decide by the problem's size or kind.
+def check_parameters(
+    solver: object,
+    *,
+    choices: Mapping[str, Sequence[str]] | None = None,
+    positive: Sequence[str] = (),
+    not_negative: Sequence[str] = (),
+    least: Mapping[str, float] | None = None,
+) -> None:
+    """Raise SetpointError for the first parameter of a solver that is out of range; None is fine.
 
-    Training again on other rows is then training in the same way.
+    ``choices`` are the values that a parameter may have, ``least`` the smallest value of one, or of
+    each of its entries if it is a tuple.
+    """
+    for name, known in (choices or {}).items():
+        if (value := getattr(solver, name)) not in known:
+            raise SetpointError(f"{name} is one of {tuple(known)}, not {value!r}.")
+    for name in positive:
+        if (value := getattr(solver, name)) is not None and not value > 0:
+            raise SetpointError(f"{name} must be positive, not {value}.")
+    for name, smallest in {**dict.fromkeys(not_negative, 0), **(least or {})}.items():
+        value = getattr(solver, name)
+        entries = value if isinstance(value, tuple) else (smallest if value is None else value,)
+        if not entries or not all(entry >= smallest for entry in entries):
+            what = f"every entry of {name}" if isinstance(value, tuple) else name
+            default = "None or " if getattr(type(solver), name) is None else ""
+            raise SetpointError(f"{what} must be {default}>= {smallest}, not {value}.")
+
+
+def settled(solver: Solver, problem: Problem) -> Solver:
+    """Return the solver with all parameters fixed that would depend on the problem.
+
+    It then trains in the same way on other rows.
     """
     settle = getattr(solver, "settle", None)
     return solver if settle is None else settle(problem)
 
 
 @contextmanager
-def at_work_on(module: nn.Module) -> Iterator[None]:
-    """Leave torch's generators as they were; make the module's GPU, if it has one, the current one.
+def torch_set_up_for(module: nn.Module) -> Iterator[None]:
+    """Restore torch's random generators afterwards; make the module's GPU the current one.
 
-    Graphs are recorded on the current GPU, and kernels launched there.
+    Graphs are recorded and kernels launched on the current GPU.
     """
     gpu = next((p.device for p in module.parameters() if p.is_cuda), None)
     with ExitStack() as stack:
@@ -142,7 +149,7 @@ def at_work_on(module: nn.Module) -> Iterator[None]:
 
 
 def solve(
-    problem: Task,
+    problem: Problem | StreamProblem,
     module: nn.Module,
     solver: Solver,
     *,
@@ -151,88 +158,103 @@ def solve(
     checkpoint: str | Path | None = None,
     take: Candidate | None = None,
 ) -> Solution:
-    """Train the module, in place, and return its best iterate.
+    """Train the module in place and return its best iterate.
 
-    The best iterate is the one with the least violation and then the best objective at its
-    operating point on the rows that judge: ``problem.validation``, or else the training data. The
-    starting point counts as one, and of equals the simpler is kept, as ``candidates.winner`` has
-    it. Ctrl-C ends the loop and returns the best iterate so far, with a warning; so does a model
-    that diverges. One of several processes that train together is not stopped alone: there Ctrl-C
-    is raised, and the others' work ends with a PeerLostError.
+    The best iterate has the least violation and then the best objective at its operating point on
+    the validation rows or, without any, on the training rows. The starting point is one of the
+    iterates, and of equals the simpler is kept; see ``Candidates.winner``. Ctrl-C ends the loop and
+    returns the best iterate so far with a warning; so does a model that diverges. In a process
+    group Ctrl-C is raised instead, and the other processes end with a PeerLostError.
 
     Parameters
     ----------
     problem, module, solver
         What to solve, the model to train, and how.
     seed : int or None
-        All randomness follows from it. None: from torch's global generator as it stands. Either
-        way that generator is left as it was.
+        Seed of all randomness. None: torch's global generator as it is. Either way that generator
+        is left unchanged.
     callback : callable, optional
-        ``callback(record, outer_iterations)`` after the start and after every outer iteration.
-        The answer ``"stop"`` ends the training as Ctrl-C would, without the warning.
+        ``callback(record, outer_iterations)`` after the start and after every outer iteration. If
+        it returns ``"stop"``, the training ends as with Ctrl-C, without the warning.
     checkpoint : path, optional
-        Written after every outer iteration. If the file exists, the run goes on from there, to
-        the result it would have had without the stop, bit for bit on a CPU. A file with an
-        unfinished run of something else is refused, one with a finished run overwritten.
+        Written after every outer iteration. If the file exists, the run continues from there, to
+        the same result as without the interruption, bit for bit on a CPU. A file with an unfinished
+        run of something else raises CheckpointError; one with a finished run is overwritten.
     take : Candidate, optional
-        Train only up to this candidate's iteration, and return the best model of its name or its
-        start, whatever else is better: what won on other rows is trained again on these.
+        Train only up to this candidate's iteration, and return the best model with its name or its
+        start, even if another one is better: what won on other rows is trained again on these.
     """
+    if isinstance(problem, StreamProblem) and not getattr(solver, "reads_streams", False):
+        raise SetpointError(
+            f"{type(solver).__name__} needs all rows in memory, as a Problem; streams are trained "
+            "by setpoint.training.Stochastic."
+        )
     run = solver.prepare(problem, module)
-    together = getattr(run, "together", False)  # one of several processes that train one model
+    models_of = _models_of(run)
+    distributed = getattr(run, "distributed", False)
     saved = None
     if checkpoint is not None:
-        saved = Checkpoint(Path(checkpoint), problem, module, solver, seed, take, together)
+        saved = Checkpoint(Path(checkpoint), problem, module, solver, seed, take, distributed)
     total = solver.outer_iterations if take is None else take.iteration
-    kept = Keeper(problem.judged_apart, take)
+    selection = Selection(problem.has_validation, take)
     finished = False
 
-    def keep(progress: Progress) -> bool:
+    def evaluate(progress: Progress) -> bool:
+        """Compare the current models, write the checkpoint; return whether to stop."""
         nonlocal finished
-        kept.see(run.contenders(), progress)
-        finished = len(kept.history) > total or progress.done
+        selection.update(models_of(), progress.lam, progress.loss)
+        finished = len(selection.history) > total or progress.done
         if saved is not None:
-            saved.write(
-                module, run.state_dict(), kept.best, kept.history, kept.candidates, finished
-            )
-        stop = callback is not None and callback(kept.history[-1], total) == "stop"
-        return bool(from_first(stop)) if together else stop
+            saved.write(module, run.state_dict(), selection, finished)
+        stop = callback is not None and callback(selection.history[-1], total) == "stop"
+        return bool(from_first(stop)) if distributed else stop
 
-    with at_work_on(module):
+    with torch_set_up_for(module):
         if seed is not None:
             torch.manual_seed(seed)
         stop = False
         try:
-            if saved is not None and (state := saved.read(module)) is not None:
-                run.load_state_dict(state.run)
-                best = state.best_point, state.best_module
-                kept.take_up(best, state.history, state.candidates)
-                finished = state.finished
+            if saved is not None and (found := saved.read(module, selection)) is not None:
+                state, finished = found
+                run.load_state_dict(state)
             else:
-                stop = keep(run.start(None if take is None else take.name))
+                stop = evaluate(run.start(None if take is None else take.name))
             while not finished and not stop:
-                stop = keep(run.advance(len(kept.history)))
+                stop = evaluate(run.advance(len(selection.history)))
         except (KeyboardInterrupt, DivergedError) as error:
-            if together and several() and isinstance(error, KeyboardInterrupt):
-                # The others may know nothing of it, and to find the exact point takes them all.
+            if distributed and several() and isinstance(error, KeyboardInterrupt):
+                # Other processes may not have been interrupted; the exact point needs all of them.
                 raise
-            tell_end(error, [kept.history], total)
-            if kept.history.diverged and saved is not None:
-                # To go on from there would only diverge again; others may have been faster.
+            warn_of_early_end(error, [selection.history], total)
+            if selection.history.diverged and saved is not None:
+                # Continuing from there would diverge again.
                 saved.path.unlink(missing_ok=True)
-    kept.history.interrupted = not finished
-    if take is not None and finished and take.name not in {c.name for c in kept.candidates}:
+    selection.history.interrupted = not finished
+    if take is not None and finished and take.name not in {c.name for c in selection.candidates}:
         raise SetpointError(f"the solver has no candidate {take.name!r} on these rows.")
-    point, weights = kept.best
+    point, weights = selection.best
     module.load_state_dict(weights)
     module.eval()
-    if isinstance(run, FindsPoints):
-        point = run.exact_point()
-    return Solution(module, point, kept.history, kept.candidates)
+    exact_point = getattr(run, "exact_point", None)
+    point = point if exact_point is None else exact_point()
+    return Solution(module, point, selection.history, selection.candidates)
 
 
-def tell_end(error: BaseException, histories: Sequence[History], total: int) -> None:
-    """Warn that a training came to an early end; raise the error if there is nothing to keep."""
+def _models_of(run: Run) -> Callable[[], Sequence[TrainedModel]]:
+    """Return the method that returns a run's models, under its former name too."""
+    if hasattr(run, "contenders"):
+        warnings.warn(
+            f"{type(run).__name__}.contenders is deprecated; call the method `models`.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        former: Callable[[], Sequence[TrainedModel]] = run.contenders
+        return former
+    return run.models
+
+
+def warn_of_early_end(error: BaseException, histories: Sequence[History], total: int) -> None:
+    """Warn that a training ended early; raise the error if there is no model to keep."""
     if not all(map(len, histories)):
         raise error
     diverged = isinstance(error, DivergedError)
@@ -243,73 +265,3 @@ def tell_end(error: BaseException, histories: Sequence[History], total: int) -> 
         f"of {total} iterations; the best model so far is kept.",
         stacklevel=3,
     )
-
-
-MARGIN = 1.0  # standard errors by which goal-training must win on validation rows
-
-
-class Keeper:
-    """The best model so far, all candidates, and the history.
-
-    Parameters
-    ----------
-    judged_apart : bool
-        Whether other rows than those that train judge. These are few: a goal-trained model must win
-        clearly. On training rows the best objective is the best objective.
-    take : Candidate, optional
-        The one whose name or start the kept model must have, whatever else is better.
-    """
-
-    best: tuple[OperatingPoint, dict[str, Any]]
-
-    def __init__(self, judged_apart: bool, take: Candidate | None = None) -> None:
-        self.history = History()
-        self.candidates = Candidates(margin=MARGIN if judged_apart else 0.0)
-        self._take = take
-        self._won: Candidate | None = None
-
-    def see(self, contenders: Sequence[Contender], progress: Progress) -> None:
-        """Keep what is worth it of the models as they stand after an iteration."""
-        iteration = len(self.history)
-        for contender in contenders:
-            self.candidates.see(contender, iteration)
-        leader = max(contenders, key=lambda c: standing(c.point))
-        if self._take is not None:
-            # Its best moment up to then; a single one may be a bad one on other rows.
-            wanted = [c for c in contenders if c.name in (self._take.name, self._take.start)]
-            leader = max(wanted, key=lambda c: standing(c.point), default=leader)
-            if iteration == 0 or standing(leader.point) > standing(self.best[0]):
-                self._hold(leader.point, leader, iteration)
-        elif self.candidates.winner is not self._won:  # then it was seen just now
-            self._won = self.candidates.winner
-            holder = next(c for c in contenders if c.name == self._won.name)
-            self._hold(self._won.point, holder, iteration)
-        record = Record.of(iteration, leader.point, progress.lam, progress.loss)
-        self.history.records.append(record)
-
-    def offer(self, contender: Contender) -> None:
-        """Keep a model from elsewhere, which then has a record of its own, if it wins."""
-        iteration, last = len(self.history), self.history[-1]
-        self.candidates.see(contender, iteration)
-        if self.candidates.winner.name == contender.name:
-            self._won = self.candidates.winner
-            self._hold(contender.point, contender, iteration)
-            record = Record.of(iteration, contender.point, last.lam, last.loss)
-            self.history.records.append(record)
-
-    def _hold(self, point: OperatingPoint, holder: Contender, iteration: int) -> None:
-        self.best = point, copy.deepcopy(holder.weights)
-        self.history.best_iteration = iteration
-
-    def take_up(
-        self,
-        best: tuple[OperatingPoint, dict[str, Any]],
-        history: History,
-        candidates: Candidates,
-    ) -> None:
-        """Go on from what an earlier training kept."""
-        self.best, self.history, self.candidates = best, history, candidates
-        self._won = candidates.winner
-
-
-# DOC of solvers.keeping: What the loop keeps of a training for one goal.

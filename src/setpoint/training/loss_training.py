@@ -1,4 +1,4 @@
-"""Training with a loss that does not know the goal, then a threshold."""
+"""Training with a loss that ignores the goal, followed by a threshold for the goal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from setpoint.training.candidates import Contender
-from setpoint.training.gpu.recorded import Recorded
-from setpoint.training.loop import Progress
+from setpoint.errors import SetpointError
+from setpoint.training.candidates import TrainedModel
+from setpoint.training.gpu import Recorded
+from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear, logits_of
 from setpoint.training.problem import Problem
 
@@ -28,12 +29,12 @@ class LabelledRows:
     positive : Tensor of bool, shape (k,)
         Their labels.
     share : Tensor of shape (k,)
-        The rows' weights as shares of the whole: they add up to 1 over all rows, and to 1 on
+        The rows' weights as fractions of the total: they add up to 1 over all rows, and to 1 on
         average over batches.
     P, N : float
         The sums of weights of positives and of negatives, over all rows.
     elapsed : float
-        The share of the training that is done. A loss that changes with it has a method
+        The fraction of the training that is done. A loss that changes with it has a method
         ``phase(elapsed)``, an integer, and changes only where that does.
     """
 
@@ -44,21 +45,21 @@ class LabelledRows:
     elapsed: float = 0.0
 
     def margins(self, logits: Tensor) -> Tensor:
-        """Return z~, the logits signed by the class: > 0 is right."""
+        """Return z~, the logits signed by the class: > 0 where right."""
         return torch.where(self.positive, logits, -logits)
 
     def by_class(self, of_positives: float, of_negatives: float) -> Tensor:
-        """Return one of two numbers per row."""
-        # In the precision of the shares: of two floats torch.where makes float32.
+        """Return one of two numbers for each row, by its class."""
+        # In the precision of the shares: torch.where turns two floats into float32.
         number = partial(self.share.new_full, ())
         return torch.where(self.positive, number(of_positives), number(of_negatives))
 
 
 class Loss(Protocol):
-    """A frozen set of parameters; ``repr`` names them all."""
+    """A frozen set of parameters; ``repr`` shows all of them."""
 
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
-        """Return one number, to be minimised; of a batch, its estimate."""
+        """Return the value to minimise; for a batch, its estimate."""
         ...
 
 
@@ -76,7 +77,7 @@ class CrossEntropy:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.balance):
-            raise ValueError(f"balance must be a finite number, not {self.balance}.")
+            raise SetpointError(f"balance must be a finite number, not {self.balance}.")
 
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
         """Return the weighted mean."""
@@ -105,24 +106,24 @@ class LossTraining:
     l2 : float
         Strength of the ridge on all parameters but biases.
     outer_iterations : int
-        How often the operating point is looked at.
+        Evaluations of the operating point.
     inner_iterations : int
-        Steps between two looks; of Adam on batches, at least so many that every row is seen.
+        Steps between two evaluations; of Adam on batches, at least an epoch.
     optimizer : {"auto", "adam"}
         ``"auto"``: L-BFGS for a linear model, Adam for any other.
     lr : float
         Adam's first learning rate, which falls to zero on a cosine over the whole training.
     batch_size : int or None
-        Rows in a step of Adam, drawn without replacement until all were seen. None: all.
+        Rows in a step of Adam, drawn without replacement in each epoch. None: all.
     patience : int or None
-        Training ends when the loss of all rows has not decreased for so many steps. A loss with a
-        method ``phase(elapsed)`` is compared only within a phase, and what ends is the phase:
-        training goes on where the next one begins, with as many steps as are left from there.
+        Training ends when the loss on all rows has not decreased for so many steps. A loss with a
+        method ``phase(elapsed)`` is compared within a phase only, and only the phase ends: training
+        continues at the first step of the next one.
     threshold : {"exact", "fixed"}
-        Whether iterates are judged at their exact threshold or at the logit 0.
+        Whether iterates are evaluated at their exact threshold or at the logit 0.
     """
 
-    loss: Loss = CrossEntropy()  # noqa: RUF009 (frozen)
+    loss: Loss = CrossEntropy()
     l2: float = 1.0
     outer_iterations: int = 10
     inner_iterations: int = 50
@@ -133,19 +134,15 @@ class LossTraining:
     threshold: Literal["exact", "fixed"] = "exact"
 
     def __post_init__(self) -> None:
-        for name, known in {"optimizer": ("auto", "adam"), "threshold": ("exact", "fixed")}.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is one of {known}, not {getattr(self, name)!r}.")
-        if self.outer_iterations < 0 or self.inner_iterations < 1:
-            raise ValueError("outer_iterations must be >= 0 and inner_iterations >= 1.")
-        for name in ("batch_size", "patience"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be None or >= 1, not {value}.")
-        if not self.l2 >= 0 or not self.lr > 0:
-            raise ValueError("l2 must be >= 0 and lr must be > 0.")
+        check_parameters(
+            self,
+            choices={"optimizer": ("auto", "adam"), "threshold": ("exact", "fixed")},
+            positive=("lr",),
+            not_negative=("outer_iterations", "l2"),
+            least={"inner_iterations": 1, "batch_size": 1, "patience": 1},
+        )
         if self.patience is not None and (self.batch_size or self.optimizer == "auto"):
-            raise ValueError("patience looks at all rows: set optimizer='adam', batch_size=None.")
+            raise SetpointError("patience needs all rows: set optimizer='adam', batch_size=None.")
 
     @classmethod
     def paper(cls, loss: Loss, **changes: Any) -> LossTraining:
@@ -166,12 +163,12 @@ class LossTraining:
         return cls(loss, **{**constants, **changes})
 
     def prepare(self, problem: Problem, module: nn.Module) -> LossRun:
-        """Return a run; any goal will do, since training does not see it."""
+        """Return a run. Supports every goal."""
         return LossRun(self, problem, module)
 
 
 class LossRun:
-    """A loss being minimised."""
+    """A loss that is being minimised."""
 
     def __init__(self, solver: LossTraining, problem: Problem, module: nn.Module) -> None:
         self.problem, self.module, self.solver = problem, module, solver
@@ -201,7 +198,7 @@ class LossRun:
         self._on_all_rows = Recorded(problem.X.device)
 
     def loss(self, rows: Tensor | slice = slice(None)) -> Tensor:
-        """Return the loss with its ridge; of some rows, its estimate."""
+        """Return the loss with its ridge; for some rows, its estimate."""
         z = logits_of(self.module, self.problem.X[rows])
         share = self._share[rows] * (len(self._share) / len(z))
         seen = LabelledRows(self.problem.positive[rows], share, self._P, self._N, self._elapsed)
@@ -244,7 +241,7 @@ class LossRun:
         return self._progress()
 
     def _begin_step(self) -> None:
-        """Set what depends on the share of the training that is done; a new phase, new patience."""
+        """Set what depends on the fraction of the training that is done; reset the patience."""
         self._elapsed = self._step / self._total
         phase = self._phase_at(self._elapsed)
         if phase != self._phase:
@@ -259,7 +256,7 @@ class LossRun:
         return 0 if phase_of is None else int(phase_of(elapsed))
 
     def _next_phase(self) -> int:
-        """Return the first step of the loss's next phase; without one, the end of training."""
+        """Return the first step of the loss's next phase, or the end of training."""
         for step in range(self._step, self._total):
             if self._phase_at(step / self._total) != self._phase:
                 return step
@@ -269,14 +266,14 @@ class LossRun:
         with torch.no_grad():
             return Progress(0.0, float(self.loss()))
 
-    def contenders(self) -> list[Contender]:
+    def models(self) -> list[TrainedModel]:
         """Return the model at its threshold."""
         threshold = 0.0 if self.solver.threshold == "fixed" else None
         point = self.problem.judge.operating_point(self.module, threshold)
-        return [Contender("ordinary training", point, self.module.state_dict())]
+        return [TrainedModel("ordinary training", point, self.module.state_dict())]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the optimizer's state, how far it is, and what patience is left."""
+        """Return the optimizer's state, the step, and the state of the patience."""
         return {
             "optimizer": self._optimizer.state_dict(),
             "step": self._step,
@@ -287,12 +284,7 @@ class LossRun:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
+        """Restore a state."""
         self._optimizer.load_state_dict(state["optimizer"])
         self._step, self._elapsed = state["step"], state["elapsed"]
         self._lowest, self._since, self._phase = state["lowest"], state["since"], state["phase"]
-
-
-# DOC of losses.base: What a loss is given, and what it returns.
-
-# DOC of losses.cross_entropy: Cross-entropy, plain or weighted by class.

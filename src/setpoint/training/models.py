@@ -51,7 +51,7 @@ def build(model: Model, n_features: int) -> nn.Module:
     if callable(model):
         try:
             built = model(n_features)
-        except Exception as error:  # whatever a factory may raise
+        except Exception as error:  # a factory can raise anything
             raise SetpointError(
                 f"the model factory, given {n_features}, failed: {error}"
             ) from error
@@ -66,7 +66,7 @@ def build(model: Model, n_features: int) -> nn.Module:
 
 
 def check(module: nn.Module, X: Tensor) -> None:
-    """Try the module on two rows, which also brings lazy layers into being."""
+    """Raise SetpointError unless the module trains on two rows; initialises lazy layers."""
     try:
         with torch.no_grad():
             scores_of(module, X[:2])
@@ -75,7 +75,7 @@ def check(module: nn.Module, X: Tensor) -> None:
         learns = trainable and logits_of(module, X[:2]).requires_grad
     except SetpointError:
         raise
-    except Exception as error:  # whatever a model may raise
+    except Exception as error:  # a model can raise anything
         shape = tuple(X.shape[1:])
         rows = f"{shape[0]} features" if len(shape) == 1 else f"the shape {shape}"
         raise SetpointError(f"the model cannot take rows of {rows}: {error}") from error
@@ -86,10 +86,10 @@ def check(module: nn.Module, X: Tensor) -> None:
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Whether the module is a plain linear layer, all of it trainable.
+    """Return whether the module is a plain linear layer, all of it trainable.
 
     Such a model can be trained outside of the module, by its weights alone. Subclasses,
-    parametrised or frozen layers and layers with hooks are not: nobody knows what they do.
+    parametrised or frozen layers and layers with hooks may compute something else.
     """
     return (
         type(module) is nn.Linear
@@ -101,7 +101,7 @@ def is_linear(module: nn.Module) -> bool:
 
 
 def logits_of(module: nn.Module, X: Tensor) -> Tensor:
-    """Return the module's logits as a vector, or say what it returned instead."""
+    """Return the module's logits as a vector; raise SetpointError for any other shape."""
     out = module(X)
     if isinstance(out, Tensor) and out.ndim == 0 and len(X) == 1:
         out = out.reshape(1)  # a model that ends in squeeze(), given one row
@@ -111,7 +111,7 @@ def logits_of(module: nn.Module, X: Tensor) -> Tensor:
             f"the model must return one logit per row, shape ({len(X)},) or ({len(X)}, 1); "
             f"it returned {got}."
         )
-    if out.dtype in (torch.bfloat16, torch.float16):  # a threshold needs all the digits there are
+    if out.dtype in (torch.bfloat16, torch.float16):  # thresholds need the precision
         out = out.float()
     return out.reshape(-1)
 

@@ -1,13 +1,17 @@
-"""Ordinary training at its honest best: the start of every goal-trained model, and its rival."""
+"""Ordinary training, which ignores the goal: the start of goal-trained models, and their rival.
+
+Ordinary training minimises cross-entropy with a ridge, for several strengths of it. The goal then
+chooses among the models and starts variants of the best of them.
+"""
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,33 +19,38 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import plain
-from setpoint.training.candidates import Contender, standing
+from setpoint.training.candidates import TrainedModel, best_of
+from setpoint.training.gpu import sizes_for
 from setpoint.training.loop import Progress
 from setpoint.training.loss_training import LossTraining
 from setpoint.training.models import is_linear, scores_of
 from setpoint.training.problem import Problem
 
+if TYPE_CHECKING:
+    from setpoint.training.projected import Projected
+    from setpoint.training.stochastic import Stochastic
+
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
 MODULE_RIDGES = (100.0, 1.0)
-_MANY = 2**19  # rows, of which scikit-learn would hold some 60 bytes each beside them
-_MOST_FEATURES_FOR_NEWTON = 200  # its Hessian costs the square of that per row
+_MOST_FEATURES_FOR_NEWTON = 200  # in scikit-learn; the Hessian costs the square of that per row
 
 
 @dataclass(frozen=True)
 class Ordinary:
-    """Train without a thought of the goal, over many ridges; the goal chooses among the models.
+    """Train without regard to the goal, over many ridges; the goal chooses among the models.
 
-    That is what :class:`setpoint.training.Projected` starts from, by itself.
+    :class:`setpoint.training.Projected` starts from such models.
     """
 
     @property
     def outer_iterations(self) -> int:
-        """None: after the start all is done."""
+        """Zero: the start does all the work."""
         return 0
 
     def prepare(self, problem: Problem, module: nn.Module) -> OrdinaryRun:
-        """Return a run; any goal will do."""
+        """Return a run. Supports every goal."""
         return OrdinaryRun(problem, module)
 
 
@@ -50,58 +59,68 @@ class OrdinaryRun:
 
     def __init__(self, problem: Problem, module: nn.Module) -> None:
         self.problem, self.module = problem, module
-        self._models: list[Contender] = []
+        self._models: list[TrainedModel] = []
 
     def start(self, take: str | None = None) -> Progress:
-        """Do it all."""
+        """Train all models."""
         self._models = list(chain.from_iterable(ordinary_models(self.problem, self.module)))
         return self._progress()
 
     def advance(self, iteration: int) -> Progress:
-        """Do nothing more."""
+        """Do nothing."""
         return self._progress()
 
     def _progress(self) -> Progress:
         return Progress(0.0, best_of(self._models).point.violation)
 
-    def contenders(self) -> Sequence[Contender]:
+    def models(self) -> Sequence[TrainedModel]:
         """Return all models, the simplest first."""
         return self._models
 
     def state_dict(self) -> dict[str, Any]:
-        """Return nothing: a run that was stopped has done nothing."""
+        """Return nothing: all work is done at the start."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Do all again."""
+        """Train all models again."""
         self.start()
 
 
-def ordinary_models(problem: Problem, module: nn.Module) -> list[list[Contender]]:
-    """Return models trained without a thought of the goal, by kind, the simplest first.
+def ordinary_models(problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
+    """Return models trained without regard to the goal, by kind, the simplest first.
 
     A linear module gets two kinds: logistic regressions over a wide range of ridges, plain and with
     balanced classes. Any other module gets one: as it is given, and trained by cross-entropy with
-    two ridges, as it stood at several moments. The module itself is left anywhere.
+    two ridges, at several iterations. The module's weights are overwritten.
     """
     if is_linear(module):
         return [_logistic_path(problem, module, balanced) for balanced in (False, True)]
     given = copy.deepcopy(module.state_dict())
-    models = [Contender("as given", problem.judge.operating_point(module), given)]
+    models = [TrainedModel("as given", problem.judge.operating_point(module), given)]
     for ridge in MODULE_RIDGES:
         module.load_state_dict(given)
         solver = LossTraining(l2=ridge)
         run = solver.prepare(problem, module)
         for iteration in range(1, solver.outer_iterations + 1):
             run.advance(iteration)
-            (found,) = run.contenders()
+            (found,) = run.models()
             name = f"ordinary, ridge {plain(ridge)}, {iteration} of {solver.outer_iterations}"
-            models.append(Contender(name, found.point, copy.deepcopy(found.weights)))
+            models.append(TrainedModel(name, found.point, copy.deepcopy(found.weights)))
     return [models]
 
 
-def judged(models: Sequence[Contender], problem: Problem, module: nn.Module) -> list[Contender]:
-    """Return models as another goal sees them."""
+def starting_models(start: str, problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
+    """Return the models to start from, by kind: ordinary ones or, if "given", the module itself."""
+    if start == "logistic":
+        return ordinary_models(problem, module)
+    weights = {k: v.clone() for k, v in module.state_dict().items()}
+    return [[TrainedModel("the start", problem.judge.operating_point(module), weights)]]
+
+
+def evaluated(
+    models: Sequence[TrainedModel], problem: Problem, module: nn.Module
+) -> list[TrainedModel]:
+    """Return the models with their operating points for this problem's goal."""
     scores = []
     for model in models:
         module.load_state_dict(model.weights)
@@ -110,28 +129,104 @@ def judged(models: Sequence[Contender], problem: Problem, module: nn.Module) -> 
     return [model._replace(point=point) for model, point in zip(models, points, strict=True)]
 
 
-def best_of(models: Iterable[Contender]) -> Contender:
-    """Return the one with the best operating point, the first of equals."""
-    return max(models, key=lambda c: standing(c.point))
-
-
 def train_ordinarily(problem: Problem, module: nn.Module) -> None:
-    """Bring a module to the best of its ordinary models."""
+    """Set a module to the best of its ordinary models."""
     models = ordinary_models(problem, module)
     module.load_state_dict(best_of(chain.from_iterable(models)).weights)
 
 
-def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[Contender]:
+# --- what is trained from them --------------------------------------------------------------------
+
+
+class Variant(NamedTuple):
+    """How one model of a bundle is trained from an ordinary one.
+
+    ``proximity`` is the strength of the regularisation towards the start; ``restart`` numbers the
+    models that start from perturbed weights; a relaxed model may violate the goal while it trains.
+    """
+
+    name: str
+    start: TrainedModel
+    proximity: float
+    restart: int = 0
+    relaxed: bool = False
+
+
+def variants_of(
+    solver: Projected | Stochastic,
+    module: nn.Module,
+    goal: Goal,
+    kinds: Sequence[Sequence[TrainedModel]],
+    take: str | None = None,
+) -> list[Variant]:
+    """Return the variants of the best model of each kind, restarts from the best of all.
+
+    With ``take``, return only the variant of that name, whichever model it starts from.
+    """
+    ordinary = list(chain.from_iterable(kinds))
+    if take is not None:
+        every = variants_from(solver, module, goal, ordinary, ordinary)
+        if named := [v for v in every if v.name == take]:
+            return named
+    return variants_from(solver, module, goal, list(map(best_of, kinds)), [best_of(ordinary)])
+
+
+def variants_from(
+    solver: Projected | Stochastic,
+    module: nn.Module,
+    goal: Goal,
+    starts: Sequence[TrainedModel],
+    restarted: Sequence[TrainedModel],
+) -> list[Variant]:
+    """Return the variants of these starts, the simplest first, and restarts from others."""
+    variants = []
+    for start in starts:
+        for proximity in sorted(solver.proximity, reverse=True):
+            held = f"; proximity {proximity:g}" if proximity else ""
+            variants.append(Variant(_after(start) + held, start, proximity))
+        if solver.relaxed and goal.constraints:
+            variants.append(Variant(_after(start) + "; relaxed", start, 0.0, relaxed=True))
+    if is_linear(module):
+        variants += [
+            Variant(f"{_after(start)}; restart {i}", start, 0.0, restart=i)
+            for start in restarted
+            for i in range(1, (solver.restarts or 0) + 1)
+        ]
+    return variants
+
+
+def start_of(variant: Variant, solver: Projected | Stochastic, seed: int) -> dict[str, Any]:
+    """Return the weights that a variant starts from, perturbed for a restart."""
+    weights = variant.start.weights
+    if not variant.restart:
+        return weights
+    w = weights["weight"]
+    # The same number is the same perturbation, whatever else is trained.
+    generator = torch.Generator().manual_seed(seed + variant.restart)
+    noise = torch.randn(w.shape, dtype=torch.float64, generator=generator).to(w)
+    size = solver.spread * variant.restart / (solver.restarts or 1)
+    return {**weights, "weight": w + size * w.norm() / w.numel() ** 0.5 * noise}
+
+
+def _after(start: TrainedModel) -> str:
+    return f"goal-trained from {start.name.removeprefix('logistic regression, ')}"
+
+
+# --- logistic regression --------------------------------------------------------------------------
+
+
+def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[TrainedModel]:
     """Fit logistic regressions from the strongest ridge to the weakest, each from the last."""
     n, d = problem.X.shape
-    ours = d <= MOST_FEATURES if problem.X.is_cuda else n > _MANY and d <= _MOST_FEATURES_FOR_NEWTON
+    sizes = sizes_for(problem.X.device)
+    ours = n > sizes.newton_rows and d <= sizes.newton_features
     fits = _fits_by_newton if ours else _fits_by_scikit_learn
     judge = problem.judge
     path = []
     for ridge, weights in fits(problem, module, balanced):
         module.load_state_dict(weights)
         name = f"logistic regression, ridge {plain(ridge)}{', balanced' if balanced else ''}"
-        path.append(Contender(name, judge.point_of(scores_of(module, judge.X)), weights))
+        path.append(TrainedModel(name, judge.point_of(scores_of(module, judge.X)), weights))
     return path
 
 
@@ -152,7 +247,7 @@ def _fits_by_scikit_learn(
     for ridge in RIDGES:
         regression.C = 1.0 / ridge
         with warnings.catch_warnings():
-            # Where classes can be separated a weak ridge does not converge; it still ranks.
+            # Where classes can be separated a weak ridge does not converge; the model still ranks.
             warnings.simplefilter("ignore")
             regression.fit(X, positive, sample_weight=weight)
         yield ridge, _as_weights(module, regression.coef_, regression.intercept_)
@@ -161,7 +256,7 @@ def _fits_by_scikit_learn(
 def _fits_by_newton(
     problem: Problem, module: nn.Module, balanced: bool
 ) -> Iterator[tuple[float, dict[str, Any]]]:
-    """Do the same without moving the rows off their device, or taking more than a block of them."""
+    """Do the same on the rows' device, in blocks."""
     X, positive, weight = problem.X, problem.positive, problem.sample_weight
     if balanced:
         P, N = weight[positive].sum(), weight[~positive].sum()
@@ -175,7 +270,7 @@ def _fits_by_newton(
 def _as_weights(module: nn.Module, coef: Any, intercept: Any) -> dict[str, Any]:
     """Return a regression as a state dict of the linear module.
 
-    Without a bias in the module the intercept is dropped; the threshold is found anew anyway.
+    Without a bias in the module the intercept is dropped; the threshold replaces it.
     """
     own = module.state_dict()
     weights = {"weight": torch.as_tensor(coef).reshape(1, -1).to(own["weight"])}
@@ -184,16 +279,16 @@ def _as_weights(module: nn.Module, coef: Any, intercept: Any) -> dict[str, Any]:
     return weights
 
 
-MOST_FEATURES = 4096  # the Hessian of more would not pay
 _MOST_STEPS = 60
-_CLOSE_ENOUGH = 1e-10  # of the objective: what a further step could gain
-_MOST_NUMBERS = {"cuda": 2**27, "cpu": 2**18}  # of a block, in double precision
+_CLOSE_ENOUGH = 1e-10  # of the objective: the gain that a further step may leave
 
 
 def newton_logistic(
     X: Tensor, positive: Tensor, weight: Tensor, ridge: float, start: Tensor
 ) -> Tensor:
     """Minimise  sum_i w_i log(1 + exp(-y_i z_i)) + ridge/2 |theta|^2,  z = X theta + b.
+
+    By Newton's method, for rows on a GPU or very many of them.
 
     Parameters
     ----------
@@ -242,11 +337,11 @@ def _ridge(theta: Tensor, strength: Tensor) -> float:
 
 
 class _Rows:
-    """Rows that are gone through in blocks; nothing is kept of them."""
+    """Sums over rows, block by block."""
 
     def __init__(self, X: Tensor, positive: Tensor, weight: Tensor) -> None:
         self._X, self._positive, self._weight = X, positive, weight
-        self._size = max(_MOST_NUMBERS[X.device.type] // (X.shape[1] + 1), 1)
+        self._size = max(sizes_for(X.device).newton_numbers // (X.shape[1] + 1), 1)
 
     def loss(self, theta: Tensor) -> float:
         """Return the sum of the losses."""
@@ -278,7 +373,7 @@ class _Rows:
 
 
 def _solve(hessian: Tensor, gradient: Tensor) -> Tensor:
-    """Return H^-1 g; what keeps H from being positive definite is a little more of a ridge."""
+    """Return H^-1 g, with a larger ridge where H is not positive definite."""
     more = 0.0
     size = float(hessian.diagonal().mean())
     while True:
@@ -287,6 +382,3 @@ def _solve(hessian: Tensor, gradient: Tensor) -> Tensor:
             return torch.cholesky_solve(gradient[:, None], factor)[:, 0]
         more = max(10 * more, 1e-12 * size, 1e-12)
         hessian = hessian + more * torch.eye(len(hessian)).to(hessian)
-
-
-# DOC of solvers.newton: Logistic regression by Newton's method, for rows that lie on a GPU or are very many.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,6 @@ from torch import Tensor, nn
 from setpoint.errors import DivergedError
 from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
-from setpoint.thresholds.gpu import sweep
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
     choose_threshold,
@@ -22,6 +22,7 @@ from setpoint.thresholds.operating_point import (
     threshold_below,
 )
 from setpoint.thresholds.sweep import ClassScores, Ranking, best_cut
+from setpoint.training.gpu import exact_points
 from setpoint.training.models import scores_of
 
 
@@ -40,7 +41,7 @@ class Problem:
     goal : Goal
         What to train for.
     validation : Problem or None
-        Rows on which iterates are judged. None: the training rows themselves.
+        Validation rows, on which iterates are compared. None: the training rows.
     on : str
         What to call these rows in messages.
     """
@@ -53,86 +54,99 @@ class Problem:
     on: str = "the training data"
 
     @property
-    def judged_apart(self) -> bool:
-        """Whether other rows than those that train judge."""
+    def has_validation(self) -> bool:
+        """Whether models are compared on validation rows instead of the training rows."""
         return self.validation is not None
 
     @property
     def judge(self) -> Problem:
-        """The problem whose rows decide which iterate is best."""
+        """The problem on whose rows models are compared: the validation or the training rows."""
         return self if self.validation is None else self.validation
 
     def for_goal(self, goal: Goal) -> Problem:
         """Return the same rows with another goal."""
-        judge = None if self.validation is None else self.validation.for_goal(goal)
-        return replace(self, goal=goal, validation=judge)
+        validation = None if self.validation is None else self.validation.for_goal(goal)
+        return replace(self, goal=goal, validation=validation)
 
     def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
-        """Return what the module does at a threshold of its logits; None: at the exact one."""
+        """Return the module's operating point at a threshold of its logits; None: the exact one."""
         return self.point_of(scores_of(module, self.X), threshold)
 
     def point_of(self, logits: Tensor, threshold: float | None = None) -> OperatingPoint:
-        """Return what logits of these rows do at a threshold; None: at the exact one."""
-        logits = _whole(logits)
-        if threshold is None and self.swept_on_device(logits):
-            return self.swept(logits[None], self.goal)[0]
+        """Return the operating point of logits (n,) at a threshold; None: at the exact one."""
+        if threshold is None:
+            return self.points_of(logits[None])[0]
+        scores, y, weight = self._on_host(_at_least_float32(logits))
+        return evaluate_threshold(y, scores, threshold, self.goal, sample_weight=weight, on=self.on)
+
+    def points_of(self, logits: Tensor, penalty: float | None = None) -> list[OperatingPoint]:
+        """Return the operating point of each model, logits (k, n), at its exact threshold.
+
+        With a ``penalty`` lambda the constraints may be violated: the threshold maximises
+        gain - lambda * violation.
+        """
+        logits = _at_least_float32(logits)
+        ranking = self.goal if penalty is None else Penalised(self.goal, penalty)
+        found = exact_points(self, logits, ranking)
+        return [self._best_point(own, ranking) for own in logits] if found is None else found
+
+    def _best_point(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
+        scores, y, weight = self._on_host(logits)
+        if isinstance(ranking, Goal):
+            return choose_threshold(y, scores, ranking, sample_weight=weight, on=self.on)
+        weight = None if weight is None else weight.astype(np.float64)
+        above, below = (ClassScores(scores, weight, own) for own in (y, ~y))
+        cut = best_cut(above, below, ranking)
+        return OperatingPoint(
+            threshold_below(cut.lowest_positive, above.sorted, below.sorted),
+            cut.tp,
+            cut.fp,
+            above.total - cut.tp,
+            below.total - cut.fp,
+            self.goal,
+            self.on,
+        )
+
+    def _on_host(self, logits: Tensor) -> tuple[Any, Any, Any]:
+        """Return scores, labels and weights (None where all are 1) as arrays."""
         scores = logits.cpu().numpy()
         if np.isnan(scores).any():
             raise DivergedError("the model's scores are not numbers; try a lower learning rate.")
-        y = self.positive.cpu().numpy()
         weights = self.sample_weight.cpu().numpy()
-        given = None if np.all(weights == 1) else weights
-        if threshold is None:
-            return choose_threshold(y, scores, self.goal, sample_weight=given, on=self.on)
-        return evaluate_threshold(y, scores, threshold, self.goal, sample_weight=given, on=self.on)
-
-    def points_of(self, logits: Tensor) -> list[OperatingPoint]:
-        """Return what each of several models does at its exact threshold; logits are (k, n)."""
-        logits = _whole(logits)
-        if self.swept_on_device(logits):
-            return self.swept(logits, self.goal)
-        return [self.point_of(own) for own in logits]
-
-    def swept_on_device(self, logits: Tensor) -> bool:
-        """Whether the exact threshold of such logits is found where they are."""
-        return logits.is_cuda and self._plain and bool(logits.isfinite().all())
-
-    def swept(self, logits: Tensor, ranking: Ranking) -> list[OperatingPoint]:
-        """Return what models do at the thresholds that a ranking finds best, found on the device.
-
-        Logits are of the shape (k, n).
-        """
-        P, n = float(self.positive.sum()), len(self.positive)
-        return [
-            OperatingPoint(at, tp, fp, P - tp, n - P - fp, self.goal, self.on)
-            for at, tp, fp in sweep(self.positive, logits, ranking)
-        ]
+        return scores, self.positive.cpu().numpy(), None if np.all(weights == 1) else weights
 
     @cached_property
-    def _plain(self) -> bool:
-        """Whether rows count one each, there are both classes, and all metrics are quotients."""
+    def is_unweighted_fraction(self) -> bool:
+        """Whether all weights are 1, both classes are there, and all metrics are quotients."""
         both = bool(self.positive.any()) and not bool(self.positive.all())
         return both and bool((self.sample_weight == 1).all()) and only_fractions(self.goal)
 
     def fingerprint(self) -> str:
-        """Return a digest of the data and the goal, by which a checkpoint knows its problem."""
-        digest = hashlib.sha256(str(self.goal).encode())
-        tp, fp = np.meshgrid(np.arange(4.0), np.arange(6.0))
-        for metric in self.goal.metrics:  # a user may have given an old name a new meaning
-            digest.update(np.asarray(metric.value(tp, fp, 3.0, 5.0), dtype=float).tobytes())
+        """Return a digest of data and goal, which identifies the problem in a checkpoint."""
+        return fingerprint_of(self.goal, self._bytes())
+
+    def _bytes(self) -> Iterator[Any]:
         for part in (self.X, self.positive, self.sample_weight):
             kind = str(part.dtype).removeprefix("torch.")
-            digest.update(f"{tuple(part.shape)}{kind}".encode())
+            yield f"{tuple(part.shape)}{kind}".encode()
             # As bytes: numpy does not know bfloat16.
-            digest.update(
-                part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-            )
+            yield part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
         if self.validation is not None:
-            digest.update(self.validation.fingerprint().encode())
-        return digest.hexdigest()
+            yield self.validation.fingerprint().encode()
 
 
-def _whole(logits: Tensor) -> Tensor:
+def fingerprint_of(goal: Goal, data: Iterable[Any]) -> str:
+    """Return a digest of a goal and of bytes."""
+    digest = hashlib.sha256(str(goal).encode())
+    tp, fp = np.meshgrid(np.arange(4.0), np.arange(6.0))
+    for metric in goal.metrics:  # a custom metric may have been redefined under its name
+        digest.update(np.asarray(metric.value(tp, fp, 3.0, 5.0), dtype=float).tobytes())
+    for part in data:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _at_least_float32(logits: Tensor) -> Tensor:
     """Return logits in a precision that numpy knows."""
     return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
 
@@ -149,21 +163,24 @@ def make_problem(
     """Return a problem, with unit weights where none are given."""
     if sample_weight is None:
         sample_weight = torch.ones(len(X), device=X.device)
-    # Rows may be whole numbers, as words of a text are, or in half precision; sums are neither.
+    # Features may be integers or in half precision; sums of weights must not be.
     dtype = torch.float64 if X.dtype == torch.float64 else torch.float32
     return Problem(X, positive, sample_weight.to(dtype), Goal.parse(goal), validation, on)
 
 
 @dataclass(frozen=True)
 class Penalised:
-    """The goal as a sweep sees it, with  gain - strength * violation  in place of both."""
+    """A ranking of cuts in which violations cost but are allowed: gain - strength * violation.
+
+    It sets the threshold of a model that may violate the goal while it trains.
+    """
 
     goal: Goal
     strength: float
 
     @property
     def is_monotone(self) -> bool:
-        """As the goal is."""
+        """Whether the goal is monotone."""
         return self.goal.is_monotone
 
     def gain(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
@@ -172,29 +189,5 @@ class Penalised:
         return self.goal.gain(*at) - self.strength * self.goal.violation(*at)
 
     def violation(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
-        """Return zero: nothing is forbidden."""
+        """Return zero: every cut is allowed."""
         return 0.0 * self.goal.violation(tp, fp, P, N)
-
-
-def penalised_point(problem: Problem, logits: Tensor, strength: float) -> OperatingPoint:
-    """Return what logits do at the threshold that is best by this rule."""
-    ranking = Penalised(problem.goal, strength)
-    if problem.swept_on_device(logits):
-        return problem.swept(logits[None], ranking)[0]
-    scores, y = logits.cpu().numpy(), problem.positive.cpu().numpy()
-    weight = problem.sample_weight.double().cpu().numpy()
-    given = None if (weight == 1).all() else weight
-    above, below = (ClassScores(scores, given, own) for own in (y, ~y))
-    cut = best_cut(above, below, ranking)
-    return OperatingPoint(
-        threshold_below(cut.lowest_positive, above.sorted, below.sorted),
-        cut.tp,
-        cut.fp,
-        above.total - cut.tp,
-        below.total - cut.fp,
-        problem.goal,
-        problem.on,
-    )
-
-
-# DOC of solvers.penalised: The threshold of a model that may still break the goal: violations cost, but are allowed.

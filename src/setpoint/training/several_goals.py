@@ -1,50 +1,141 @@
-"""Several goals at once: one batched problem for a whole curve of what can be had."""
+"""Several goals at once: one batched training for a whole trade-off curve.
+
+Each goal has a :class:`setpoint.training.projected.ProjectedRun` of its own, which chooses its
+models and evaluates them. The models of all runs are parts of one bundle, and the steps of that
+bundle are taken together, with prices by goal.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.goal import Goal
-from setpoint.training.candidates import Contender, standing
+from setpoint.method.capped_loss import prices
+from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.training.candidates import Selection, TrainedModel
+from setpoint.training.descent import Counts, Descent
+from setpoint.training.gpu import sizes_for
 from setpoint.training.loop import (
     Callback,
-    Keeper,
     Progress,
-    Run,
     Solution,
     Solver,
-    at_work_on,
-    tell_end,
+    torch_set_up_for,
+    warn_of_early_end,
 )
 from setpoint.training.models import scores_of
+from setpoint.training.ordinary import Variant, evaluated, starting_models
 from setpoint.training.problem import Problem
+from setpoint.training.projected import Projected, ProjectedRun
+
+Part = tuple[Goal, slice]  # a goal and its models, which follow one another in the bundle
 
 
-class GoalsRun(Run, Protocol):
-    """A run that serves several goals."""
+class SeveralGoalsDescent(Descent):
+    """A descent in which each part of the models has a goal of its own.
 
-    def progress_of(self, goal: int) -> Progress:
-        """Return how far the models of a goal are."""
-        ...
+    The multipliers have as many rows as the goal with the most constraints needs; a goal with fewer
+    leaves the last rows unchanged.
+    """
 
-    def contenders_of(self, goal: int) -> Sequence[Contender]:
-        """Return where the models of a goal stand, as :meth:`Run.contenders` does."""
-        ...
+    def __init__(self, parts: Sequence[Part], *arguments: Any) -> None:
+        super().__init__(max((goal for goal, _ in parts), key=_constraints), *arguments)
+        self._parts = parts
+
+    @property
+    def goals(self) -> list[Goal]:
+        """The goal of each model."""
+        return [goal for goal, own in self._parts for _ in range(own.start, own.stop)]
+
+    def follow(self, counts: Counts) -> None:
+        """Let the multipliers follow the violations, each those of its goal."""
+        for goal, own in self._parts:
+            mine = Counts(counts.tp[own], counts.fp[own])
+            self._follow(goal, mine, self.multipliers[: _constraints(goal), own])
+
+    def prices(self, counts: Counts) -> Tensor:
+        """Return the prices of each model, by its goal, shape (k, 2)."""
+        found = []
+        for goal, own in self._parts:
+            held = self.multipliers[: _constraints(goal), own]
+            mine = prices(goal, counts.tp[own], counts.fp[own], self.P, self.N, held)
+            found.append(self._tensor(mine))
+        return torch.cat(found)
 
 
-@runtime_checkable
-class GoalsSolver(Solver, Protocol):
-    """A solver that can train for several goals at once."""
+def _constraints(goal: Goal) -> int:
+    return len(goal.constraints)
 
-    def prepare_goals(self, problems: Sequence[Problem], module: nn.Module) -> GoalsRun:
-        """Return a run for problems that differ in their goals alone."""
-        ...
+
+class SeveralGoalsRun(ProjectedRun):
+    """The projected solver at work for several goals. The problems differ in their goals only."""
+
+    def __init__(self, solver: Projected, problems: Sequence[Problem], module: nn.Module) -> None:
+        # Thresholds of several goals lie apart, and rows near any of them matter.
+        factor = min(len(problems), sizes_for(problems[0].X.device).working_sets)
+        solver = solver.settle_for(problems[0], module)
+        solver = replace(solver, rows=solver.rows * factor)
+        super().__init__(solver, problems[0], module)
+        self.runs = [ProjectedRun(solver, problem, module) for problem in problems]
+        self._parts: list[Part] = []
+
+    def _plan(self, take: str | None) -> list[Variant]:
+        """Train the ordinary models once, and return the variants of all goals."""
+        variants: list[Variant] = []
+        kinds = starting_models(self.solver.start, self.problem, self.module)
+        for i, run in enumerate(self.runs):
+            if i:
+                kinds = [evaluated(kind, run.problem, self.module) for kind in kinds]
+            own = run.variants(kinds, take)
+            self._parts.append((run.problem.goal, slice(len(variants), len(variants) + len(own))))
+            variants += own
+        return variants
+
+    def _descent_for(self, *arguments: Any) -> Descent:
+        return SeveralGoalsDescent(self._parts, *arguments)
+
+    def _begin(self, starts: list[dict[str, Any]], proximity: list[float]) -> None:
+        super()._begin(starts, proximity)
+        for run, (_, own) in zip(self.runs, self._parts, strict=True):
+            run._bundle = self._bundle[own]
+
+    def advance(self, iteration: int) -> Progress:
+        """Take steps for all goals, then find the thresholds of each."""
+        for run in self.runs:
+            run._ordinary = []
+        return super().advance(iteration)
+
+    def search_lines(self, seed: int) -> bool:
+        """Search for each goal."""
+        found = [run.search_lines(seed) for run in self.runs]
+        return any(found)
+
+    def evaluate(self, scores: Tensor | None, lam: float) -> list[OperatingPoint]:
+        """Let each goal evaluate its models."""
+        used: list[OperatingPoint] = []
+        for run, (_, own) in zip(self.runs, self._parts, strict=True):
+            used += run.evaluate(None if scores is None else scores[own], lam)
+        return used
+
+    def models_of(self, goal: int) -> list[TrainedModel]:
+        """Return the current models of a goal."""
+        return self.runs[goal].models()
+
+    def loss_of(self, goal: int) -> float:
+        """Return the least loss of a goal's models."""
+        return float(self._losses[self._parts[goal][1]].min())
+
+    @property
+    def lam(self) -> float:
+        """The current lambda."""
+        return self._descent.lam
 
 
 def solve_goals(
@@ -58,26 +149,26 @@ def solve_goals(
 ) -> list[Solution]:
     """Train a model for each goal, all at once, and return the solutions in the goals' order.
 
-    Each comes to what :func:`solve` would come to for its goal, but for rounding, for what a module
-    draws by chance, and, where rows are more than a working set holds, for the rows that are drawn.
-    At the end each goal may take over the model of another one, if that serves it better: where the
-    training rows judge, a stricter level never does better than a laxer one. What is taken over has
-    the last record of the history.
+    Each solution is that of :func:`solve` for its goal, up to rounding, the randomness of a module
+    and, where there are more rows than a working set holds, the sampled rows. At the end each goal
+    may take over the model of another one that serves it better: without validation rows, a
+    stricter level then never does better than a laxer one. A model taken over has the last record
+    of the history.
 
-    Ordinary training, from which all start, is done once. After it the linear models of all goals
-    are rows of one matrix; a GPU takes hardly longer for many than for one. Interruption and
+    Ordinary training, from which all goals start, is done once. After it the linear models of all
+    goals are rows of one matrix; a GPU takes hardly longer for many than for one. Interruption and
     divergence are as in :func:`solve`, for all goals together.
 
     Parameters
     ----------
     problem : Problem
-        The rows; its own goal is not looked at.
+        The rows; its own goal is ignored.
     goals : iterable of str or Goal
         What to train for, e.g. one objective under several levels of a constraint.
     module : nn.Module
         The model; the solutions' modules are copies of it.
     solver : Solver
-        One that has ``prepare_goals``: :class:`setpoint.training.Projected`.
+        A :class:`setpoint.training.Projected`; other solvers train for one goal at a time.
     seed, callback
         As in :func:`solve`; the callback is called for every goal's record, in their order.
 
@@ -97,60 +188,61 @@ def solve_goals(
     True
     """
     problems = [problem.for_goal(goal) for goal in parsed_goals(goals)]
-    if not isinstance(solver, GoalsSolver):
+    if not isinstance(solver, Projected):
         raise SetpointError(
             f"{type(solver).__name__} trains for one goal at a time; fit each goal by itself, or "
             "take the projected solver."
         )
     module = copy.deepcopy(module)
-    run = solver.prepare_goals(problems, module)
-    kept = [Keeper(problem.judged_apart) for _ in problems]
+    run = SeveralGoalsRun(solver, problems, module)
+    selections = [Selection(problem.has_validation) for _ in problems]
     total = solver.outer_iterations
     finished = True
 
-    def keep() -> bool:
+    def evaluate() -> bool:
+        """Compare the current models of every goal; return whether to stop."""
         answers = []
-        for i, keeper in enumerate(kept):
-            keeper.see(run.contenders_of(i), run.progress_of(i))
-            answers.append(None if callback is None else callback(keeper.history[-1], total))
+        for i, selection in enumerate(selections):
+            selection.update(run.models_of(i), run.lam, run.loss_of(i))
+            answers.append(None if callback is None else callback(selection.history[-1], total))
         return "stop" in answers
 
     def train() -> bool:
         run.start()
-        stop = keep()
+        stop = evaluate()
         for iteration in range(1, total + 1):
             if stop:
                 return False
             run.advance(iteration)
-            stop = keep()
+            stop = evaluate()
         return True
 
     def exchange() -> bool:
-        _exchange(kept, problems, module)
+        _exchange(selections, problems, module)
         return True
 
-    with at_work_on(module):
+    with torch_set_up_for(module):
         if seed is not None:
             torch.manual_seed(seed)
         for work in (train, exchange):
             try:
                 finished &= work()
             except (KeyboardInterrupt, DivergedError) as error:
-                tell_end(error, [keeper.history for keeper in kept], total)
+                warn_of_early_end(error, [selection.history for selection in selections], total)
                 finished = False
     solutions = []
-    for keeper in kept:
-        keeper.history.interrupted = not finished
-        point, weights = keeper.best
+    for selection in selections:
+        selection.history.interrupted = not finished
+        point, weights = selection.best
         own = copy.deepcopy(module)
         own.load_state_dict(weights)
         own.eval()
-        solutions.append(Solution(own, point, keeper.history, keeper.candidates))
+        solutions.append(Solution(own, point, selection.history, selection.candidates))
     return solutions
 
 
 def parsed_goals(goals: Iterable[str | Goal]) -> list[Goal]:
-    """Return goals as objects, one at least."""
+    """Return the parsed goals, at least one."""
     if isinstance(goals, str | Goal) or not isinstance(goals, Iterable):
         raise SetpointError(f"goals must be a list of goals, not {str(goals)!r}.")
     parsed = [Goal.parse(goal) for goal in goals]
@@ -159,11 +251,13 @@ def parsed_goals(goals: Iterable[str | Goal]) -> list[Goal]:
     return parsed
 
 
-def _exchange(kept: Sequence[Keeper], problems: Sequence[Problem], module: nn.Module) -> None:
+def _exchange(
+    selections: Sequence[Selection], problems: Sequence[Problem], module: nn.Module
+) -> None:
     """Offer each goal the model of another one that serves it best."""
-    best = [keeper.best[0] for keeper in kept]
-    offers: dict[int, Contender] = {}
-    for i, giver in enumerate(kept):
+    best = [selection.best[0] for selection in selections]
+    offers: dict[int, TrainedModel] = {}
+    for i, giver in enumerate(selections):
         name, start = f"trained for '{problems[i].goal}'", giver.candidates.winner.start
         weights = giver.best[1]
         module.load_state_dict(weights)
@@ -172,7 +266,7 @@ def _exchange(kept: Sequence[Keeper], problems: Sequence[Problem], module: nn.Mo
             if j == i:
                 continue
             point = problem.judge.point_of(scores)
-            if standing(point) > standing(best[j]):
-                best[j], offers[j] = point, Contender(name, point, weights, start)
-    for j, offer in offers.items():  # only now, for no goal passes on what it was given
-        kept[j].offer(offer)
+            if point.sort_key > best[j].sort_key:
+                best[j], offers[j] = point, TrainedModel(name, point, weights, start)
+    for j, offer in offers.items():  # only now: no goal passes on a model that it was given
+        selections[j].offer(offer)

@@ -1,42 +1,58 @@
-"""The eliminated form on mini-batches: for rows that need not be in memory, nor on one machine."""
+"""The projected solver on mini-batches, for rows that need not fit in memory or on one machine.
+
+Each outer iteration is one pass over all rows (:mod:`setpoint.training.stream_problem`). It finds
+the models' thresholds and counts and draws a sample for the steps until the next pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from setpoint._internal.processes import from_first, is_first, take_means
+from setpoint._internal.renamed import renamed_parameter
+from setpoint._internal.validation import check_share
 from setpoint.data.sampling import Nearness, PrioritySample, Sample, paced_batches, whole
 from setpoint.data.splits import JUDGING, TRAINING
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.stream import stream_threshold
-from setpoint.training.bundle import make_bundle
-from setpoint.training.candidates import Contender, standing
-from setpoint.training.descent import Counts, Descent
-from setpoint.training.loop import Progress
+from setpoint.training.bundle import ShardedSums, make_bundle
+from setpoint.training.candidates import TrainedModel, best_of
+from setpoint.training.descent import Counts, Descent, usual_rate
+from setpoint.training.gpu import sizes_for
+from setpoint.training.history import Patience
+from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear, scores_of
-from setpoint.training.ordinary import best_of, ordinary_models
+from setpoint.training.ordinary import start_of, starting_models, variants_of
 from setpoint.training.problem import Penalised, Problem, make_problem
-from setpoint.training.sharded import ShardedWork
-from setpoint.training.starts import columns_from, start_of
-from setpoint.training.stream_problem import StreamProblem, Totals, stream_of
-from setpoint.training.survey import Seen, Survey, first_look, logits_above, see, survey
+from setpoint.training.stream_problem import (
+    SplitScores,
+    StreamProblem,
+    Survey,
+    Totals,
+    first_pass,
+    logits_above,
+    scores_on,
+    stream_of,
+    survey,
+)
 
 
+@renamed_parameter("nearness", "proximity")
 @dataclass(frozen=True)
 class Stochastic:
-    """Minimise what :class:`setpoint.training.Projected` does, in steps on a few rows each.
+    """Minimise what :class:`setpoint.training.Projected` does, in steps on mini-batches.
 
-    Every look reads all rows once. It finds the models' thresholds and counts, and draws a sample:
-    of each class more rows near the thresholds, with inverse weights, so that it stands for all
-    rows without bias. Between two looks, steps take batches from that sample. Prices follow running
-    estimates of the counts, corrected at every look; the multipliers follow these.
+    Every pass reads all rows once. It finds the models' thresholds and counts, and draws a sample:
+    of each class more rows near the thresholds, with inverse weights, so that it represents all
+    rows without bias. Steps between two passes take batches from that sample. Prices follow running
+    estimates of the counts, corrected at every pass; the multipliers follow these.
 
     Parameters
     ----------
@@ -45,9 +61,9 @@ class Stochastic:
     gamma : float
         Strength of the regulariser psi.
     outer_iterations : int
-        Looks, at most.
+        Passes over all rows, at most.
     inner_iterations : int or None
-        Steps of Adam between two looks. None: 120 for a linear model, 240 for any other.
+        Steps of Adam between two passes. None: 120 for a linear model, 240 for any other.
     batch_size : int or None
         Rows in a step, about. None: 16,384 for a linear model, 8,192 for any other.
     lr : float or None
@@ -57,33 +73,32 @@ class Stochastic:
         Step size of the multipliers: in one step they change by at most this factor of e. None: 0.1
         for a linear model, 0.015 for any other.
     near : float or None
-        How near to a threshold rows are drawn more often, as a share of the class's median
-        distance. None: 0.02 for a linear model, 0.1 for any other.
+        The distance from a threshold within which rows are drawn more often, as a fraction of the
+        class's median distance. None: 0.02 for a linear model, 0.1 for any other.
     positives : float
-        The share of positives in a batch, if there are that many.
-    nearness : tuple of float
-        Strengths of staying near the start, 0 for none; a model is trained for each.
+        The fraction of positives in a batch, if there are that many.
+    proximity : tuple of float
+        Strengths of the regularisation towards the start, 0 for none; a model is trained for each.
     restarts : int
-        Further models from disturbed starts, for linear models only.
+        Further models from perturbed starts, for linear models only.
     spread : float
-        Size of the largest disturbance, relative to the start.
+        Size of the largest perturbation, relative to the start.
     relaxed : bool
-        Whether, where the goal has constraints, a further model for each start may break them on
-        its way.
+        Whether, where the goal has constraints, a further model for each start may violate them
+        while it trains.
     start : {"logistic", "given"}
-        Where models start: after ordinary training on a sample, or at the weights that the module
-        brings.
+        Where models start: after ordinary training on a sample, or at the module's own weights.
     rows : int or None
-        Size of the sample, which is held in memory. None: 2^18, or as many as make 128 MiB of
-        features where that is less; but 20,000, or as many as make 1 GiB, where that is more.
+        Size of the sample, which is held in memory. None: 2^18 or, if that is less, 128 MiB of
+        features; but at least 20,000 or, if that is less, 1 GiB of features.
     shards : int or None
         In how many parts a step is computed, rounded up to a multiple of the number of processes.
-        The result hangs on this number, and not on that of the processes, but for modules with
+        The result depends on this number and not on that of the processes, except for modules with
         BatchNorm or dropout. None: 4 on CPUs, so that 1, 2 and 4 processes have 4, and 3 have 6; on
-        GPUs one for each process, so that 1 and 2 differ. Give the number to compare runs.
+        GPUs one for each process, so that results differ. Set the number to compare runs.
     patience : int or None
-        Training ends when so many looks in a row brought no gain that the rows which judge can
-        tell from chance: a tenth of the objective's standard error. None: never before the last.
+        Training ends after so many passes without a gain of more than a tenth of the objective's
+        standard error. None: after the last pass.
     """
 
     lam0: float = 1.0
@@ -96,7 +111,7 @@ class Stochastic:
     dual_rate: float | None = None
     near: float | None = None
     positives: float = 0.25
-    nearness: tuple[float, ...] = (0.0, 0.1, 1.0)
+    proximity: tuple[float, ...] = (0.0, 0.1, 1.0)
     restarts: int = 2
     spread: float = 1.0
     relaxed: bool = True
@@ -105,34 +120,26 @@ class Stochastic:
     shards: int | None = None
     patience: int | None = None
 
+    reads_streams: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        if self.start not in ("logistic", "given"):
-            raise ValueError(f"start is one of ('logistic', 'given'), not {self.start!r}.")
-        for name in ("lam0", "lam_max", "lr", "dual_rate", "near"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be positive, not {value}.")
-        if self.outer_iterations < 0:
-            raise ValueError("outer_iterations must be >= 0.")
-        if not 0 < self.positives < 1:
-            raise ValueError("positives must lie between 0 and 1.")
-        least = {"inner_iterations": 1, "batch_size": 2, "rows": 2, "patience": 1, "shards": 1}
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if value is not None and value < smallest:
-                raise ValueError(f"{name} must be None or >= {smallest}, not {value}.")
-        if min(self.gamma, self.spread, self.restarts, *self.nearness) < 0 or not self.nearness:
-            raise ValueError("gamma, spread, restarts and every nearness must be >= 0.")
+        check_parameters(
+            self,
+            choices={"start": ("logistic", "given")},
+            positive=("lam0", "lam_max", "lr", "dual_rate", "near"),
+            not_negative=("outer_iterations", "gamma", "spread", "restarts", "proximity"),
+            least={"inner_iterations": 1, "batch_size": 2, "rows": 2, "patience": 1, "shards": 1},
+        )
+        check_share(self.positives, "positives")
 
     def prepare(self, problem: Problem | StreamProblem, module: nn.Module) -> StochasticRun:
-        """Return a run; any goal will do."""
+        """Return a run. Supports every goal."""
         stream = stream_of(problem) if isinstance(problem, Problem) else problem
-        on_gpu = torch.device(stream.device).type == "cuda"
-        stream = replace(stream, shards=self.shards or (1 if on_gpu else 4))
+        stream = replace(stream, shards=self.shards or sizes_for(stream.device).shards)
         return StochasticRun(self.settle_for(module), stream, module)
 
     def settle_for(self, module: nn.Module) -> Stochastic:
-        """Return the same with numbers in place of None, where these follow from the model."""
+        """Return the solver with numbers in place of None, as they suit the model."""
         linear = is_linear(module)
         return replace(
             self,
@@ -143,63 +150,61 @@ class Stochastic:
         )
 
 
-_MEMORY_OF_COUNTS = 4.0  # the running counts forget a sample in a quarter of the steps to see it
+_MEMORY_OF_COUNTS = 4.0  # running counts forget a sample in a quarter of the steps that read it
 _SAMPLED_NUMBERS, _MOST_SAMPLED = 2**25, 2**18  # 128 MiB in float32, but not for few features
 _LEAST_SAMPLED, _LARGEST_SAMPLE = 20_000, 2**28  # rows, unless these make more than 1 GiB
-_MOST_JUDGED = {True: 16, False: 4}  # ordinary models, linear or not, that all rows judge
+_MOST_EVALUATED = {
+    True: 16,
+    False: 4,
+}  # ordinary models, linear or not, evaluated on all rows
 
 
 class StochasticRun:
-    """Mini-batches at work on a bundle of models."""
+    """The stochastic solver at work on a bundle of models."""
 
-    together = True  # with the other processes of torch's group, where there are some
+    distributed = True  # over the processes of torch's default group, if there is one
 
     def __init__(self, solver: Stochastic, problem: StreamProblem, module: nn.Module) -> None:
         self.solver, self.problem, self.module = solver, problem, module
         assert solver.inner_iterations is not None  # it is settled
         assert solver.batch_size is not None
         self._steps, self._batch_size = solver.inner_iterations, solver.batch_size
-        self._ordinary: list[Contender] = []
+        self._ordinary: list[TrainedModel] = []
         self._names: list[str] = []
         self._starts: list[str] = []
         self._relaxed: list[bool] = []
         self._descent: Descent
-        self._counts: Counts  # of the last look; during steps they follow these
+        self._counts: Counts  # at the last pass, and running estimates during steps
         self._seed, self._features = 0, 0
-        self._drawn: dict[str, Any] | None = None  # of what the sample was drawn; None: by class
+        self._drawn: dict[str, Any] | None = None  # how the sample was drawn; None: by class
         self._patience = Patience(solver.patience)
 
     # --- the start --------------------------------------------------------------------------
 
     def start(self, take: str | None = None) -> Progress:
-        """Train ordinarily on a sample and start the bundle from there."""
+        """Train ordinarily on a sample and start the variants from there."""
         self._seed = from_first(int(torch.randint(2**31, (1,))))
         self._features = self.problem.row_shape().numel()
-        self._totals, sample = first_look(self.problem, self._rows, (self._seed, 0))
+        self._totals, sample = first_pass(self.problem, self._rows, (self._seed, 0))
         kinds = self._ordinary_models(whole(sample))
         self._ordinary = list(chain.from_iterable(kinds))
-        bundle = make_bundle(self.module, [c.weights for c in self._ordinary])
-        points = self._judged(survey(self.problem, bundle))
-        self._ordinary = [c._replace(point=p) for c, p in zip(self._ordinary, points, strict=True)]
-        goal = self.problem.goal
-        by_name = {c.name: c for c in self._ordinary}
-        best = [best_of(by_name[c.name] for c in kind) for kind in kinds]
-        columns = columns_from(self.solver, self.module, goal, best, [best_of(self._ordinary)])
-        if take is not None:  # from whichever start it took
-            every = columns_from(self.solver, self.module, goal, self._ordinary, self._ordinary)
-            columns = [c for c in every if c.name == take] or columns
-        self._names = [c.name for c in columns]
-        self._relaxed = [c.relaxed for c in columns]
-        self._starts = [c.start.name for c in columns]
-        starts = [start_of(c, self.solver, self._seed) for c in columns]
-        self._make_descent(starts, [c.nearness for c in columns])
+        bundle = make_bundle(self.module, [model.weights for model in self._ordinary])
+        points = iter(self._points_of(survey(self.problem, bundle)))  # on all rows
+        kinds = [[model._replace(point=next(points)) for model in kind] for kind in kinds]
+        self._ordinary = list(chain.from_iterable(kinds))
+        variants = variants_of(self.solver, self.module, self.problem.goal, kinds, take)
+        self._names = [v.name for v in variants]
+        self._relaxed = [v.relaxed for v in variants]
+        self._starts = [v.start.name for v in variants]
+        starts = [start_of(v, self.solver, self._seed) for v in variants]
+        self._begin(starts, [v.proximity for v in variants])
         self._locate(sample)
         return self._progress()
 
-    def _ordinary_models(self, rows: Sample) -> list[list[Contender]]:
-        """Return ordinary models by kind, trained on a sample; the best of them, if many.
+    def _ordinary_models(self, rows: Sample) -> list[list[TrainedModel]]:
+        """Return the best ordinary models by kind, trained on a sample.
 
-        One process trains them for all: several might round differently.
+        The first process trains them for all: others might round differently.
         """
         if not is_first():
             return list(from_first(None))
@@ -210,12 +215,8 @@ class StochasticRun:
             rows.weight.to(rows.X.device),
             on="a sample of the training data",
         )
-        if self.solver.start == "given":
-            weights = {k: v.clone() for k, v in self.module.state_dict().items()}
-            point = problem.operating_point(self.module)
-            return list(from_first([[Contender("the start", point, weights)]]))
-        kinds = ordinary_models(problem, self.module)
-        most = _MOST_JUDGED[is_linear(self.module)] // len(kinds)
+        kinds = starting_models(self.solver.start, problem, self.module)
+        most = _MOST_EVALUATED[is_linear(self.module)] // len(kinds)
         return list(from_first([_best(kind, most) for kind in kinds]))
 
     @property
@@ -224,42 +225,38 @@ class StochasticRun:
         least = min(_LEAST_SAMPLED, max(1, _LARGEST_SAMPLE // self._features))
         return self.solver.rows or max(usual, least)
 
-    def _make_descent(self, starts: list[dict[str, Any]], nearness: list[float]) -> None:
-        solver = self.solver
+    def _begin(self, starts: list[dict[str, Any]], proximity: list[float]) -> None:
+        solver, totals = self.solver, self._totals.training_weight
+        # Steps on batches are noisy: a fifth of the projected solver's rate for a linear model.
+        lr = solver.lr or usual_rate(self.module, self._features, linear=0.02)
+        steps = solver.outer_iterations * self._steps
         self._descent = Descent(
-            solver,
-            [self.problem.goal] * len(starts),
-            self._totals.training_weight,
-            self.module,
-            starts,
-            nearness,
-            solver.lr or usual_rate(self.module, self._features),
-            solver.outer_iterations * self._steps,
+            self.problem.goal, solver, totals, self.module, starts, proximity, lr, steps
         )
 
     # --- an outer iteration -----------------------------------------------------------------
 
     def advance(self, iteration: int) -> Progress:
-        """Take ``inner_iterations`` steps on batches of the sample, then look at all rows."""
+        """Take ``inner_iterations`` steps on batches of the sample, then pass over all rows."""
         self._ordinary = []
         self._take_steps(iteration)
-        take_means(self._descent.bundle.buffers)  # what BatchNorm has seen, e.g.
+        take_means(self._descent.bundle.buffers)  # e.g. BatchNorm's running means
         self._locate(self._sample)
         shift = self._descent.bundle.origins.detach().clone()
         self._drawn = {"iteration": iteration, "shift": shift, "nearness": self._nearness}
-        del self._sample, self._sign  # two samples need not be in memory
+        del self._sample, self._sign  # two samples are never in memory
         seen = self._survey(self._drawn)
         self._alive = seen.alive
         self._set_origins(seen.training)
         self._use_shifted(seen, self._descent.bundle.origins)
-        self._points = self._judged(seen)
-        best = max(self.contenders(), key=lambda c: standing(c.point)).point
-        return self._progress()._replace(done=self._patience.ends_at(best))
+        self._points = self._points_of(seen)
+        done = self._patience.ends_at(best_of(self.models()).point)
+        return self._progress()._replace(done=done)
 
     def _take_steps(self, iteration: int) -> None:
         solver, sample, descent = self.solver, self._sample, self._descent
         size = min(self._batch_size, sum(self._totals.training))
-        work = ShardedWork(descent.bundle, self.problem.shard_count)
+        work = ShardedSums(descent.bundle, self.problem.shard_count)
         importance = torch.empty_like(sample.weight)
         for own in work.split(sample.shard).values():  # by shards, as in _logits
             logits, positive = sample.logits[own].T, sample.positive[own]
@@ -276,8 +273,8 @@ class StochasticRun:
                 here, w = rows[own], weight[own]
                 batch = descent.batch(sample.X[here], self._sign[here], w)
                 margins = descent.margins(batch)
-                # What has changed since the look, by this batch: most rows have not, so that its
-                # estimate has less chance in it than that of the counts.
+                # The batch estimates what has changed since the pass. Most decisions have not, so
+                # that this varies less than an estimate of the counts themselves.
                 turned = (margins > 0).to(was_right) - was_right[:, here]
                 change[shard] = ((turned * w.to(turned)) @ batch.classes.T).double()
                 batch_of[shard] = batch, margins, descent.bundle.last
@@ -296,7 +293,7 @@ class StochasticRun:
             descent.step()
 
     def _survey(self, drawn: dict[str, Any]) -> Survey:
-        """Read all rows, and draw a sample near the thresholds."""
+        """Pass over all rows, and draw a sample near the thresholds."""
         positives = min(self._totals.training[0], self._rows // 2)
         key = (self._seed, drawn["iteration"])
         sample = PrioritySample(positives, self._rows - positives, key)
@@ -310,32 +307,32 @@ class StochasticRun:
         self._use(replace(seen.sample, logits=logits - moved))
 
     def _locate(self, sample: Sample) -> None:
-        """Find the models' thresholds as far as a sample can tell, and train on it from there."""
+        """Estimate the models' thresholds from a sample, and train on it from there."""
         bundle = self._descent.bundle
-        self._set_origins(see(self._logits(sample), sample, bundle))
+        self._set_origins(scores_on(self._logits(sample), sample, bundle))
         self._use(replace(sample, logits=self._logits(sample).T))
 
     def _logits(self, sample: Sample) -> Tensor:
-        """Return logits (k, m) above the origins, by shards: other sizes would round otherwise."""
+        """Return logits (k, m) above the origins, by shards: other sizes may round differently."""
         bundle = self._descent.bundle
         like = bundle.origins.float()
         found = like.new_empty(len(like), len(sample))
-        for own in ShardedWork(bundle, self.problem.shard_count).split(sample.shard).values():
+        for own in ShardedSums(bundle, self.problem.shard_count).split(sample.shard).values():
             found[:, own] = logits_above(bundle, sample.X[own], bundle.origins)
         return found
 
     def _use(self, sample: Sample) -> None:
-        broken = sample.logits.isnan().any(dim=0)  # a diverged model is near to no row
+        broken = sample.logits.isnan().any(dim=0)  # a diverged model has no near rows
         self._sample = sample = replace(sample, logits=sample.logits.masked_fill(broken, 0.0))
         self._sign = torch.where(sample.positive, 1.0, -1.0).to(sample.logits)
         assert self.solver.near is not None
-        seen = see(sample.logits.T, sample, self._descent.bundle)
+        seen = scores_on(sample.logits.T, sample, self._descent.bundle)
         self._nearness = Nearness.of(seen.scores, self.solver.near)
 
-    def _set_origins(self, seen: Seen) -> None:
+    def _set_origins(self, seen: SplitScores) -> None:
         """Make each model's threshold on the training rows the origin of its logits.
 
-        A relaxed model may break the goal on its way; lambda weighs what it breaks.
+        For a relaxed model lambda is the price of a violation.
         """
         goal = self.problem.goal
         strict, loose = seen.cuts(goal), seen.cuts(Penalised(goal, self._descent.lam))
@@ -344,19 +341,19 @@ class StochasticRun:
         self._descent.bundle.origins.copy_(origins)
         self._counts = Counts(np.array([c.tp for c in cuts]), np.array([c.fp for c in cuts]))
 
-    def _judged(self, seen: Survey) -> list[OperatingPoint]:
+    def _points_of(self, seen: Survey) -> list[OperatingPoint]:
         if self._totals.judging == (0, 0):
             return seen.training.points(self.problem.goal, "the training data")
-        return seen.judging.points(self.problem.goal, "the validation data")
+        return seen.validation.points(self.problem.goal, "the validation data")
 
     def _progress(self) -> Progress:
-        """Return lambda and the least loss of all models, as the sample has it."""
+        """Return lambda and the least loss of all models on the sample."""
         sample, descent = self._sample, self._descent
         like = descent.bundle.origins
         classes = torch.stack([sample.positive, ~sample.positive]).to(like)
         margins = sample.logits.T.to(like) * self._sign.to(like)
         share = sample.weight / descent.P
-        work = ShardedWork(descent.bundle, self.problem.shard_count)
+        work = ShardedSums(descent.bundle, self.problem.shard_count)
         losses = {
             shard: descent.losses(margins[:, own], classes[:, own], share[own], self._counts)
             for shard, own in work.split(sample.shard).items()
@@ -364,21 +361,22 @@ class StochasticRun:
         total = work.total({shard: found[:, None] for shard, found in losses.items()}, 1)
         return Progress(descent.lam, float(total.min()))
 
-    def contenders(self) -> list[Contender]:
+    def models(self) -> list[TrainedModel]:
         """Return the ordinary models at the start, and the goal-trained ones after it."""
         if self._ordinary:
             return self._ordinary
         bundle = self._descent.bundle
         return [
-            Contender(name, self._points[k], bundle.weights(k), self._starts[k])
+            TrainedModel(name, self._points[k], bundle.weights(k), self._starts[k])
             for k, name in enumerate(self._names)
             if self._alive[k]
         ]
 
     def exact_point(self) -> OperatingPoint:
-        """Return what the module does at its exact threshold on the rows that judge."""
-        judging = self._totals.judging != (0, 0)
-        part, on = (JUDGING, "the validation data") if judging else (TRAINING, "the training data")
+        """Return the module's operating point at its exact threshold."""
+        part, on = TRAINING, "the training data"
+        if self._totals.judging != (0, 0):
+            part, on = JUDGING, "the validation data"
 
         def scan() -> Iterator[tuple[Any, Any, Any]]:
             for block in self.problem.part(part):
@@ -390,7 +388,7 @@ class StochasticRun:
     # --- interruption -----------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the models, how far they are, and from what the sample was drawn."""
+        """Return the models, how far they are, and how the sample was drawn."""
         return {
             "names": self._names,
             "starts": self._starts,
@@ -405,18 +403,18 @@ class StochasticRun:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again; the sample is drawn as it was."""
+        """Restore a state; the sample is drawn again as it was."""
         self._names, self._starts, self._seed = state["names"], state["starts"], state["seed"]
         self._relaxed = state["relaxed"]
         self._features, self._totals = state["features"], Totals(**state["totals"])
         self._patience.load_state_dict(state["patience"])
         k = len(self._names)
-        self._make_descent([self.module.state_dict()] * k, [0.0] * k)
+        self._begin([self.module.state_dict()] * k, [0.0] * k)
         self._descent.load_state_dict(state)
         bundle, drawn = self._descent.bundle, state["drawn"]
         origins = bundle.origins.clone()
         if drawn is None:
-            _, sample = first_look(self.problem, self._rows, (self._seed, 0))
+            _, sample = first_pass(self.problem, self._rows, (self._seed, 0))
             self._use(replace(sample, logits=self._logits(sample).T))
         else:
             bundle.origins.copy_(drawn["shift"])
@@ -427,68 +425,7 @@ class StochasticRun:
         self._counts = Counts(*state["counts"].numpy())
 
 
-def _best(models: list[Contender], most: int) -> list[Contender]:
-    """Return the best of them, in their order."""
-    ranks = sorted((standing(c.point) for c in models), reverse=True)
-    return [c for c in models if standing(c.point) >= ranks[min(most, len(ranks)) - 1]]
-
-
-def usual_rate(module: nn.Module, n_features: int) -> float:
-    """Return a learning rate: steps on batches are noisy, and a fifth of that on all rows."""
-    return 0.02 * min(1.0, 100 / n_features) if is_linear(module) else 2e-3
-
-
-_WORTH_TELLING = 0.1  # standard errors of the objective
-
-
-class Patience:
-    """Counts the looks since the last gain.
-
-    A gain is less violation, or an objective that is better by more than a tenth of its standard
-    error on the rows that judge.
-
-    Parameters
-    ----------
-    looks : int or None
-        How many without a gain end a training. None: no number does.
-
-    Examples
-    --------
-    >>> from setpoint import OFOS
-    >>> patience = Patience(2)
-    >>> point = OperatingPoint(0.0, 60.0, 40.0, 40.0, 860.0, OFOS())
-    >>> [patience.ends_at(point) for _ in range(3)]
-    [False, False, True]
-    """
-
-    def __init__(self, looks: int | None) -> None:
-        self._looks = looks
-        self._best: tuple[float, ...] = ()
-        self._since = 0
-
-    def ends_at(self, point: OperatingPoint) -> bool:
-        """Whether training ends at a look whose best point is this."""
-        if not self._best or self._gains(point):
-            self._best, self._since = point.rank, 0
-        else:
-            self._since += 1
-        return self._looks is not None and self._since >= self._looks
-
-    def _gains(self, point: OperatingPoint) -> bool:
-        rank, best = point.rank, self._best
-        if rank[0] != best[0]:
-            return rank[0] > best[0]
-        return rank[1] > best[1] + _WORTH_TELLING * point.standard_error
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the best rank, and the looks since then."""
-        return {"best": self._best, "since": self._since}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state again."""
-        self._best, self._since = state["best"], state["since"]
-
-
-# DOC of solvers.stochastic_run: The stochastic solver at work.
-
-# DOC of solvers.patience: When a training has nothing more to gain that its rows could tell from chance.
+def _best(models: list[TrainedModel], most: int) -> list[TrainedModel]:
+    """Return the best of the models, in their order."""
+    keys = sorted((model.point.sort_key for model in models), reverse=True)
+    return [model for model in models if model.point.sort_key >= keys[min(most, len(keys)) - 1]]

@@ -1,27 +1,30 @@
-"""A training problem whose rows come in blocks."""
+"""A training problem whose rows come in blocks, and passes over all of them."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint._internal.processes import add_up, share
+from setpoint._internal.processes import add_up, coarse, share
 from setpoint.data.arrays import ArrayRows
 from setpoint.data.rows import Block, RowSource
+from setpoint.data.sampling import Nearness, PrioritySample, Sample
 from setpoint.data.splits import JUDGING, TRAINING, Parting
-from setpoint.errors import SetpointError
+from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.goal import Goal
-from setpoint.training.problem import Problem
+from setpoint.thresholds.histogram import EdgeCut, ScoreHistogram
+from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.thresholds.sweep import Ranking
+from setpoint.training.bundle import Bundle
+from setpoint.training.problem import Problem, fingerprint_of
 
 
 @dataclass(frozen=True)
 class StreamProblem:
-    """What a solver is given where rows come in blocks.
+    """A problem for solvers that read rows in blocks.
 
     Attributes
     ----------
@@ -30,16 +33,16 @@ class StreamProblem:
     goal : Goal
         What to train for.
     parting : callable, optional
-        Which of them train and which judge; without it all train.
+        Which of them are training and which validation rows; without it all are training rows.
     validation : RowSource, optional
-        Further rows, which judge.
+        Further rows, for validation.
     transform : callable, optional
-        What features go through before a model sees them.
+        Applied to features before a model gets them.
     device : torch.device
         Where the models are.
     shards : int
-        Into how many parts the work is cut, at least; each process has some of them. Sums go over
-        shards, so that the result hangs on their number and not on that of the processes.
+        The least number of parts in which sums are computed; each process has some of them. The
+        result depends on their number and not on that of the processes.
     """
 
     source: RowSource
@@ -51,18 +54,18 @@ class StreamProblem:
     shards: int = 1
 
     @property
-    def judged_apart(self) -> bool:
-        """Whether other rows than those that train judge."""
+    def has_validation(self) -> bool:
+        """Whether models are compared on validation rows instead of the training rows."""
         return self.validation is not None or (self.parting is not None and self.parting.judges)
 
     def blocks(self) -> Iterator[tuple[Block, Tensor]]:
-        """Yield the blocks of this process with the part of each row, features ready for models."""
+        """Yield this process's blocks, features ready for models, with the split of each row."""
         shape: torch.Size | None = None
-        for block, judges in self._every_block():
+        for block, validating in self._every_block():
             if len(block):
                 shape = block.X.shape[1:] if shape is None else shape
-                _check_shape(block, shape, judges)
-            if judges:
+                _check_shape(block, shape, validating)
+            if validating:
                 part = torch.full_like(block.number, JUDGING)
             elif self.parting is None:
                 part = torch.zeros_like(block.number)
@@ -71,7 +74,7 @@ class StreamProblem:
             yield self._ready(block), part.to(self.device)
 
     def _every_block(self) -> Iterator[tuple[Block, bool]]:
-        """Yield the blocks with whether they are rows of their own that judge."""
+        """Yield the blocks, and whether they come from the validation source."""
         for block in self._shards_of(self.source):
             yield block, False
         if self.validation is not None:
@@ -87,7 +90,7 @@ class StreamProblem:
 
     @property
     def shard_count(self) -> int:
-        """The number of shards: a multiple of that of the processes."""
+        """The number of shards, a multiple of the number of processes."""
         _, world = share()
         if getattr(self.source, "by_process", False):
             return world
@@ -105,7 +108,7 @@ class StreamProblem:
         raise SetpointError("this process has no rows; use fewer processes.")
 
     def part(self, *wanted: int) -> Iterator[Block]:
-        """Yield the rows of some parts."""
+        """Yield the rows of some splits, e.g. ``TRAINING``."""
         for block, part in self.blocks():
             rows = torch.isin(part, torch.tensor(wanted, device=part.device))
             yield block if rows.all() else block.rows(rows)
@@ -115,21 +118,16 @@ class StreamProblem:
         return here if self.transform is None else replace(here, X=self.transform(here.X))
 
     def fingerprint(self) -> str:
-        """Return a digest of the data and the goal, by which a checkpoint knows its problem."""
-        digest = hashlib.sha256(str(self.goal).encode())
-        tp, fp = np.meshgrid(np.arange(4.0), np.arange(6.0))
-        for metric in self.goal.metrics:  # a user may have given an old name a new meaning
-            digest.update(np.asarray(metric.value(tp, fp, 3.0, 5.0), dtype=float).tobytes())
-        digest.update(self.source.fingerprint().encode())
-        digest.update(repr(self.parting).encode())
+        """Return a digest of data and goal, which identifies the problem in a checkpoint."""
+        known = [self.source.fingerprint(), repr(self.parting)]
         if self.validation is not None:
-            digest.update(self.validation.fingerprint().encode())
-        return digest.hexdigest()
+            known.append(self.validation.fingerprint())
+        return fingerprint_of(self.goal, [text.encode() for text in known])
 
 
-def _check_shape(block: Block, shape: torch.Size, judges: bool) -> None:
+def _check_shape(block: Block, shape: torch.Size, validating: bool) -> None:
     if block.X.shape[1:] != shape:
-        of = "validation row" if judges else "row"
+        of = "validation row" if validating else "row"
         raise SetpointError(
             f"{of} {int(block.number[0]):,} has features of the shape {tuple(block.X.shape[1:])}, "
             f"and the first row of {tuple(shape)}; all rows must have the same."
@@ -138,54 +136,52 @@ def _check_shape(block: Block, shape: torch.Size, judges: bool) -> None:
 
 @dataclass(frozen=True)
 class Totals:
-    """How many rows train and judge, by class; and what they weigh.
+    """Numbers of training and validation rows with weight, and the weight of the former.
 
     Each is (positives, negatives).
     """
 
     training: tuple[int, int]
     training_weight: tuple[float, float]
-    judging: tuple[int, int]
+    judging: tuple[int, int]  # validation rows; the name is that of checkpoints
 
 
 class Counter:
-    """Totals in the making."""
+    """Counts the rows of blocks."""
 
     def __init__(self) -> None:
         self._rows = torch.zeros(2, 2, dtype=torch.int64)
         self._weights = torch.zeros(2, dtype=torch.float64)
 
     def add(self, block: Block, part: Tensor) -> None:
-        """Count these rows."""
+        """Count the rows of a block."""
         weighty = block.weight > 0
         for label, own in enumerate((block.positive & weighty, ~block.positive & weighty)):
             for i, which in enumerate((TRAINING, JUDGING)):
                 self._rows[i, label] += int((own & (part == which)).sum())
             self._weights[label] += float(block.weight[own & (part == TRAINING)].sum())
 
-    def totals(self, judged_apart: bool) -> Totals:
-        """Return what all processes counted, if there is enough of it."""
+    def totals(self, has_validation: bool) -> Totals:
+        """Return the totals of all processes; raise SetpointError if a class has no rows."""
         add_up(self._rows, self._weights)
-        (P, N), (judging_P, judging_N) = self._rows.tolist()
-        wanted = [(P, "positive", "train on"), (N, "negative", "train on")]
-        if judged_apart:
-            wanted += [(judging_P, "positive", "judge by"), (judging_N, "negative", "judge by")]
-        for found, what, purpose in wanted:
+        (P, N), (validation_P, validation_N) = self._rows.tolist()
+        needed = [(P, "positive training"), (N, "negative training")]
+        if has_validation:
+            needed += [(validation_P, "positive validation")]
+            needed += [(validation_N, "negative validation")]
+        for found, what in needed:
             if found == 0:
-                raise SetpointError(
-                    f"there are no {what} rows to {purpose}; both classes are needed."
-                )
+                raise SetpointError(f"there are no {what} rows; both classes are needed.")
         weight_P, weight_N = self._weights.tolist()
-        return Totals((P, N), (weight_P, weight_N), (judging_P, judging_N))
+        return Totals((P, N), (weight_P, weight_N), (validation_P, validation_N))
 
 
 def stream_of(problem: Problem) -> StreamProblem:
-    """Return the same problem as a stream of blocks."""
-    judge = problem.validation
+    """Return a problem in memory as a stream, for solvers that read streams."""
     return StreamProblem(
         _rows(problem),
         problem.goal,
-        validation=None if judge is None else _rows(judge),
+        validation=None if problem.validation is None else _rows(problem.validation),
         device=problem.X.device,
     )
 
@@ -194,4 +190,108 @@ def _rows(problem: Problem) -> ArrayRows:
     return ArrayRows(problem.X, problem.positive, sample_weight=problem.sample_weight)
 
 
-# DOC of streams.of_arrays: Rows in memory as a stream, for solvers that take streams.
+@dataclass(frozen=True)
+class SplitScores:
+    """Histograms of the scores of k models on the rows of one split.
+
+    Scores are measured from ``shift``, the thresholds as far as they were known before.
+    """
+
+    scores: ScoreHistogram
+    shift: Tensor
+
+    def cuts(self, goal: Ranking) -> list[EdgeCut]:
+        """Return each model's best cut among the histogram's edges.
+
+        Its counts are exact. A threshold between two edges may be better by the rows between them,
+        which are very few near the shift.
+        """
+        found = zip(self.shift.tolist(), self.scores.best(goal), strict=True)
+        return [cut._replace(threshold=shift + cut.threshold) for shift, cut in found]
+
+    def points(self, goal: Goal, on: str) -> list[OperatingPoint]:
+        """Return each model's operating point at its best cut."""
+        P, N = (float(w[0].sum()) for w in (self.scores.positive, self.scores.negative))
+        return [
+            OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on)
+            for threshold, tp, fp in self.cuts(goal)
+        ]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The outcome of a pass: both splits, which models have not diverged, and a sample if drawn."""
+
+    training: SplitScores
+    validation: SplitScores
+    alive: list[bool]
+    sample: Sample | None
+
+
+def survey(
+    problem: StreamProblem,
+    bundle: Bundle,
+    drawing: tuple[PrioritySample, Nearness] | None = None,
+) -> Survey:
+    """Evaluate models on all rows in one pass, and draw a sample of the training rows if asked."""
+    shift = bundle.origins.detach().clone()
+    k = len(shift)
+    seen = {part: ScoreHistogram(k) for part in (TRAINING, JUDGING)}
+    dead = torch.zeros(k, dtype=torch.float64)
+    for block, part in problem.blocks():
+        logits = logits_above(bundle, block.X, shift)
+        broken = logits.isnan().any(dim=1)
+        dead += broken.double().cpu()
+        logits[broken] = 0.0  # a diverged model must not end the training of the others
+        for which, histogram in seen.items():
+            rows = part == which
+            if rows.any():
+                everything = bool(rows.all())
+                own = logits if everything else logits[:, rows]
+                histogram.add(own, block.positive[rows], block.weight[rows])
+        rows = part == TRAINING
+        if drawing is not None and rows.any():
+            sample, nearness = drawing
+            own, trained = logits[:, rows], block.rows(rows)
+            importance = nearness.importance(own, trained.positive)
+            sample.add(trained, own.T, importance * trained.weight)
+    add_up(dead)
+    alive = [d == 0 for d in dead.tolist()]
+    if not any(alive):
+        raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
+    for histogram in seen.values():
+        histogram.all_reduce()
+    drawn = None if drawing is None else drawing[0].finish()
+    return Survey(
+        SplitScores(seen[TRAINING], shift), SplitScores(seen[JUDGING], shift), alive, drawn
+    )
+
+
+def first_pass(problem: StreamProblem, rows: int, key: tuple[int, ...]) -> tuple[Totals, Sample]:
+    """Count all rows in one pass, before there is a model, and draw a sample by class."""
+    sample = PrioritySample(rows // 2, rows, key)  # the number of positives is not known yet
+    counter = Counter()
+    for block, part in problem.blocks():
+        counter.add(block, part)
+        trained = block.rows(part == TRAINING)
+        sample.add(
+            trained, trained.X.new_empty(len(trained), 0, dtype=torch.float32), trained.weight
+        )
+    return counter.totals(problem.has_validation), sample.finish()
+
+
+def scores_on(logits: Tensor, sample: Sample, bundle: Bundle) -> SplitScores:
+    """Return the histograms of models with these logits (k, m) on a sample."""
+    logits = logits.clone()
+    logits[logits.isnan().any(dim=1)] = 0.0
+    histogram = ScoreHistogram(len(logits))
+    # Weights of few bits add up exactly, in whatever order the processes are added.
+    histogram.add(logits, sample.positive, coarse(sample.weight))
+    histogram.all_reduce()
+    return SplitScores(histogram, bundle.origins.detach().clone())
+
+
+def logits_above(bundle: Bundle, X: Tensor, shift: Tensor) -> Tensor:
+    """Return scores (k, m) measured from the shift, in float32."""
+    scores = bundle.scores(X)
+    return (scores - shift.to(scores)[:, None]).float()

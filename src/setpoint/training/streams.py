@@ -1,4 +1,4 @@
-"""A torch module of one's own, trained on a stream."""
+"""Training any torch module on a stream of rows."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def train(
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
 ) -> Solution:
-    """Train a module for a goal, in place, on rows of any shape that come in blocks.
+    """Train a module in place for a goal, on rows of any shape that come in blocks.
 
-    Under ``torchrun`` all processes train it together, each on its share of the rows.
+    Under ``torchrun`` all processes of the group train it, each on some of the rows.
 
     Parameters
     ----------
     module : nn.Module
-        It returns one logit per row, shape (m,) or (m, 1). Where its weights are, rows are moved.
+        It returns one logit per row, shape (m,) or (m, 1). Rows are moved to its device.
     source : RowSource
         The rows, e.g. ``LoaderRows(loader)``.
     goal : str or Goal
         What to train for.
     validation : RowSource, optional
-        Rows that judge among the candidates and set the threshold; without them, and without a
-        ``parting`` that sets some apart, the training rows do.
+        Validation rows, which choose among the candidates and set the threshold. Without them, and
+        without a ``parting`` that sets some apart, the training rows do.
     parting : callable, optional
-        Which of the source's rows train and which judge, e.g. ``ByChance(judging=0.25)``. A loader
-        must not shuffle then.
+        Which of the source's rows are for training and which for validation, e.g.
+        ``ByChance(judging=0.25)``. A loader must not shuffle then.
     solver : Stochastic, optional
         ``Stochastic(start="given")`` starts from the module's own weights.
     seed, callback, checkpoint
@@ -58,7 +58,7 @@ def train(
     -------
     Solution
         ``solution.operating_point.threshold`` is the exact threshold of the module's logits on
-        the rows that judge.
+        the validation rows or, without any, on the training rows.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def train(
     problem = StreamProblem(source, Goal.parse(goal), parting, validation, device=first.device)
     check_model(module, problem.first_rows())
     with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):
-        # Processes start from one set of weights and one seed, whatever each was given.
+        # All processes start from the first one's weights and seed.
         module.load_state_dict(from_first(module.state_dict()))
         seed = from_first(int(torch.randint(2**31, (1,))) if seed is None else seed)
         return solve(

@@ -1,9 +1,9 @@
-"""The rows that a subproblem needs: those near a threshold, and a sample of the rest.
+"""The rows of the next steps: those near a threshold, and a sample of the rest.
 
-Late in training most rows have next to no gradient: they are right and far from the threshold, or
-given up. A working set keeps, of each class, the rows nearest to the threshold of any model, whole,
-and draws from the rest a sample that stands for all of it. What the rest counts, TP and FP, is
-taken as fixed until the next working set.
+Late in training most rows have almost no gradient: they are right and far from the threshold, or
+given up. A working set holds, of each class, all rows nearest to the threshold of any model, and a
+sample that represents the rest. The decisions on the rest are taken as fixed until the next working
+set.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_BLOCK = 2**18  # rows whose numbers are held at a time
+_BLOCK = 2**18  # rows that are indexed at a time
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class WorkingSet:
     Attributes
     ----------
     rows : Tensor of int64
-        Indices: rows that are near, then sampled ones that only pull.
+        Indices: the near rows, then the sampled ones.
     weight : Tensor of shape (len(rows),)
-        Sample weights; those of the sampled rows are raised to the weight of what they stand for.
+        Sample weights; those of the sampled rows are raised to the weight of what they represent.
     sign : Tensor of shape (len(rows),)
         +1 for positives, -1 for negatives.
     counted : Tensor of shape (len(rows),)
-        The weight with which a row enters the counts: 0 for sampled rows.
+        The weight of a row in the counts: 0 for sampled rows.
     whole : bool
-        Whether all rows of the problem are in it.
+        Whether it holds all rows of the problem.
     """
 
     rows: Tensor
@@ -52,13 +52,13 @@ def whole(positive: Tensor, weight: Tensor) -> WorkingSet:
 def near(positive: Tensor, weight: Tensor, distance: Tensor, size: int) -> WorkingSet:
     """Return a set of ``size`` >= 2 rows, half of them for each class where there are enough.
 
-    ``distance`` is how far each row is from the nearest threshold of any model. Besides it a class
-    takes four bytes a row for a moment, and two for masks.
+    ``distance`` is that of each row from the nearest threshold of any model. Temporary memory is
+    four bytes a row of a class and two for masks.
     """
     n = len(distance)
     if n <= size:
         return whole(positive, weight)
-    P = int(positive.count_nonzero())  # a sum would turn it into whole numbers first
+    P = int(positive.count_nonzero())  # a sum would first convert to integers
     room = {True: min(P, max(size // 2, size - (n - P)))}
     room[False] = size - room[True]
     near_rows, far_rows, raised = [], [], []
@@ -75,8 +75,8 @@ def near(positive: Tensor, weight: Tensor, distance: Tensor, size: int) -> Worki
         rest[nearest] = False
         drawn = _drawn(rest, count - kept, budget - kept)
         far_rows.append(drawn)
-        stands_for = sum(part.double().sum() for part in _parts(rest, weight))
-        raised.append(weight[drawn] * (stands_for / weight[drawn].sum()).to(weight))
+        represented = sum(part.double().sum() for part in _parts(rest, weight))
+        raised.append(weight[drawn] * (represented / weight[drawn].sum()).to(weight))
     chosen = torch.cat(near_rows + far_rows)
     near_count = sum(map(len, near_rows))
     weights = torch.cat([weight[chosen[:near_count]], *raised])
@@ -89,7 +89,7 @@ def _sign(positive: Tensor, like: Tensor) -> Tensor:
 
 
 def _nearest(own: Tensor, distance: Tensor, count: int) -> Tensor:
-    """Return so many of a class's rows, the nearest first."""
+    """Return the ``count`` nearest rows of a class, the nearest first."""
     if not count:
         return own.new_zeros(0, dtype=torch.int64)
     of_class = _of(own, distance)
@@ -100,7 +100,7 @@ def _nearest(own: Tensor, distance: Tensor, count: int) -> Tensor:
         numbers.partition(count - 1)  # in place, where torch would make copies
         last = of_class[count - 1].clone()
     del of_class
-    rows = torch.nonzero(own & (distance <= last)).squeeze(1)  # more where distances are equal
+    rows = torch.nonzero(own & (distance <= last)).squeeze(1)  # more if distances are equal
     return rows[torch.argsort(distance[rows], stable=True)[:count]]
 
 
@@ -115,20 +115,20 @@ def _of(own: Tensor, values: Tensor) -> Tensor:
 
 
 def _parts(own: Tensor, values: Tensor) -> Iterator[Tensor]:
-    """Yield the values of a class block by block, for a mask becomes a list of indices."""
+    """Yield the values of a class block by block: indexing by a mask makes a list of indices."""
     for start in range(0, len(values), _BLOCK):
         yield values[start : start + _BLOCK][own[start : start + _BLOCK]]
 
 
 def _drawn(rest: Tensor, count: int, wanted: int) -> Tensor:
-    """Return so many rows of a mask that holds ``count``, by chance."""
+    """Return ``wanted`` random rows of a mask that holds ``count``."""
     rng = np.random.default_rng(int(torch.randint(2**31, (1,))))
     places = np.sort(rng.choice(count, wanted, replace=False, shuffle=False))
     return torch.cat(list(_rows_at(rest, torch.from_numpy(places).to(rest.device))))
 
 
 def _rows_at(mask: Tensor, places: Tensor) -> Iterator[Tensor]:
-    """Yield the rows at these places, in ascending order, among those of a mask."""
+    """Yield the rows at these ascending places among those of a mask."""
     seen = 0
     for start in range(0, len(mask), _BLOCK):
         rows = torch.nonzero(mask[start : start + _BLOCK]).squeeze(1)

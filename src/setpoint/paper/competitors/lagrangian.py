@@ -18,8 +18,8 @@ from torch.nn.functional import relu
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import only_fractions
 from setpoint.method.penalty import ExactPenalty
-from setpoint.training.candidates import Contender
-from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.candidates import TrainedModel
+from setpoint.training.gpu import Recorded
 from setpoint.training.lifted import Lifted, LiftedRun
 from setpoint.training.loop import Progress
 from setpoint.training.models import logits_of, scores_of
@@ -178,11 +178,11 @@ class LagrangianRun:
         largest = float(prices.max() / worth) if len(prices) else 0.0
         return Progress(largest, float(value))
 
-    def contenders(self) -> list[Contender]:
+    def models(self) -> list[TrainedModel]:
         """Return the model at its threshold."""
         threshold = 0.0 if self.solver.threshold == "fixed" else None
         point = self.problem.judge.operating_point(self.module, threshold)
-        return [Contender("the Lagrangian", point, self.module.state_dict())]
+        return [TrainedModel("the Lagrangian", point, self.module.state_dict())]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of both players."""

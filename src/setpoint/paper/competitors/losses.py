@@ -23,7 +23,7 @@ from torch.nn.functional import softplus
 
 from setpoint._internal.imports import need
 from setpoint.errors import SetpointError
-from setpoint.training.candidates import Contender
+from setpoint.training.candidates import TrainedModel
 from setpoint.training.loop import Progress, Run, Solver
 from setpoint.training.loss_training import LabelledRows, LossTraining
 from setpoint.training.problem import Problem
@@ -257,9 +257,9 @@ class ResampledRun:
         """Advance the solver."""
         return self._run.advance(iteration)
 
-    def contenders(self) -> Sequence[Contender]:
-        """Return the solver's contenders."""
-        return self._run.contenders()
+    def models(self) -> Sequence[TrainedModel]:
+        """Return the models of the wrapped solver."""
+        return self._run.models()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the seed of the rows and the solver's state."""

@@ -1,4 +1,4 @@
-"""Steps that are always the same work: on a GPU recorded once and replayed as one CUDA graph."""
+"""Steps that repeat the same operations: on a GPU recorded once and replayed as a CUDA graph."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from torch import Tensor
 from setpoint.goals.goal import Goal, only_fractions
 
 _WARM_UP = 2  # steps before a recording, in which libraries allocate what they need
-_keepers: dict[int, torch.cuda.CUDAGraph] = {}  # by device: their memory is shared by all graphs
+_keepers: dict[int, torch.cuda.CUDAGraph] = {}  # by device: all graphs share their memory
 
 
 class Recorded:
     """A step that is replayed where that pays.
 
-    A small step is mostly the time in which a CPU asks a GPU for fifty kernels, one by one. Asked
-    for once, as a graph, they take a tenth of it. On a CPU, or if a model cannot be recorded
-    (it waits for the device, say), the step is simply called.
+    A small step spends most of its time launching some fifty kernels one by one. As a graph they
+    take a tenth of it. On a CPU, or if a model cannot be recorded (because it waits for the device,
+    for example), the step is simply called.
 
-    What changes between steps must lie in tensors that are changed in place. A plain number that
-    the step reads keeps its value until :meth:`forget`.
+    Whatever changes between steps must be in tensors that are changed in place. A plain number
+    that the step reads keeps its value until :meth:`forget`.
 
     Parameters
     ----------
     device : torch.device
         Where the step works.
     goal : Goal, optional
-        The one whose metrics it computes, if it does.
+        The goal whose metrics the step computes, if it does.
     """
 
     def __init__(self, device: torch.device, goal: Goal | None = None) -> None:
@@ -44,8 +44,8 @@ class Recorded:
     def __call__(self, step: Callable[[], Tensor]) -> Tensor:
         """Do the step, the same one at every call; the next call may overwrite what it returns.
 
-        The step is not kept: its owner, who keeps this, would otherwise stay in memory, with the
-        graph and all that it allocated, until Python looks for cycles.
+        The step is not stored: a reference to its owner, which holds this object, would keep both
+        and the graph's memory alive until Python collects cycles.
         """
         if self._eager:
             return step()
@@ -66,7 +66,7 @@ class Recorded:
         return step()
 
     def _record(self, step: Callable[[], Tensor]) -> Tensor | None:
-        """Record, which does nothing yet; if that fails do the step, now and from now on."""
+        """Record without executing; if that fails, do the step, now and from now on."""
         device = torch.cuda.current_device()
         generator = torch.cuda.default_generators[device]
         before = generator.clone_state()
@@ -75,10 +75,10 @@ class Recorded:
             graph.capture_begin(pool=_pool(device), capture_error_mode="thread_local")
             self._result = step()
             graph.capture_end()
-        except Exception:  # whatever a model may do, or a user have set, that cannot be recorded
+        except Exception:  # anything that cannot be recorded
             with contextlib.suppress(Exception):
                 graph.capture_end()
-            # The generator and the memory believe for ever that they are being recorded.
+            # Else the generator and the memory would stay in recording mode.
             generator.graphsafe_set_state(before)
             _keepers.pop(device, None)
             self._eager = True
@@ -87,20 +87,20 @@ class Recorded:
         return None
 
     def forget(self) -> None:
-        """Record anew at the next step: numbers that it reads have changed."""
+        """Record again at the next step: numbers that it reads have changed."""
         self._graph = None
 
 
 @functools.cache
 def _side_stream(device: int) -> torch.cuda.Stream:
-    """Return the stream to record on; always the same, since memory is kept by stream."""
+    """Return the stream to record on; always the same, because memory is cached by stream."""
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _pool(device: int) -> Any:
     """Return the memory that graphs share: they take turns, and a new one needs no more.
 
-    It lives as long as a graph uses it; one that does nothing is kept for that.
+    It lives as long as a graph uses it; an empty one is kept for that.
     """
     if device not in _keepers:
         keeper = torch.cuda.CUDAGraph()

@@ -1,59 +1,44 @@
-"""Steps that never wait for the host: on a GPU, all of a look's steps as one recorded graph."""
+"""Steps on a GPU that never wait for the host, recorded as one graph."""
 
 from __future__ import annotations
 
-import importlib.util
 import math
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint.goals.goal import Goal, only_fractions
-from setpoint.training.descent import Batch, Columns, Descent
+from setpoint.goals.goal import Goal
+from setpoint.training.descent import Batch, Descent, WorkingCounts
 from setpoint.training.gpu.recorded import Recorded
+from setpoint.training.lifted import Subproblem
+from setpoint.training.models import logits_of
 
 
-def on_device(descent: Descent) -> bool:
-    """Whether a look's steps can stay on the device."""
-    return all(computable(goal, descent.bundle.origins) for goal in set(descent.goals))
+def take_device_steps(descent: Descent, batch: Batch, counts: WorkingCounts, steps: int) -> None:
+    """Do what :func:`setpoint.training.descent.take_steps` does."""
+    ProjectedDeviceSteps(descent, batch, counts).run(steps)
 
 
-class DeviceSteps:
-    """The steps of one look on a working set.
+class ProjectedDeviceSteps:
+    """Steps of the projected solver on one working set.
 
-    Parameters
-    ----------
-    descent : Descent
-        What descends, for goals of quotients only; its multipliers and clock are taken along and
-        brought back by :meth:`run`.
-    batch : Batch
-        The rows.
-    counted : Tensor of shape (m,)
-        The weight with which each row enters the counts.
-    least_tp, most_fp : ndarray of shape (k,)
-        TP without the counted rows that are right; FP if none of them were.
+    The descent's multipliers and clock are copied to the device, and back by :meth:`run`. Its goals
+    must have metrics that are quotients.
     """
 
-    def __init__(
-        self,
-        descent: Descent,
-        batch: Batch,
-        counted: Tensor,
-        least_tp: Columns,
-        most_fp: Columns,
-    ) -> None:
+    def __init__(self, descent: Descent, batch: Batch, counts: WorkingCounts) -> None:
         from setpoint.training.gpu import kernels
 
         self._kernels = kernels
         self._descent, self._batch = descent, batch
         origins = descent.bundle.origins
         device, k = origins.device, len(origins)
-        self._counted = counted.to(origins).contiguous()
+        self._counted = counts.weight.to(origins).contiguous()
         self._constraints = len(descent.multipliers)
         like = origins.double()
         self._right = like.new_zeros(k, 2)
-        self._base = like.new_tensor(np.stack([least_tp, most_fp], axis=1))
+        self._base = like.new_tensor(np.stack([counts.least_tp, counts.most_fp], axis=1))
         self._table = like.new_tensor(_table(descent))
         self._multipliers = like.new_tensor(descent.multipliers)
         self._clock = like.new_full((k,), float(descent.step_count))
@@ -62,7 +47,7 @@ class DeviceSteps:
         self._recorded = Recorded(device)
 
     def run(self, steps: int) -> None:
-        """Take so many steps."""
+        """Take steps."""
         for _ in range(steps):
             self._recorded(self._step)
         self._descent.step_count += steps
@@ -83,37 +68,25 @@ class DeviceSteps:
             descent.rate,
             self._constraints,
         )
-        kernels.slopes(z, batch.sign, batch.signed_share, self._price, self._lam, descent.gamma)
+        gamma = descent.solver.gamma
+        kernels.slopes(z, batch.sign, batch.signed_share, self._price, self._lam, gamma)
         descent.bundle.backward(z)
         descent.along_gradients()
         return self._lam
 
 
 def _table(descent: Descent) -> list[list[float]]:
-    """Return the numbers that the kernel of the prices reads, a row for each model."""
-    constants, P, N = descent.constants, descent.P, descent.N
+    """Return the numbers that the prices kernel reads, a row for each model."""
+    solver, P, N = descent.solver, descent.P, descent.N
     numbers = [
-        constants.lam0,
-        math.log(constants.lam_max / constants.lam0),
+        solver.lam0,
+        math.log(solver.lam_max / solver.lam0),
         float(descent.steps),
         descent.lr,
-        constants.dual_rate,
+        descent.dual_rate,
     ]
     most = len(descent.multipliers)
     return [numbers + metrics_table(goal, P, N, most) for goal in descent.goals]
-
-
-def computable(goal: Goal, like: Tensor) -> bool:
-    """Whether kernels can work on such tensors for the goal.
-
-    They must be on a GPU, in float32, and the goal's metrics quotients of linear functions.
-    """
-    return (
-        like.is_cuda
-        and like.dtype == torch.float32
-        and only_fractions(goal)
-        and importlib.util.find_spec("triton") is not None
-    )
 
 
 _NUMBERS = 9  # of a metric
@@ -122,9 +95,9 @@ _NUMBERS = 9  # of a metric
 def metrics_table(goal: Goal, P: float, N: float, constraints: int | None = None) -> list[float]:
     """Return nine numbers for the objective and for each constraint.
 
-    The metric's sign, the three of its numerator, the three of its denominator, its value where
-    that is 0/0, and the constraint's level. A constraint of zeros, which is always kept and has no
-    price, makes up for each that the goal has less than ``constraints``.
+    They are the metric's sign, the three coefficients of its numerator and of its denominator, its
+    value where that is 0/0, and the constraint's level. A goal with fewer than ``constraints`` is
+    filled up with constraints of zeros, which are always met and have no price.
     """
     numbers: list[float] = []
     for metric, level in ((goal.objective, 0.0), *((c.metric, c.level) for c in goal.constraints)):
@@ -136,4 +109,59 @@ def metrics_table(goal: Goal, P: float, N: float, constraints: int | None = None
     return numbers + [0.0] * (_NUMBERS * missing)
 
 
-# DOC of solvers.metrics_table: A goal as numbers that a GPU kernel reads.
+class LiftedDeviceSteps:
+    """Steps of the lifted solver in closed form, in the scaling per positive."""
+
+    def __init__(self, subproblem: Subproblem) -> None:
+        from setpoint.training.gpu import kernels
+
+        self._kernels = kernels
+        self._subproblem = subproblem
+        penalty = subproblem.penalty
+        weight = penalty.sample_weight
+        self._share = (weight / penalty.P).contiguous()
+        self._sign = penalty.positive.to(weight) * 2 - 1
+        self._slope = torch.zeros_like(weight)
+        self._counts = torch.zeros(2, dtype=torch.int64, device=weight.device)
+        self._price = weight.new_zeros(2)
+        self._metrics = metrics_table(penalty.goal, penalty.P, penalty.N)
+        self._table = weight.new_zeros(7 + len(self._metrics), dtype=torch.float64)
+        self._t = float(penalty.t)
+        self._recorded = Recorded(weight.device)
+
+    def run(self, origin: float, iteration: int) -> None:
+        """Take the steps of a subproblem."""
+        penalty, (first, total) = self._subproblem.penalty, self._subproblem.clock(iteration)
+        scale = penalty.P * penalty.objective_scale
+        numbers = [penalty.lam, penalty.gamma, origin, scale, first, total, self._subproblem.lr]
+        self._table.copy_(torch.tensor([*numbers, *self._metrics], dtype=torch.float64))
+        for i, member in enumerate((self._sign > 0, self._sign < 0)):
+            share = (self._share * penalty.s.detach()).double()[member].sum()
+            self._counts[i] = (share * self._kernels.ONE).long()
+        for _ in range(self._subproblem.solver.inner_iterations):
+            self._recorded(self._step)
+
+    def _step(self) -> Tensor:
+        kernels, (solver, penalty, module, X, optimizer, _) = self._kernels, self._subproblem
+        rate, constraints = optimizer.param_groups[0]["lr"], len(penalty.goal.constraints)
+        kernels.slopes_in_counts(
+            self._counts, self._table, self._price, rate, penalty.P, constraints
+        )
+        optimizer.zero_grad()
+        logits = logits_of(module, X)
+        kernels.slopes_and_s(
+            logits.detach(),
+            penalty.s.detach(),
+            self._sign,
+            self._share,
+            self._slope,
+            self._counts,
+            self._table,
+            self._price,
+            self._t,
+            solver.lr_s,
+            penalty.form == "equality",
+        )
+        logits.backward(self._slope)  # type: ignore[no-untyped-call]
+        optimizer.step()
+        return self._slope
