@@ -21,6 +21,7 @@ from torch.utils.data import (
 )
 
 from setpoint.data.columns import as_features, as_weights, check_features, check_whole
+from setpoint.data.labels import Labels
 from setpoint.data.rows import Block, RowSource
 from setpoint.data.splits import ByChance, Parting
 from setpoint.errors import SourceError
@@ -188,14 +189,14 @@ def _column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
 
 
 def _truths(y: NDArray[Any], name: str) -> Tensor:
-    wrong = ~np.isin(y, (0, 1))
-    if wrong.any():
-        row = int(wrong.argmax())
+    positive, known = Labels.pair(0, 1).compare(y)
+    if not known.all():
+        row = int(known.argmin())
         raise SourceError(
             f"y[{row}] of {name} is {y[row]}; labels are booleans, or 0 and 1. Let the loader "
             "yield y == positive_label."
         )
-    return torch.from_numpy(y == 1)
+    return torch.from_numpy(positive.copy())
 
 
 def _shown(value: Any) -> str:

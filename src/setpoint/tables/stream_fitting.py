@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from setpoint._internal.devices import stream_device
 from setpoint._internal.processes import from_first, gather, is_first, join, share
 from setpoint._internal.validation import check_share
-from setpoint.data.label_columns import choose_labels
+from setpoint.data.label_columns import labels_of_counts
 from setpoint.data.rows import Block, RowSource
 from setpoint.data.splits import CERTIFYING, JUDGING, TESTING, TRAINING, ByTime, Parting
 from setpoint.data.table_stream import TableFiles
@@ -102,8 +102,8 @@ def fit_streamed(
     roles.check(files)
     used = [name for name in files.names if name in roles.names or name not in aside]
     seen = look(files, used, roles, random_state)
-    negative, chosen, note = choose_labels(target, seen.labels, positive)
-    roles = replace(roles, negative=negative, positive=chosen)
+    labels = labels_of_counts(target, seen.labels, positive)
+    roles = replace(roles, negative=labels.negative, positive=labels.positive)
     parting = parting_of(seen.times, test, confidence is not None, random_state)
     parting, counts = settled(files, roles, parting, test, random_state)
     # One process learns for all: several might round differently.
@@ -138,8 +138,10 @@ def fit_streamed(
         "group": group, "time": time, "random_state": random_state, "processes": share()[1],
         "seconds": round(clock.perf_counter() - begun, 1),
     }  # fmt: skip
-    fitted = TableModel(learnt.schema, learnt.encoder, classifier, target, negative, chosen, facts)
-    notes = [note] if note else []
+    fitted = TableModel(
+        learnt.schema, learnt.encoder, classifier, target, roles.negative, roles.positive, facts
+    )
+    notes = [labels.note] if labels.note else []
     notes += [*learnt.schema.notes, *notes_of_parts(group, time, confidence is not None)]
     if sampled < files.rows:
         notes.append(

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from setpoint._internal.imports import need
 from setpoint._internal.processes import add_up, gather, share
-from setpoint.data.label_columns import Label, choose_labels, label_counts
+from setpoint.data.label_columns import label_counts, labels_of_counts
+from setpoint.data.labels import Label
 from setpoint.data.rows import Block
 from setpoint.data.sampling import uniform
 from setpoint.data.splits import CERTIFYING, JUDGING, TESTING, TRAINING, ByChance, ByTime, Parting
@@ -119,7 +120,7 @@ def _count(labels: Counter[Label], piece: Piece, target: str) -> None:
         )
     labels.update(label_counts(series))
     if len(labels) > _MOST_LABELS:
-        choose_labels(target, dict(labels), None)  # complains
+        labels_of_counts(target, labels)  # raises TargetError
 
 
 _CERTIFYING, _JUDGING = 0.3, 0.25  # as for tables in memory: of what is left
