@@ -30,7 +30,7 @@ from setpoint import (
     define_metric,
     load,
 )
-from setpoint.data.splits import certifying_split
+from setpoint.data.splits import certification_split
 from setpoint.training import Lifted, LossTraining, Projected
 
 QUICK = Lifted(outer_iterations=4, inner_iterations=5)
@@ -510,7 +510,7 @@ class TestConfidence:
         """The rows that training saw, and those that certify."""
         seed = np.random.RandomState(clf.random_state).randint(2**31 - 1)
         seed = 0 if unseeded else int(seed)
-        return certifying_split(clf.certification, y == clf.pos_label_, None, groups, seed)
+        return certification_split(clf.certification, y == clf.pos_label_, None, groups, seed)
 
     @pytest.mark.parametrize(
         "params",
@@ -571,7 +571,7 @@ class TestConfidence:
         np.testing.assert_allclose(
             clf.standardizer_.transform(X[seen]).mean(axis=0), 0.0, atol=1e-12
         )
-        assert clf.operating_point_.on == "the certifying rows"
+        assert clf.operating_point_.on == "the certification rows"
         assert clf.evaluate(X[rows], y[rows]).counts == clf.operating_point_.counts
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])

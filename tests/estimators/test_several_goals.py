@@ -87,7 +87,7 @@ def test_each_has_a_certificate_of_its_own_goal():
     for goal, one in zip(goals, fitted, strict=True):
         assert one.certificate_.certified
         assert one.certificate_.operating_point.goal == goal
-        assert one.operating_point_.on == "the certifying rows"
+        assert one.operating_point_.on == "the certification rows"
 
 
 def test_warnings_are_those_of_fit_and_point_here():

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from setpoint import InfeasibleGoalWarning, SetpointClassifier, SetpointError, choose_threshold
 from setpoint.data import ArrayRows, ByChance, LoaderRows, ParquetRows
-from setpoint.data.splits import CERTIFYING, JUDGING
+from setpoint.data.splits import CERTIFICATION, VALIDATION
 from setpoint.errors import UncertifiedWarning
 from setpoint.training import Projected, Stochastic
 
@@ -36,11 +36,11 @@ def classifier(**given):
     return SetpointClassifier(**{"goal": GOAL, "solver": SMALL, "random_state": 0, **given})
 
 
-def parts_of(source, clf, judging, certifying=0.0):
+def parts_of(source, clf, validation, certification=0.0):
     """Return the part of each row as a fit has it."""
     seed = int(np.random.RandomState(clf.random_state).randint(2**31 - 1))
-    parting = ByChance(judging, certifying, seed=seed)
-    return torch.cat([parting(block) for block in source.blocks()]).numpy()
+    split = ByChance(validation, certification, seed=seed)
+    return torch.cat([split(block) for block in source.blocks()]).numpy()
 
 
 @cache
@@ -51,7 +51,7 @@ def fitted():
 def test_the_threshold_is_the_exact_one_on_the_rows_that_judge():
     X, y = table()
     clf = fitted()
-    judged = parts_of(ArrayRows(X, y), clf, 0.25) == JUDGING
+    judged = parts_of(ArrayRows(X, y), clf, 0.25) == VALIDATION
     assert 600 < judged.sum() < 900
     scores = clf.positive_scores(X[judged])
     expected = choose_threshold(y[judged], scores, GOAL)
@@ -182,9 +182,9 @@ def test_a_certificate():
     clf = classifier(confidence=0.9, certification=0.4).fit_stream(source)
     assert clf.certificate_.certified
     part = parts_of(source, clf, 0.25, 0.4)
-    unseen = part == CERTIFYING
+    unseen = part == CERTIFICATION
     assert 2200 < unseen.sum() < 2600
-    assert clf.operating_point_.on == "the certifying rows"
+    assert clf.operating_point_.on == "the certification rows"
     assert clf.evaluate(X[unseen], y[unseen]).counts == clf.operating_point_.counts
     assert not clf.certificate_.one_per_group
     # and on rows that nobody has seen
@@ -256,9 +256,9 @@ def test_a_checkpoint_is_taken_up_without_a_seed_too(tmp_path):
         ({"solver": "lifted"}, "by the solver 'stochastic', not by 'lifted'"),
         ({"solver": Projected()}, "by the solver 'stochastic'"),
         ({"solver": "nonsense"}, "unknown solver"),
-        ({"validation": StratifiedKFold(4)}, "of a stream a share judges"),
+        ({"validation": StratifiedKFold(4)}, "validation of a stream must be a fraction"),
         ({"validation": 1.5}, "validation"),
-        ({"validation": "most"}, "of a stream a share judges"),
+        ({"validation": "most"}, "validation of a stream must be a fraction"),
         ({"confidence": 7}, "confidence"),
         ({"confidence": 0.9, "certification": StratifiedKFold(4)}, "certification"),
         ({"confidence": 0.9, "certification": 0.5, "validation": 0.5}, "leave rows to train on"),

@@ -8,7 +8,7 @@ import torch
 
 from setpoint import Goal, SetpointError, define_metric
 from setpoint.data import ArrayRows, ByChance, LoaderRows
-from setpoint.data.splits import CERTIFYING, JUDGING, TRAINING
+from setpoint.data.splits import CERTIFICATION, TRAINING, VALIDATION
 from setpoint.training import StreamProblem
 from setpoint.training.stream_problem import Counter
 
@@ -30,14 +30,14 @@ def counted(problem):
 
 
 def test_every_row_is_of_one_part_and_one_shard():
-    problem = StreamProblem(rows(), GOAL, ByChance(judging=0.4), shards=3)
+    problem = StreamProblem(rows(), GOAL, ByChance(validation=0.4), shards=3)
     seen = [(block.shard, block.number, part) for block, part in problem.blocks()]
     assert torch.cat([number for _, number, _ in seen]).sort().values.tolist() == list(range(90))
     assert [shard for shard, _, _ in seen] == [0] * 4 + [1] * 4 + [2] * 4
-    by_part = {p: torch.cat([b.number for b in problem.part(p)]) for p in (TRAINING, JUDGING)}
-    assert len(by_part[TRAINING]) + len(by_part[JUDGING]) == 90
-    assert not torch.isin(by_part[TRAINING], by_part[JUDGING]).any()
-    assert len(torch.cat([b.number for b in problem.part(TRAINING, JUDGING)])) == 90
+    by_part = {p: torch.cat([b.number for b in problem.part(p)]) for p in (TRAINING, VALIDATION)}
+    assert len(by_part[TRAINING]) + len(by_part[VALIDATION]) == 90
+    assert not torch.isin(by_part[TRAINING], by_part[VALIDATION]).any()
+    assert len(torch.cat([b.number for b in problem.part(TRAINING, VALIDATION)])) == 90
 
 
 def test_without_a_parting_all_train_and_judge():
@@ -48,22 +48,22 @@ def test_without_a_parting_all_train_and_judge():
 
 
 @pytest.mark.parametrize(
-    ("parting", "validation", "apart"),
+    ("split", "validation", "apart"),
     [
         (None, None, False),
-        (ByChance(certifying=0.2), None, False),
-        (ByChance(judging=0.2), None, True),
+        (ByChance(certification=0.2), None, False),
+        (ByChance(validation=0.2), None, True),
         (None, rows(seed=1), True),
     ],
 )
-def test_who_judges(parting, validation, apart):
-    assert StreamProblem(rows(), GOAL, parting, validation).judged_apart == apart
+def test_who_judges(split, validation, apart):
+    assert StreamProblem(rows(), GOAL, split, validation).judged_apart == apart
 
 
 def test_rows_of_a_validation_source_all_judge():
-    problem = StreamProblem(rows(), GOAL, ByChance(certifying=0.5), rows(40, seed=1))
-    assert sum(len(block) for block in problem.part(JUDGING)) == 40
-    assert sum(len(block) for block in problem.part(TRAINING, CERTIFYING)) == 90
+    problem = StreamProblem(rows(), GOAL, ByChance(certification=0.5), rows(40, seed=1))
+    assert sum(len(block) for block in problem.part(VALIDATION)) == 40
+    assert sum(len(block) for block in problem.part(TRAINING, CERTIFICATION)) == 90
 
 
 def test_features_go_through_the_transform():
@@ -109,8 +109,8 @@ def test_fingerprints_tell_problems_apart():
     others = [
         replace(plain, goal=Goal.parse("max recall s.t. precision >= 0.5")),
         replace(plain, source=rows(seed=1)),
-        replace(plain, parting=ByChance(judging=0.3)),
-        replace(plain, parting=ByChance(judging=0.3, seed=1)),
+        replace(plain, split=ByChance(validation=0.3)),
+        replace(plain, split=ByChance(validation=0.3, seed=1)),
         replace(plain, validation=rows(seed=1)),
     ]
     found = [problem.fingerprint() for problem in (plain, *others)]
@@ -132,10 +132,10 @@ def test_a_metric_of_another_meaning_is_another_problem():
 
 def test_totals():
     weight = np.arange(90) % 3
-    problem = StreamProblem(rows(sample_weight=weight), GOAL, ByChance(judging=0.4))
+    problem = StreamProblem(rows(sample_weight=weight), GOAL, ByChance(validation=0.4))
     totals = counted(problem)
-    X = {p: list(problem.part(p)) for p in (TRAINING, JUDGING)}
-    for own, found in ((TRAINING, totals.training), (JUDGING, totals.judging)):
+    X = {p: list(problem.part(p)) for p in (TRAINING, VALIDATION)}
+    for own, found in ((TRAINING, totals.training), (VALIDATION, totals.judging)):
         for label, number in zip((True, False), found, strict=True):
             assert number == sum(
                 int(((b.positive == label) & (b.weight > 0)).sum()) for b in X[own]

@@ -6,8 +6,8 @@ import torch
 
 from setpoint import Goal, SetpointError, choose_threshold
 from setpoint.data import ArrayRows, ByChance
-from setpoint.data.sampling import Nearness, PrioritySample
-from setpoint.data.splits import JUDGING, TRAINING
+from setpoint.data.sampling import PrioritySample, SamplingWeights
+from setpoint.data.splits import TRAINING, VALIDATION
 from setpoint.errors import DivergedError
 from setpoint.training import StreamProblem
 from setpoint.training.bundle import make_bundle
@@ -22,7 +22,7 @@ def problem(goal="max f1", weights=False, **given):
     X = (rng.normal(size=(2000, 3)) + 1.2 * y[:, None]).astype(np.float32)
     weight = rng.integers(0, 3, 2000) if weights else None
     source = ArrayRows(X, y, sample_weight=weight, block_rows=150)
-    return StreamProblem(source, Goal.parse(goal), ByChance(judging=0.3), **given)
+    return StreamProblem(source, Goal.parse(goal), ByChance(validation=0.3), **given)
 
 
 def linear_models(*weights, biases=None):
@@ -52,7 +52,7 @@ def test_counts_at_the_cuts_are_exact(goal, weights):
     seen = survey(stream, bundle)
     assert seen.alive == [True, True]
     assert seen.sample is None
-    for part, view in ((TRAINING, seen.training), (JUDGING, seen.judging)):
+    for part, view in ((TRAINING, seen.training), (VALIDATION, seen.judging)):
         X, y, w = rows_of(stream, part)
         scores = bundle.scores(torch.from_numpy(X)).numpy()
         for k, cut in enumerate(view.cuts(stream.goal)):
@@ -114,8 +114,8 @@ def test_a_sample_near_the_thresholds_stands_for_the_rows_that_train():
     stream = problem()
     bundle = linear_models(*TWO)
     first = survey(stream, bundle)
-    nearness = Nearness.of(first.training.scores, 0.1)
-    drawn = survey(stream, bundle, (PrioritySample(100, 300, (0, 1)), nearness)).sample
+    weights = SamplingWeights.of(first.training.scores, 0.1)
+    drawn = survey(stream, bundle, (PrioritySample(100, 300, (0, 1)), weights)).sample
     X, y, _ = rows_of(stream, TRAINING)
     assert len(drawn) == 400
     assert drawn.logits.shape == (400, 2)
@@ -137,8 +137,8 @@ def test_heavy_rows_are_drawn_more_often():
     rows = [torch.cat([getattr(b, f) for b in stream.source.blocks()]) for f in ("X", "positive")]
     weighted = StreamProblem(ArrayRows(*rows, sample_weight=heavy), stream.goal)
     bundle = linear_models(TWO[0])
-    nearness = Nearness.of(survey(weighted, bundle).training.scores, 0.1)
-    drawn = survey(weighted, bundle, (PrioritySample(100, 300, (0, 1)), nearness)).sample
+    weights = SamplingWeights.of(survey(weighted, bundle).training.scores, 0.1)
+    drawn = survey(weighted, bundle, (PrioritySample(100, 300, (0, 1)), weights)).sample
     assert (drawn.number % 2).double().mean() > 0.9
     assert drawn.weight.sum() == pytest.approx(heavy.sum(), rel=0.1)
 

@@ -1,11 +1,12 @@
-"""Former module names, which still import for one release, with a ``DeprecationWarning``."""
+"""Former names, which still work for one release, with a ``DeprecationWarning``."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -69,6 +70,67 @@ class _Finder(MetaPathFinder, Loader):
             DeprecationWarning,
             stacklevel=2,
         )
+
+
+def renamed_names(
+    package: str, get: Callable[[str], Any], names: Mapping[str, str]
+) -> Callable[[str], Any]:
+    """Return a package's ``__getattr__`` that also knows former names.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    get : callable
+        Its ``__getattr__`` for all other names.
+    names : mapping of str to str
+        The package and name of today for each former name, e.g. ``"setpoint.data.Split"``.
+    """
+
+    def get_renamed(name: str) -> Any:
+        if name not in names:
+            return get(name)
+        warnings.warn(
+            f"{package}.{name} is deprecated; it is now {names[name]}.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        home, _, new = names[name].rpartition(".")
+        return getattr(importlib.import_module(home), new)
+
+    return get_renamed
+
+
+def renamed_parameters(**names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator for a function that also accepts former names of its parameters.
+
+    Examples
+    --------
+    >>> @renamed_parameters(share="fraction")
+    ... def half(fraction):
+    ...     return fraction / 2
+    >>> with warnings.catch_warnings(record=True):
+    ...     half(share=0.5)
+    0.25
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def accept(*args: Any, **kwargs: Any) -> Any:
+            for former in names.keys() & kwargs.keys():
+                warnings.warn(
+                    f"the parameter {former} is deprecated; it is now {names[former]}.",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
+                if names[former] in kwargs:
+                    raise TypeError(f"{names[former]} is given twice, also as {former}.")
+                kwargs[names[former]] = kwargs.pop(former)
+            return function(*args, **kwargs)
+
+        return accept
+
+    return decorate
 
 
 def install() -> None:

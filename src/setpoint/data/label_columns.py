@@ -49,12 +49,12 @@ class Target:
     labels: Labels
 
     @property
-    def negative(self) -> Label:
+    def negative(self) -> Any:
         """The negative label."""
         return self.labels.negative
 
     @property
-    def positive(self) -> Label:
+    def positive(self) -> Any:
         """The positive label."""
         return self.labels.positive
 
@@ -117,7 +117,7 @@ def labels_of_counts(name: str, counts: Mapping[Label, int], positive: Any = Non
     """
     if len(counts) == 1:
         raise TargetError(
-            f"the target {name!r} holds only {_counted(counts)}; there must be rows of both classes."
+            f"the target {name!r} holds only {_counted(counts)}; it needs both classes."
         )
     if len(counts) != 2:
         raise TargetError(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setpoint.data import splits as _validation
+from setpoint.data.splits import validation_split
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import DivergedError
 from setpoint.paper.data import MODELS
@@ -131,7 +131,7 @@ def _with_selection(
     rows = split.train
     groups = None if dataset.groups is None else dataset.groups[rows]
     kept = np.ones(len(rows), dtype=bool)
-    found = _validation.split(SELECTING_SHARE, dataset.y[rows], kept, groups, trial)
+    found = validation_split(SELECTING_SHARE, dataset.y[rows], kept, groups, trial)
     assert found is not None
     training, selecting = found
     return rows[training], rows[selecting]

@@ -168,7 +168,7 @@ def report_of(
                 "verdict", held.check(rows.y, rows.scores, pos_label=True, groups=groups)
             )
     else:
-        judged = getattr(classifier, "_judged", None)
+        judged = getattr(classifier, "_threshold_rows", None)
         if judged is None:
             raise SetpointError(
                 "the rows that set the threshold are not kept in a file; give report() labelled "

@@ -16,7 +16,7 @@ from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError
-from setpoint.estimators.outputs import decisions_html
+from setpoint.estimators.base import decisions_html
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import is_tree_model
 from setpoint.tables.encoder import encode

@@ -22,7 +22,7 @@ from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.data.rows import Block, RowSource, joined
 from setpoint.data.table_stream import Piece, TableFiles
-from setpoint.errors import PartsError, SchemaError
+from setpoint.errors import SchemaError, SplitError
 from setpoint.tables.encoder import encode
 from setpoint.tables.schema import Schema
 
@@ -121,7 +121,7 @@ class Roles:
                 continue
             arrow_type = files.types[name]
             if _columns.kind_of(arrow_type) not in _USABLE[role]:
-                raise PartsError(
+                raise SplitError(
                     f"{name!r} cannot be the {role}: it is of type {arrow_type}, and of a table "
                     f"that is read in pieces it must be one of these: {', '.join(_USABLE[role])}."
                 )

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from setpoint._internal.processes import add_up, share
+from setpoint._internal.renamed import renamed_parameters
 from setpoint.data.arrays import ArrayRows
 from setpoint.data.rows import Block, RowSource
-from setpoint.data.splits import JUDGING, TRAINING, Parting
+from setpoint.data.splits import TRAINING, VALIDATION, SplitRule, has_validation, rule_key
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.training.problem import Problem
@@ -29,8 +30,8 @@ class StreamProblem:
         The rows.
     goal : Goal
         What to train for.
-    parting : callable, optional
-        Which of them train and which judge; without it all train.
+    split : callable, optional
+        Which of them are training and which are validation rows; without it all train.
     validation : RowSource, optional
         Further rows, which judge.
     transform : callable, optional
@@ -44,7 +45,7 @@ class StreamProblem:
 
     source: RowSource
     goal: Goal
-    parting: Parting | None = None
+    split: SplitRule | None = None
     validation: RowSource | None = None
     transform: Callable[[Tensor], Tensor] | None = None
     device: torch.device | str = "cpu"
@@ -53,7 +54,7 @@ class StreamProblem:
     @property
     def judged_apart(self) -> bool:
         """Whether other rows than those that train judge."""
-        return self.validation is not None or (self.parting is not None and self.parting.judges)
+        return self.validation is not None or has_validation(self.split)
 
     def blocks(self) -> Iterator[tuple[Block, Tensor]]:
         """Yield the blocks of this process with the part of each row, features ready for models."""
@@ -63,11 +64,11 @@ class StreamProblem:
                 shape = block.X.shape[1:] if shape is None else shape
                 _check_shape(block, shape, judges)
             if judges:
-                part = torch.full_like(block.number, JUDGING)
-            elif self.parting is None:
+                part = torch.full_like(block.number, VALIDATION)
+            elif self.split is None:
                 part = torch.zeros_like(block.number)
             else:
-                part = self.parting(block)
+                part = self.split(block)
             yield self._ready(block), part.to(self.device)
 
     def _every_block(self) -> Iterator[tuple[Block, bool]]:
@@ -121,10 +122,15 @@ class StreamProblem:
         for metric in self.goal.metrics:  # a user may have given an old name a new meaning
             digest.update(np.asarray(metric.value(tp, fp, 3.0, 5.0), dtype=float).tobytes())
         digest.update(self.source.fingerprint().encode())
-        digest.update(repr(self.parting).encode())
+        digest.update(rule_key(self.split).encode())
         if self.validation is not None:
             digest.update(self.validation.fingerprint().encode())
         return digest.hexdigest()
+
+
+StreamProblem.__init__ = renamed_parameters(parting="split")(  # type: ignore[method-assign]
+    StreamProblem.__init__
+)
 
 
 def _check_shape(block: Block, shape: torch.Size, judges: bool) -> None:
@@ -159,7 +165,7 @@ class Counter:
         """Count these rows."""
         weighty = block.weight > 0
         for label, own in enumerate((block.positive & weighty, ~block.positive & weighty)):
-            for i, which in enumerate((TRAINING, JUDGING)):
+            for i, which in enumerate((TRAINING, VALIDATION)):
                 self._rows[i, label] += int((own & (part == which)).sum())
             self._weights[label] += float(block.weight[own & (part == TRAINING)].sum())
 

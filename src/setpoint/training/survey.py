@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from setpoint._internal.processes import add_up, coarse
-from setpoint.data.sampling import Nearness, PrioritySample, Sample
-from setpoint.data.splits import JUDGING, TRAINING
+from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights
+from setpoint.data.splits import TRAINING, VALIDATION
 from setpoint.errors import DivergedError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.histogram import EdgeCut, ScoreHistogram
@@ -61,12 +61,12 @@ class Survey:
 def survey(
     problem: StreamProblem,
     bundle: Bundle,
-    drawing: tuple[PrioritySample, Nearness] | None = None,
+    drawing: tuple[PrioritySample, SamplingWeights] | None = None,
 ) -> Survey:
     """Read all rows once; draw a sample of those that train where that is asked for."""
     shift = bundle.origins.detach().clone()
     k = len(shift)
-    seen = {part: ScoreHistogram(k) for part in (TRAINING, JUDGING)}
+    seen = {part: ScoreHistogram(k) for part in (TRAINING, VALIDATION)}
     dead = torch.zeros(k, dtype=torch.float64)
     for block, part in problem.blocks():
         logits = logits_above(bundle, block.X, shift)
@@ -81,9 +81,9 @@ def survey(
                 histogram.add(own, block.positive[rows], block.weight[rows])
         rows = part == TRAINING
         if drawing is not None and rows.any():
-            sample, nearness = drawing
+            sample, weights = drawing
             own, trained = logits[:, rows], block.rows(rows)
-            importance = nearness.importance(own, trained.positive)
+            importance = weights.of_rows(own, trained.positive)
             sample.add(trained, own.T, importance * trained.weight)
     add_up(dead)
     alive = [d == 0 for d in dead.tolist()]
@@ -92,7 +92,7 @@ def survey(
     for histogram in seen.values():
         histogram.all_reduce()
     drawn = None if drawing is None else drawing[0].finish()
-    return Survey(Seen(seen[TRAINING], shift), Seen(seen[JUDGING], shift), alive, drawn)
+    return Survey(Seen(seen[TRAINING], shift), Seen(seen[VALIDATION], shift), alive, drawn)
 
 
 def first_look(problem: StreamProblem, rows: int, key: tuple[int, ...]) -> tuple[Totals, Sample]:

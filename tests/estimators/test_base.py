@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import estimator_html_repr
 
 from setpoint import SetpointClassifier, SetpointThreshold
-from setpoint.report import certificate_html
 
 GOAL = "max recall s.t. precision >= 0.5"
 HOSTILE = "<script>alert('fraud')</script>"
@@ -61,7 +60,7 @@ def test_after_a_fit_it_says_first_what_it_does_and_what_it_promises(rows, kind,
     assert clf.operating_point_.message.partition("'")[0] in first
     assert f"{clf.operating_point_.tp:g}</td>" in first
     assert "sk-container" in shown(clf)
-    assert first.endswith("</div>" if confidence is None else certificate_html(clf.certificate_))
+    assert first.endswith("</div>" if confidence is None else clf.certificate_._repr_html_())
     assert ("Certified at 80 % confidence" in first) == (confidence is not None)
     assert above(clone(clf)) == ""
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupShuffleSplit, KFold, PredefinedSplit, ShuffleSplit
+from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -20,8 +20,7 @@ from setpoint import (
     certify,
 )
 from setpoint._internal.arrays import one_of_each
-from setpoint.data.splits import certifying_split
-from setpoint.estimators.outputs import tell
+from setpoint.data.splits import certification_split
 from setpoint.training import Lifted
 
 QUICK = Lifted(outer_iterations=2, inner_iterations=3)
@@ -75,141 +74,13 @@ def seed_of(clf):
 def parts(clf, y, weight=None, groups=None):
     """The rows that a fit saw, and those that it did not."""
     positive = np.asarray(y) == clf.pos_label_
-    return certifying_split(clf.certification, positive, weight, groups, seed_of(clf))
-
-
-def split(certification, n=200, *, weight=None, groups=None, seed=0, y=None):
-    positive = np.arange(n) % 4 == 0 if y is None else y
-    return certifying_split(certification, positive, weight, groups, seed)
-
-
-# --- which rows certify -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("share", [0.3, 0.5, np.float32(0.1)])
-def test_a_share_is_drawn_by_chance_alone(share):
-    seen, certifying = split(share)
-    assert len(certifying) == round(float(share) * 200)
-    assert sorted([*seen, *certifying]) == list(range(200))
-    assert (split(share)[1] == certifying).all()
-    assert set(split(share, seed=1)[1]) != set(certifying)
-    # whatever the labels are
-    assert (split(share, y=np.arange(200) < 3)[1] == certifying).all()
-
-
-def test_every_row_is_as_likely_to_certify_and_classes_are_not_balanced():
-    drawn = np.array([np.isin(np.arange(40), split(0.3, 40, seed=s)[1]) for s in range(600)])
-    assert (drawn.sum(axis=1) == 12).all()
-    deviation = np.sqrt(0.3 * 0.7 / 600)
-    assert np.abs(drawn.mean(axis=0) - 0.3).max() < 4 * deviation
-    positives = drawn[:, ::4].sum(axis=1)  # hypergeometric, not the same each time
-    assert positives.mean() == pytest.approx(3.0, abs=0.2)
-    assert positives.var() == pytest.approx(12 * 0.25 * 0.75 * 28 / 39, rel=0.25)
-
-
-def test_rows_without_weight_are_in_neither_part():
-    weight = (np.arange(200) % 5 > 0) * 2.0  # equal weights say nothing
-    held = PredefinedSplit(np.where(np.arange(200) < 120, -1, 0))
-    for certification in (0.3, held):
-        seen, certifying = split(certification, weight=weight)
-        assert sorted([*seen, *certifying]) == np.flatnonzero(weight).tolist()
-    assert len(split(0.25, weight=weight)[1]) == 40
-    weight[7] = 1.0
-    with pytest.raises(SetpointError, match=r"independent rows.* different weights; leave"):
-        split(0.3, weight=weight)
-
-
-def test_of_each_group_one_row_certifies_and_no_other_trains():
-    groups = np.random.default_rng(0).integers(0, 50, 200).astype(str)
-    seen, certifying = split(0.3, groups=groups)
-    assert len(certifying) == 15
-    assert len(set(groups[certifying])) == 15
-    assert not set(groups[seen]) & set(groups[certifying])
-    assert set(groups[seen]) | set(groups[certifying]) == set(groups)
-    others = ~np.isin(groups, groups[certifying])
-    assert seen.tolist() == np.flatnonzero(others).tolist()
-
-
-def test_within_a_group_every_row_is_as_likely_to_certify():
-    groups = np.arange(12) // 4
-    rows = np.arange(12)
-    drawn = np.array([np.isin(rows, one_of_each(groups, seed)) for seed in range(800)])
-    assert (drawn.reshape(800, 3, 4).sum(axis=2) == 1).all()
-    assert np.abs(drawn.mean(axis=0) - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / 800)
-
-
-def test_splitters_iterables_and_masks_say_which_rows():
-    fold = np.where(np.arange(200) % 4 == 1, 0, -1)
-    expected = [np.flatnonzero(fold == -1).tolist(), np.flatnonzero(fold == 0).tolist()]
-    for certification in (PredefinedSplit(fold), [expected], [(fold == -1, fold == 0)]):
-        assert [rows.tolist() for rows in split(certification)] == expected
-    groups = np.arange(200) // 4 * 4
-    halves = [(np.arange(100), np.arange(100, 200))]
-    seen, certifying = split(halves, groups=groups)
-    assert seen.tolist() == list(range(100))
-    assert (groups[certifying] == np.arange(100, 200, 4)).all()
-    grouped = split(GroupShuffleSplit(1, test_size=0.4, random_state=0), groups=groups)
-    assert len(grouped[0]) == 120
-    assert len(grouped[1]) == 20
-
-
-BAD_CERTIFICATIONS = [
-    (0.0, "share between 0 and 1, not 0.0"),
-    (1.0, "share between 0 and 1"),
-    (-0.1, "share between 0 and 1"),
-    (float("nan"), "share between 0 and 1"),
-    (1, "certification 1 is not a share or a splitter"),
-    (True, "certification True is not a share"),
-    (None, "certification None is not a share"),
-    ("auto", "certification 'auto' is not a share"),
-    (KFold, "certification is the class KFold; give an instance"),
-    (KFold(3), "certification yields 3 splits"),
-    ([], "certification must yield one pair"),
-    ([([0, 1], [1, 2])], "training and the certification part share rows"),
-    ([([0, 1], [90_000])], "certification names rows 90000 to 90000, but there are"),
-    ([([0.5], [1.5])], "certification must yield indices of rows"),
-    ((np.arange(5), np.arange(5, 9)), r"one pair, e.g. \[\(training_rows, certification_rows"),
-    (GroupShuffleSplit(1), "cannot be split for certification.*groups"),
-    ([(np.arange(100), np.arange(0))], "certif"),  # no rows to certify with
-]
-
-
-@pytest.mark.parametrize(
-    ("certification", "message"), BAD_CERTIFICATIONS, ids=lambda value: str(value)[:20]
-)
-def test_bad_certifications_are_named(certification, message):
-    with pytest.raises(SetpointError, match=message):
-        split(certification)
-
-
-def test_groups_that_cannot_be_kept_apart_are_named():
-    with pytest.raises(SetpointError, match="all rows are of one group"):
-        split(0.3, groups=np.zeros(200))
-    with pytest.raises(SetpointError, match="parts rows of one group"):
-        split([(np.arange(101), np.arange(101, 200))], groups=np.arange(200) // 2)
-
-
-def test_a_share_that_leaves_no_group_to_train_on_is_named():
-    with pytest.raises(SetpointError, match="group"):
-        split(0.9, groups=np.arange(200) % 2)
-
-
-def test_a_row_named_twice_is_no_second_draw():
-    """A promise that counts a row ten times would be worth nothing."""
-    try:
-        certifying = split([(np.arange(100), np.repeat(np.arange(100, 200), 10))])[1]
-    except SetpointError:
-        return
-    assert len(np.unique(certifying)) == len(certifying)
-
-
-# --- what the estimators do with them -------------------------------------------------------------
+    return certification_split(clf.certification, positive, weight, groups, seed_of(clf))
 
 
 @BOTH
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("pos_label", [0, 1])
-def test_predictions_on_the_certifying_rows_are_what_was_counted(which, goal, pos_label):
+def test_counts_are_those_of_predictions_on_the_certification_rows(which, goal, pos_label):
     X, y = cases()
     clf = both(goal, pos_label=pos_label)[which].fit(X, y)
     certificate, point = clf.certificate_, clf.operating_point_
@@ -217,7 +88,7 @@ def test_predictions_on_the_certifying_rows_are_what_was_counted(which, goal, po
     assert certificate.confidence == 0.9
     assert certificate.goal == clf.goal_
     assert certificate.operating_point == point
-    assert point.on == "the certifying rows"
+    assert point.on == "the certification rows"
     assert certificate.threshold == point.threshold
     if which == 0:
         assert clf.threshold_ == certificate.threshold
@@ -259,7 +130,7 @@ def test_every_promised_constraint_passes_its_test(which, goal):
 @BOTH
 @pytest.mark.parametrize("goal", GOALS[1:3])
 def test_of_nested_thresholds_the_best_that_passes_is_taken(which, goal):
-    """Every threshold, one by one, on the certifying rows."""
+    """Every threshold, one by one, on the certification rows."""
     X, y = cases()
     clf = both(goal)[which].fit(X, y)
     _, rows = parts(clf, y)
@@ -318,7 +189,7 @@ def test_without_confidence_nothing_is_promised(which):
     X, y = cases()
     clf = both(PRECISE, confidence=None, certification="is not looked at")[which].fit(X, y)
     assert clf.certificate_ is None
-    assert clf.operating_point_.on != "the certifying rows"
+    assert clf.operating_point_.on != "the certification rows"
     again = both(PRECISE)[which].fit(X, y)
     assert again.certificate_ is not None
     assert again.set_params(confidence=None).fit(X, y).certificate_ is None
@@ -348,8 +219,8 @@ def test_bad_confidences_are_named(which, confidence):
 @pytest.mark.parametrize(
     ("certification", "message"),
     [
-        (1.5, "certification must be a share between 0 and 1, not 1.5"),
-        (None, "certification None is not a share or a splitter"),
+        (1.5, "certification must be a fraction between 0 and 1, not 1.5"),
+        (None, "certification None is not a fraction or a splitter"),
         (KFold(3), "certification yields 3 splits"),
         ([(np.arange(200), np.arange(0))], "certif"),
         ([(np.arange(0), np.arange(200))], "has 0 rows"),  # nothing to train on
@@ -394,7 +265,7 @@ def test_rows_without_weight_do_not_certify(which):
     clf = both(PRECISE)[which].fit(X, y, sample_weight=weight)
     _, rows = parts(clf, y, weight=weight)
     assert len(rows) == 180
-    assert clf.evaluate(X[rows], y[rows], on="the certifying rows") == clf.operating_point_
+    assert clf.evaluate(X[rows], y[rows], on="the certification rows") == clf.operating_point_
 
 
 @BOTH
@@ -423,7 +294,7 @@ def test_few_rows_warn_and_do_not_crash(which, goal, n, positives):
 
 
 @BOTH
-def test_what_is_not_certified_is_told_at_the_callers_line(which):
+def test_the_warning_points_to_the_line_of_the_caller(which):
     X, y = cases(150, apart=0.2)
     clf = both("max recall s.t. precision >= 0.99")[which]
     with pytest.warns(UncertifiedWarning, match="Not certified at 90 % confidence") as told:
@@ -454,11 +325,15 @@ def test_certified_fits_do_not_warn():
             assert clf.fit(X, y).certificate_.certified
 
 
-def test_tell_is_silent_about_what_holds():
+@BOTH
+def test_there_is_no_warning_if_the_goal_is_certified(which):
     X, y = cases()
-    tell(certify(y, X.sum(axis=1), PRECISE))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = both()[which].fit(X, y)
+    assert clf.certificate_.certified
     with pytest.warns(UncertifiedWarning, match="Not certified"):
-        tell(certify(y, X[:, 0] - X[:, 1], PRECISE))
+        both()[which].fit(X[:, :1] * 0 + np.arange(len(y))[:, None] % 7, y)
 
 
 # --- what training sees -------------------------------------------------------------------------
@@ -474,7 +349,7 @@ def test_tell_is_silent_about_what_holds():
     [0.3, PredefinedSplit(np.where(np.arange(400) % 4 == 0, 0, -1))],
     ids=["0.3", "p"],
 )
-def test_no_classifier_sees_a_certifying_row(cv, refit, certification):
+def test_no_classifier_sees_a_certification_row(cv, refit, certification):
     X, y = cases(400)
     FITS.clear()
     clf = SetpointThreshold(
@@ -507,7 +382,7 @@ def spoil(X, y, rows):
 
 @BOTH
 @pytest.mark.parametrize("grouped", [False, True])
-def test_models_do_not_depend_on_the_certifying_rows(which, grouped):
+def test_models_do_not_depend_on_the_certification_rows(which, grouped):
     X, y = cases(600)
     groups = np.arange(600) // 3 if grouped else None
     clf, other = both(PRECISE)[which], both(PRECISE)[which]
@@ -536,7 +411,7 @@ def test_the_certificate_is_that_of_the_scores_kept_apart():
     model = LogisticRegression().fit(X[seen], y[seen])
     expected = certify(
         y[rows], model.decision_function(X[rows]), clf.goal, confidence=0.9,
-        on="the certifying rows",
+        on="the certification rows",
     )  # fmt: skip
     assert clf.certificate_ == expected
 
@@ -577,7 +452,7 @@ def test_data_frames_and_texts_are_certified():
         clf.fit(frame, labels)
         _, rows = parts(clf, labels)
         here = frame.iloc[rows], labels.iloc[rows]
-        assert clf.evaluate(*here, on="the certifying rows") == clf.operating_point_
+        assert clf.evaluate(*here, on="the certification rows") == clf.operating_point_
         assert clf.certificate_.certified
 
 
