@@ -73,13 +73,13 @@ def test_cross_fitting_is_what_scikit_learn_does():
     assert t.point(merged, goal, "here") == point
 
 
-def test_a_fold_of_one_class_has_no_point():
+def test_a_fold_of_one_class_has_no_threshold():
     t = table()
     goal = Goal.parse("max f1")
     all_rows = Fold(None, t.rows, t.X[:, 0])
     negatives = np.flatnonzero(~t.positive)
-    found = t.points([all_rows, Fold(None, negatives, t.X[negatives, 0])], goal)
-    assert [p.threshold for p in found] == [choose_threshold(t.y, t.X[:, 0], goal).threshold]
+    found = t.thresholds([all_rows, Fold(None, negatives, t.X[negatives, 0])], goal)
+    assert found.tolist() == [choose_threshold(t.y, t.X[:, 0], goal).threshold]
 
 
 def test_points_are_weighted():

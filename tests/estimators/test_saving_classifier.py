@@ -220,7 +220,7 @@ def test_modules_that_do_not_fit(rows, linear, tmp_path):
 def test_a_name_is_not_believed_where_the_module_is_another(rows, tmp_path):
     clf = fitted(*rows, model=Twisted).set_params(model="linear")
     clf.save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="module of your own"):
+    with pytest.raises(ModelFileError, match="custom torch module"):
         load(tmp_path / "model")
 
 
@@ -233,7 +233,7 @@ def test_modules_that_cannot_be_saved(rows, tmp_path):
             pass
 
     clf = fitted(*rows, model=lambda n: Stateful(n, 1))
-    with pytest.raises(ModelFileError, match="_extra_state' is no tensor"):
+    with pytest.raises(ModelFileError, match="_extra_state' is not a tensor"):
         clf.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 

@@ -40,7 +40,7 @@ def test_every_row_is_of_one_part_and_one_shard():
     assert len(torch.cat([b.number for b in problem.part(TRAINING, VALIDATION)])) == 90
 
 
-def test_without_a_parting_all_train_and_judge():
+def test_without_a_split_all_rows_train_and_validate():
     problem = StreamProblem(rows(), GOAL)
     assert not problem.judged_apart
     assert all((part == TRAINING).all() for _, part in problem.blocks())

@@ -77,7 +77,7 @@ def test_an_iterable_dataset_that_judges_itself():
     assert solution.operating_point.on == "the training data"
 
 
-def test_a_parting_sets_judges_apart():
+def test_a_split_has_validation_rows():
     X, y = images()
     source = ArrayRows(X.flatten(1), y, block_rows=90)
     split = ByChance(validation=0.4, seed=2)

@@ -104,14 +104,7 @@ def renamed_names(
 def renamed_parameters(**names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator for a function that also accepts former names of its parameters.
 
-    Examples
-    --------
-    >>> @renamed_parameters(share="fraction")
-    ... def half(fraction):
-    ...     return fraction / 2
-    >>> with warnings.catch_warnings(record=True):
-    ...     half(share=0.5)
-    0.25
+    ``@renamed_parameters(share="fraction")`` makes ``share=0.5`` mean ``fraction=0.5``.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

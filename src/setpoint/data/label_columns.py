@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,35 +32,23 @@ _USE_ONE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Target:
+class Target(NamedTuple):
     """A column of labels.
 
     Attributes
     ----------
     y : ndarray of bool
         True where the label is the positive one.
-    labels : Labels
-        The two labels; also as ``negative`` and ``positive``.
+    negative, positive : str, int, float or bool
+        The labels.
+    note : str
+        How the positive label was chosen, unless it was named or is 1 or True.
     """
 
     y: Mask
-    labels: Labels
-
-    @property
-    def negative(self) -> Any:
-        """The negative label."""
-        return self.labels.negative
-
-    @property
-    def positive(self) -> Any:
-        """The positive label."""
-        return self.labels.positive
-
-    @property
-    def note(self) -> str:
-        """How the positive label was chosen, unless it was named or is 1 or True."""
-        return self.labels.note
+    negative: Label
+    positive: Label
+    note: str
 
 
 def read_target(series: Any, positive: Any = None) -> Target:
@@ -85,7 +72,8 @@ def read_target(series: Any, positive: Any = None) -> Target:
     codes, found = _coded(series)
     counts = dict(zip(found, np.bincount(codes).tolist(), strict=True))
     labels = labels_of_counts(str(series.name), counts, positive)
-    return Target(codes == found.index(labels.positive), labels)
+    y = codes == found.index(labels.positive)
+    return Target(y, labels.negative, labels.positive, labels.note)
 
 
 def positive_rows(series: Any, labels: Labels) -> Mask:

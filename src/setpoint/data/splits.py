@@ -35,8 +35,9 @@ VALIDATION_FRACTION, CERTIFICATION_FRACTION = 0.25, 0.3
 FEWEST = 10  # validation rows of either class; with fewer, the choice would be left to chance
 _TRIES = 50  # of splits by group
 _EXPECTED = {
-    "validation": "validation {!r} is not 'auto', a fraction, None or a splitter.",
-    "certification": "certification {!r} is not a fraction or a splitter.",
+    "validation": "'auto', a fraction, None or a splitter",
+    "certification": "a fraction or a splitter",
+    "cv": "a number, a splitter, pairs of rows or 'prefit'",
 }
 
 
@@ -68,7 +69,6 @@ def validation_split(
     groups = check_groups(groups, positive.shape)
     if validation is None or validation is False:
         return None
-    found: tuple[Rows, Rows]
     if isinstance(validation, str) and validation == "auto":
         fewest = min((positive & kept).sum(), (~positive & kept).sum())
         if fewest * VALIDATION_FRACTION < FEWEST:
@@ -78,8 +78,8 @@ def validation_split(
         found = _random_validation(VALIDATION_FRACTION, positive, kept, groups, seed)
         fewest = min(min(positive[rows].sum(), (~positive[rows]).sum()) for rows in found)
         return found if fewest >= FEWEST else None
-    if _is_fraction(validation):
-        fraction = _checked_fraction(validation, "validation")
+    fraction = _fraction(validation, "validation")
+    if fraction is not None:
         found = _random_validation(fraction, positive, kept, groups, seed)
     else:
         train, held_out = given_split(validation, positive, groups, "validation")
@@ -163,43 +163,37 @@ def certification_split(
                 "a certificate counts independent rows, and sample_weight has different weights; "
                 "leave the weights out, or use confidence=None."
             )
-    if not _is_fraction(certification):
+    fraction, rows = _fraction(certification, "certification"), np.flatnonzero(kept)
+    if fraction is None:
         seen, unseen = given_split(certification, positive, groups, "certification")
         seen, unseen = seen[kept[seen]], unseen[kept[unseen]]
+    elif groups is None:
+        order = np.random.default_rng(seed).permutation(rows)
+        count = max(1, round(fraction * len(rows)))
+        seen, unseen = np.sort(order[count:]), np.sort(order[:count])
+    elif len(np.unique(groups[rows])) < 2:
+        raise SetpointError("all rows belong to one group; none are left for certification.")
     else:
-        fraction = _checked_fraction(certification, "certification")
-        rows = np.flatnonzero(kept)
-        if groups is None:
-            order = np.random.default_rng(seed).permutation(rows)
-            count = max(1, round(fraction * len(rows)))
-            seen, unseen = np.sort(order[count:]), np.sort(order[:count])
-        elif len(np.unique(groups[rows])) < 2:
+        splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed)
+        try:
+            first, second = next(splitter.split(rows, groups=groups[rows]))
+        except ValueError as error:
             raise SetpointError(
-                "all rows belong to one group, so there are none left for certification."
-            )
-        else:
-            splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed)
-            try:
-                first, second = next(splitter.split(rows, groups=groups[rows]))
-            except ValueError as error:
-                raise SetpointError(
-                    f"too few groups for a certification of {fraction:g}: {error}"
-                ) from error
-            seen, unseen = rows[np.sort(first)], rows[np.sort(second)]
+                f"too few groups for a certification of {fraction:g}: {error}"
+            ) from error
+        seen, unseen = rows[np.sort(first)], rows[np.sort(second)]
     if len(unseen) == 0:
         raise SetpointError("certification leaves no rows to certify with.")
     return seen, unseen if groups is None else unseen[one_of_each(groups[unseen], seed)]
 
 
-def _is_fraction(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, Integral)
-
-
-def _checked_fraction(value: Any, name: str) -> float:
-    fraction = float(value)
-    if not 0 < fraction < 1:
-        raise SetpointError(f"{name} must be a fraction between 0 and 1, not {fraction}.")
-    return fraction
+def _fraction(value: Any, name: str) -> float | None:
+    """Return a fraction, or None if the value is something else than a real number."""
+    if not isinstance(value, Real) or isinstance(value, Integral):
+        return None
+    if not 0 < float(value) < 1:
+        raise SetpointError(f"{name} must be a fraction between 0 and 1, not {float(value)}.")
+    return float(value)
 
 
 def given_split(splitter: Any, positive: Mask, groups: Any, name: str) -> tuple[Rows, Rows]:
@@ -207,17 +201,12 @@ def given_split(splitter: Any, positive: Mask, groups: Any, name: str) -> tuple[
 
     ``name`` is that of the parameter, for messages.
     """
-    if isinstance(splitter, str):
-        raise SetpointError(_EXPECTED[name].format(splitter))
-    if isinstance(splitter, type):
-        raise SetpointError(f"{name} is the class {splitter.__name__}; give an instance.")
+    check_splitter(splitter, name)
     if hasattr(splitter, "split"):
         try:
             splitter = list(splitter.split(np.zeros((len(positive), 1)), positive, groups))
         except ValueError as error:
             raise SetpointError(f"the rows cannot be split for {name}: {error}") from error
-    if not isinstance(splitter, Iterable):
-        raise SetpointError(_EXPECTED[name].format(splitter))
     try:
         splits = [(np.asarray(first), np.asarray(second)) for first, second in splitter]
         (first, second), *others = splits
@@ -232,6 +221,16 @@ def given_split(splitter: Any, positive: Mask, groups: Any, name: str) -> tuple[
             "StratifiedShuffleSplit(1) or PredefinedSplit."
         )
     return check_pair(first, second, len(positive), groups, name)
+
+
+def check_splitter(splitter: Any, name: str) -> None:
+    """Raise SetpointError unless this is a splitter or an iterable; ``name`` is the parameter's."""
+    if isinstance(splitter, type):
+        raise SetpointError(f"{name} is the class {splitter.__name__}; give an instance.")
+    if isinstance(splitter, str) or not (
+        hasattr(splitter, "split") or isinstance(splitter, Iterable)
+    ):
+        raise SetpointError(f"{name} {splitter!r} is not {_EXPECTED[name]}.")
 
 
 def check_pair(first: Any, second: Any, n: int, groups: Any, name: str) -> tuple[Rows, Rows]:

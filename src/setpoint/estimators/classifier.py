@@ -277,7 +277,8 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label decided at the operating threshold."""
-        return self._labels.of_decisions(self.positive_scores(X) > 0)
+        scores = self.positive_scores(X)
+        return self._labels.of_decisions(scores > 0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

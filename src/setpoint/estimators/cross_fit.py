@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight,
 
 from setpoint._internal.validation import check_groups
 from setpoint.data.labels import Labels
-from setpoint.data.splits import Rows, check_pair
+from setpoint.data.splits import Rows, check_pair, check_splitter
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, choose_threshold
@@ -190,10 +190,7 @@ def cv_splits(
             cv = StratifiedShuffleSplit(1, test_size=float(cv), random_state=seed)
         else:
             cv = GroupShuffleSplit(1, test_size=float(cv), random_state=seed)
-    if isinstance(cv, type):
-        raise SetpointError(f"cv is the class {cv.__name__}; give an instance.")
-    if isinstance(cv, str):
-        raise SetpointError(f"cv {cv!r} is not a number, a splitter, pairs of rows or 'prefit'.")
+    check_splitter(cv, "cv")
     if hasattr(cv, "split"):
         given = {} if groups is None else {"groups": groups[rows]}
         given |= _check_method_params(data.X, split_params, indices=rows)
@@ -206,8 +203,6 @@ def cv_splits(
         inner = None if groups is None else groups[rows]
         found = [check_pair(a, b, len(rows), inner, "cv") for a, b in found]
         return [(rows[a], rows[b]) for a, b in found]
-    if not isinstance(cv, Iterable):
-        raise SetpointError(f"cv {cv!r} is not a number, a splitter, pairs of rows or 'prefit'.")
     allowed = np.zeros(len(data.positive), dtype=bool)
     allowed[rows] = True
     try:

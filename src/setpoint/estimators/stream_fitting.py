@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -65,11 +65,7 @@ def fit_stream(
     seed = from_first(draw_seed(classifier.random_state))
     # A checkpoint is of use only if the next fit holds out the same rows.
     split_seed = 0 if classifier.random_state is None else seed
-    split = split or ByChance(
-        0.0 if validation is not None else _validation_fraction(classifier.validation),
-        _certification_fraction(classifier),
-        seed=split_seed,
-    )
+    split = split or _split_rule(classifier, validation, split_seed)
     check_passes(source, validation, split)
     problem = StreamProblem(source, goal, split, validation, shards=solver.shards or 4)
     n_features = _width(problem)
@@ -118,41 +114,34 @@ def _certify(
     classifier: SetpointClassifier, problem: StreamProblem, choosing: int, seed: int
 ) -> None:
     """Set the best threshold that can be certified, with the scores of its rows in memory."""
-    planning, testing = (_scored(classifier, problem, own) for own in (choosing, CERTIFICATION))
-    if len(np.unique(testing.weight)) > 1:
+    positive, logits, *_ = _scored(classifier, problem, choosing)
+    planning = Rows.of(positive, logits)
+    positive, logits, weight, unit = _scored(classifier, problem, CERTIFICATION)
+    if len(np.unique(weight)) > 1:
         raise SetpointError(
             "a certificate counts independent rows, and these have different weights; leave the "
             "weights out, or use confidence=None."
         )
-    positive, logits = testing.positive, testing.logits
-    grouped = len(np.unique(testing.unit)) < len(testing.unit)
+    grouped = len(np.unique(unit)) < len(unit)
     if grouped:
-        rows = one_of_each(testing.unit, seed)
+        rows = one_of_each(unit, seed)
         positive, logits = positive[rows], logits[rows]
-    classifier._certify(
-        Rows.of(planning.positive, planning.logits), Rows.of(positive, logits), grouped
-    )
+    classifier._certify(planning, Rows.of(positive, logits), grouped)
 
 
-class _Scored(NamedTuple):
-    positive: NDArray[np.bool_]
-    logits: NDArray[np.floating]
-    weight: NDArray[np.floating]
-    unit: NDArray[np.int64]
-
-
-def _scored(classifier: SetpointClassifier, problem: StreamProblem, part: int) -> _Scored:
-    """Return labels and scores of all processes' rows, in the order of their numbers."""
+def _scored(
+    classifier: SetpointClassifier, problem: StreamProblem, part: int
+) -> list[NDArray[Any]]:
+    """Return labels, logits, weights and units of all processes' rows, ordered by number."""
     found = []
     for block in problem.part(part):
-        logits = scores_of(classifier.module_, block.X).cpu().numpy()
-        fields = (block.positive, block.weight, block.unit, block.number)
-        positive, weight, unit, number = (f.cpu().numpy() for f in fields)
-        found.append((positive, logits, weight, unit, number))
+        logits = scores_of(classifier.module_, block.X)
+        fields = (block.positive, logits, block.weight, block.unit, block.number)
+        found.append([field.cpu().numpy() for field in fields])
     own = [np.concatenate(fields) for fields in zip(*found, strict=True)]
     every = [np.concatenate(fields) for fields in zip(*gather(own), strict=True)]
     order = np.argsort(every[-1])
-    return _Scored(*(field[order] for field in every[:-1]))
+    return [field[order] for field in every[:-1]]
 
 
 def _solver_of(solver: str | Solver) -> Stochastic:
@@ -168,24 +157,26 @@ def _solver_of(solver: str | Solver) -> Stochastic:
     return found
 
 
-def _validation_fraction(validation: Any) -> float:
-    if validation is None:
-        return 0.0
-    if validation == "auto":
-        return VALIDATION_FRACTION
-    if not isinstance(validation, Real):
+def _split_rule(
+    classifier: SetpointClassifier, validation: RowSource | None, seed: int
+) -> ByChance:
+    """Return the random split with the fractions that the classifier asks for."""
+    fraction, certification = classifier.validation, 0.0
+    if validation is not None or fraction is None:
+        fraction = 0.0
+    elif isinstance(fraction, str) and fraction == "auto":
+        fraction = VALIDATION_FRACTION
+    elif isinstance(fraction, Real):
+        check_share(fraction, "validation")
+    else:
         raise SetpointError(
             "validation of a stream must be a fraction, e.g. 0.25, or a source of other rows: "
             "fit_stream(source, validation=other)."
         )
-    return check_share(validation, "validation")
-
-
-def _certification_fraction(classifier: SetpointClassifier) -> float:
-    if classifier.confidence is None:
-        return 0.0
-    check_share(classifier.confidence, "confidence")
-    return check_share(classifier.certification, "certification")
+    if classifier.confidence is not None:
+        check_share(classifier.confidence, "confidence")
+        certification = check_share(classifier.certification, "certification")
+    return ByChance(float(fraction), certification, seed=seed)
 
 
 def _width(problem: StreamProblem) -> int:

@@ -37,9 +37,7 @@ def _has(name: str) -> Any:
     return check
 
 
-class SetpointThreshold(
-    SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, BaseEstimator  # type: ignore[misc]
-):
+class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any classifier, with the exact threshold for a goal, and optionally a certificate.
 
     The threshold is found on scores of rows that the classifier has not seen: cross-fitted,
