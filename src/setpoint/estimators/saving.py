@@ -231,8 +231,8 @@ def _check_probes(module: nn.Module, rows: Tensor, logits: Tensor) -> None:
         raise ModelFileError(f"the module cannot score rows of the model: {error}") from error
     if not torch.allclose(now, logits, rtol=1e-4, atol=1e-5, equal_nan=True):
         raise ModelFileError(
-            "the weights fit the module, but its scores differ from those when the model was saved: "
-            "it is another module, or its scores are random."
+            "the weights fit the module, but its scores differ from those of the saved model: it is "
+            "another module, or its scores are random."
         )
 
 
