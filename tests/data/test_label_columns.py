@@ -84,7 +84,7 @@ def test_missing_labels(missing):
         read_target(pd.Series(["a", "b", missing, "a", missing], name="y"))
 
 
-def test_later_labels():
+def test_labels_of_new_rows():
     assert positive_rows(pd.Series(["1", "0"]), Labels.pair(0, 1)).tolist() == [True, False]
     assert positive_rows(pd.Series([True, False]), Labels.pair(0, 1)).tolist() == [True, False]
     assert positive_rows(pd.Series([0.0, 0.0]), Labels.pair(False, True)).tolist() == [False, False]

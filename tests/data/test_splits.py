@@ -35,8 +35,8 @@ from setpoint.errors import SplitError
 # --- validation ---------------------------------------------------------------------------------
 
 
-def labels(n=400, share=0.2, seed=0):
-    return np.random.default_rng(seed).random(n) < share
+def labels(n=400, fraction=0.2, seed=0):
+    return np.random.default_rng(seed).random(n) < fraction
 
 
 def halves(validation, y, *, kept=None, groups=None, seed=0):
@@ -47,25 +47,25 @@ def halves(validation, y, *, kept=None, groups=None, seed=0):
 @pytest.mark.parametrize("validation", ["auto", 0.25, 0.4, np.float32(0.25)])
 def test_a_fraction_is_split_off_at_random_and_stratified(validation):
     y = labels()
-    train, judge = halves(validation, y)
-    share = 0.25 if validation == "auto" else validation
-    assert sorted([*train, *judge]) == list(range(len(y)))
-    assert len(judge) == pytest.approx(share * len(y), abs=1)
-    assert y[judge].mean() == pytest.approx(y.mean(), abs=0.01)
+    train, held_out = halves(validation, y)
+    fraction = 0.25 if validation == "auto" else validation
+    assert sorted([*train, *held_out]) == list(range(len(y)))
+    assert len(held_out) == pytest.approx(fraction * len(y), abs=1)
+    assert y[held_out].mean() == pytest.approx(y.mean(), abs=0.01)
     again, other = halves(validation, y), halves(validation, y, seed=1)
-    assert (again[1] == judge).all()
-    assert set(other[1]) != set(judge)
+    assert (again[1] == held_out).all()
+    assert set(other[1]) != set(held_out)
 
 
 def test_rows_of_one_group_stay_in_one_set():
     y = labels(1000)
     groups = np.random.default_rng(1).integers(0, 90, len(y)).astype(str)
-    train, judge = halves("auto", y, groups=groups)
-    assert not set(groups[train]) & set(groups[judge])
-    assert len(judge) == pytest.approx(250, abs=25)
-    assert y[judge].mean() == pytest.approx(y.mean(), abs=0.03)
-    for share in (0.1, 0.6):
-        assert len(halves(share, y, groups=groups)[1]) == pytest.approx(1000 * share, abs=40)
+    train, held_out = halves("auto", y, groups=groups)
+    assert not set(groups[train]) & set(groups[held_out])
+    assert len(held_out) == pytest.approx(250, abs=25)
+    assert y[held_out].mean() == pytest.approx(y.mean(), abs=0.03)
+    for fraction in (0.1, 0.6):
+        assert len(halves(fraction, y, groups=groups)[1]) == pytest.approx(1000 * fraction, abs=40)
 
 
 def test_a_large_group_is_not_always_held_out():
@@ -83,10 +83,10 @@ def test_rows_without_weight_are_in_neither_part():
     y = labels()
     kept = np.arange(len(y)) % 3 > 0
     for validation in ("auto", PredefinedSplit(np.where(np.arange(len(y)) < 300, -1, 0))):
-        train, judge = halves(validation, y, kept=kept)
+        train, held_out = halves(validation, y, kept=kept)
         assert kept[train].all()
-        assert kept[judge].all()
-        assert len(train) + len(judge) == kept.sum()
+        assert kept[held_out].all()
+        assert len(train) + len(held_out) == kept.sum()
 
 
 def test_there_is_no_split_if_a_class_is_too_rare():
@@ -96,8 +96,8 @@ def test_there_is_no_split_if_a_class_is_too_rare():
     assert halves("auto", y) is None
     assert halves("auto", ~y) is None
     assert halves("auto", np.arange(1000) < 40) is not None
-    assert halves(0.25, y) is not None  # but a share is a share
-    assert halves("auto", labels(), groups=np.zeros(400)) is None  # one group cannot be parted
+    assert halves(0.25, y) is not None  # but a fraction is used as given
+    assert halves("auto", labels(), groups=np.zeros(400)) is None  # one group cannot be split
 
 
 def test_splitters_and_iterables_choose_validation_rows():
@@ -108,8 +108,8 @@ def test_splitters_and_iterables_choose_validation_rows():
         [(np.flatnonzero(fold == -1), np.flatnonzero(fold == 0))],
         [(fold == -1, fold == 0)],
     ):
-        train, judge = halves(validation, y)
-        assert (judge == np.flatnonzero(fold == 0)).all()
+        train, held_out = halves(validation, y)
+        assert (held_out == np.flatnonzero(fold == 0)).all()
         assert (train == np.flatnonzero(fold == -1)).all()
     assert halves(StratifiedShuffleSplit(1, random_state=0), y) is not None
 
@@ -213,15 +213,15 @@ def certified(certification, n=200, *, weight=None, groups=None, seed=0, y=None)
     return certification_split(certification, positive, weight, groups, seed)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5, np.float32(0.1)])
-def test_a_fraction_is_drawn_at_random(share):
-    seen, certifying = certified(share)
-    assert len(certifying) == round(float(share) * 200)
-    assert sorted([*seen, *certifying]) == list(range(200))
-    assert (certified(share)[1] == certifying).all()
-    assert set(certified(share, seed=1)[1]) != set(certifying)
+@pytest.mark.parametrize("fraction", [0.3, 0.5, np.float32(0.1)])
+def test_a_fraction_is_drawn_at_random(fraction):
+    seen, unseen = certified(fraction)
+    assert len(unseen) == round(float(fraction) * 200)
+    assert sorted([*seen, *unseen]) == list(range(200))
+    assert (certified(fraction)[1] == unseen).all()
+    assert set(certified(fraction, seed=1)[1]) != set(unseen)
     # whatever the labels are
-    assert (certified(share, y=np.arange(200) < 3)[1] == certifying).all()
+    assert (certified(fraction, y=np.arange(200) < 3)[1] == unseen).all()
 
 
 def test_every_row_is_equally_likely_and_classes_are_not_balanced():
@@ -238,8 +238,8 @@ def test_rows_without_weight_do_not_certify():
     weight = (np.arange(200) % 5 > 0) * 2.0  # equal weights say nothing
     held = PredefinedSplit(np.where(np.arange(200) < 120, -1, 0))
     for certification in (0.3, held):
-        seen, certifying = certified(certification, weight=weight)
-        assert sorted([*seen, *certifying]) == np.flatnonzero(weight).tolist()
+        seen, unseen = certified(certification, weight=weight)
+        assert sorted([*seen, *unseen]) == np.flatnonzero(weight).tolist()
     assert len(certified(0.25, weight=weight)[1]) == 40
     weight[7] = 1.0
     with pytest.raises(SetpointError, match=r"independent rows.* different weights; leave"):
@@ -248,12 +248,12 @@ def test_rows_without_weight_do_not_certify():
 
 def test_one_row_of_each_group_certifies_and_no_other_trains():
     groups = np.random.default_rng(0).integers(0, 50, 200).astype(str)
-    seen, certifying = certified(0.3, groups=groups)
-    assert len(certifying) == 15
-    assert len(set(groups[certifying])) == 15
-    assert not set(groups[seen]) & set(groups[certifying])
-    assert set(groups[seen]) | set(groups[certifying]) == set(groups)
-    others = ~np.isin(groups, groups[certifying])
+    seen, unseen = certified(0.3, groups=groups)
+    assert len(unseen) == 15
+    assert len(set(groups[unseen])) == 15
+    assert not set(groups[seen]) & set(groups[unseen])
+    assert set(groups[seen]) | set(groups[unseen]) == set(groups)
+    others = ~np.isin(groups, groups[unseen])
     assert seen.tolist() == np.flatnonzero(others).tolist()
 
 
@@ -272,9 +272,9 @@ def test_splitters_iterables_and_masks_choose_certification_rows():
         assert [rows.tolist() for rows in certified(certification)] == expected
     groups = np.arange(200) // 4 * 4
     halves = [(np.arange(100), np.arange(100, 200))]
-    seen, certifying = certified(halves, groups=groups)
+    seen, unseen = certified(halves, groups=groups)
     assert seen.tolist() == list(range(100))
-    assert (groups[certifying] == np.arange(100, 200, 4)).all()
+    assert (groups[unseen] == np.arange(100, 200, 4)).all()
     grouped = certified(GroupShuffleSplit(1, test_size=0.4, random_state=0), groups=groups)
     assert len(grouped[0]) == 120
     assert len(grouped[1]) == 20
@@ -322,12 +322,12 @@ def test_a_fraction_that_leaves_no_group_to_train_on():
 
 
 def test_a_row_given_twice_counts_once():
-    """A promise that counts a row ten times would be worth nothing."""
+    """A certificate that counts a row ten times would not be valid."""
     try:
-        certifying = certified([(np.arange(100), np.repeat(np.arange(100, 200), 10))])[1]
+        unseen = certified([(np.arange(100), np.repeat(np.arange(100, 200), 10))])[1]
     except SetpointError:
         return
-    assert len(np.unique(certifying)) == len(certifying)
+    assert len(np.unique(unseen)) == len(unseen)
 
 
 # --- test rows ----------------------------------------------------------------------------------
@@ -336,67 +336,67 @@ N = 1_000
 Y = np.random.default_rng(0).random(N) < 0.05
 
 
-def check(parts, n=N):
-    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
-    assert all((np.diff(rows) > 0).all() for rows in parts)
+def check(sets, n=N):
+    assert np.array_equal(np.sort(np.concatenate(sets)), np.arange(n))
+    assert all((np.diff(rows) > 0).all() for rows in sets)
 
 
 def test_random_test_rows_are_stratified_and_repeatable():
-    parts = split_rows(N, Y, test=0.2)
-    check(parts)
-    assert len(parts.test) == 200
-    assert abs(Y[parts.test].sum() - 0.2 * Y.sum()) <= 1
-    assert np.array_equal(parts.test, split_rows(N, Y, test=0.2).test)
-    assert not np.array_equal(parts.test, split_rows(N, Y, test=0.2, random_state=1).test)
+    sets = split_rows(N, Y, test=0.2)
+    check(sets)
+    assert len(sets.test) == 200
+    assert abs(Y[sets.test].sum() - 0.2 * Y.sum()) <= 1
+    assert np.array_equal(sets.test, split_rows(N, Y, test=0.2).test)
+    assert not np.array_equal(sets.test, split_rows(N, Y, test=0.2, random_state=1).test)
 
 
 def test_no_test_rows():
-    parts = split_rows(N, Y, test=0)
-    assert len(parts.train) == N
-    assert len(parts.test) == 0
+    sets = split_rows(N, Y, test=0)
+    assert len(sets.train) == N
+    assert len(sets.test) == 0
 
 
 def test_the_newest_rows_are_the_test_rows():
     time = np.random.default_rng(1).integers(0, 20, N).astype(float)
-    parts = split_rows(N, Y, test=0.2, time=time)
-    check(parts)
-    assert time[parts.train].max() < time[parts.test].min()
-    assert 200 <= len(parts.test) <= 280
+    sets = split_rows(N, Y, test=0.2, time=time)
+    check(sets)
+    assert time[sets.train].max() < time[sets.test].min()
+    assert 200 <= len(sets.test) <= 280
 
 
 def test_groups_stay_together():
     group = np.random.default_rng(1).integers(0, 100, N).astype(str)
-    parts = split_rows(N, Y, test=0.2, group=group)
-    check(parts)
-    assert not set(group[parts.train]) & set(group[parts.test])
-    assert abs(len(parts.test) / N - 0.2) < 0.05
-    assert abs(Y[parts.test].sum() / Y.sum() - 0.2) < 0.1
+    sets = split_rows(N, Y, test=0.2, group=group)
+    check(sets)
+    assert not set(group[sets.train]) & set(group[sets.test])
+    assert abs(len(sets.test) / N - 0.2) < 0.05
+    assert abs(Y[sets.test].sum() / Y.sum() - 0.2) < 0.1
 
 
 def test_groups_and_time():
     rng = np.random.default_rng(1)
     group, time = rng.integers(0, 300, N), rng.integers(0, 1_000, N).astype(float)
-    parts = split_rows(N, Y, test=0.3, group=group, time=time)
-    check(parts)
-    assert not set(group[parts.train]) & set(group[parts.test])
+    sets = split_rows(N, Y, test=0.3, group=group, time=time)
+    check(sets)
+    assert not set(group[sets.train]) & set(group[sets.test])
     last = pd.Series(time).groupby(group).transform("max").to_numpy()
-    assert last[parts.train].max() < last[parts.test].min()
+    assert last[sets.train].max() < last[sets.test].min()
 
 
 def test_many_rows_of_one_time():
     time = np.r_[np.zeros(990), np.arange(1, 11)]
     y = np.arange(N) % 2 == 0
-    parts = split_rows(N, y, test=0.2, time=time)
-    assert len(parts.test) == 10  # the share begins in the crowd, which cannot be parted
+    sets = split_rows(N, y, test=0.2, time=time)
+    assert len(sets.test) == 10  # the fraction begins among rows of one time
     with pytest.raises(SplitError, match="the same time"):
         split_rows(N, y, test=0.2, time=np.zeros(N))
 
 
 def test_newest_of_some_rows():
     rows = np.array([1, 3, 5, 7])
-    parts = newest_split(rows, np.array([0, 9.0, 0, 1, 0, 2, 0, 3]), None, 0.25)
-    assert parts.train.tolist() == [3, 5, 7]
-    assert parts.test.tolist() == [1]
+    sets = newest_split(rows, np.array([0, 9.0, 0, 1, 0, 2, 0, 3]), None, 0.25)
+    assert sets.train.tolist() == [3, 5, 7]
+    assert sets.test.tolist() == [1]
 
 
 def test_invalid_test_splits():
@@ -437,12 +437,13 @@ def test_random_fractions():
     part = ByChance(validation=0.25, certification=0.1, test=0.05, seed=3)(block(range(40_000)))
     found = part.bincount(minlength=4) / 40_000
     expected = {TRAINING: 0.6, VALIDATION: 0.25, CERTIFICATION: 0.1, TEST: 0.05}
-    for which, share in expected.items():
-        assert found[which] == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / 40_000))
+    for which, fraction in expected.items():
+        deviation = math.sqrt(fraction * (1 - fraction) / 40_000)
+        assert found[which] == pytest.approx(fraction, abs=4 * deviation)
 
 
 @pytest.mark.parametrize(
-    ("shares", "parts"),
+    ("fractions", "sets"),
     [
         ({}, {TRAINING}),
         ({"validation": 0.5}, {TRAINING, VALIDATION}),
@@ -450,10 +451,10 @@ def test_random_fractions():
         ({"validation": 0.3, "test": 0.3}, {TRAINING, VALIDATION, TEST}),
     ],
 )
-def test_sets_without_a_fraction_are_empty(shares, parts):
-    split = ByChance(**shares)
-    assert set(split(block(range(500))).tolist()) == parts
-    assert split.has_validation == (VALIDATION in parts)
+def test_sets_without_a_fraction_are_empty(fractions, sets):
+    split = ByChance(**fractions)
+    assert set(split(block(range(500))).tolist()) == sets
+    assert split.has_validation == (VALIDATION in sets)
 
 
 def test_groups_stay_together_in_every_block_order():
@@ -465,8 +466,8 @@ def test_groups_stay_together_in_every_block_order():
         for rows in source.blocks(shard, 3):
             for number, part in zip(rows.number.tolist(), split(rows).tolist(), strict=True):
                 seen.setdefault(names[number], set()).add(part)
-    assert all(len(parts) == 1 for parts in seen.values())
-    assert {part for parts in seen.values() for part in parts} == {TRAINING, VALIDATION}
+    assert all(len(sets) == 1 for sets in seen.values())
+    assert {part for sets in seen.values() for part in sets} == {TRAINING, VALIDATION}
 
 
 def test_another_seed_is_another_split():
@@ -477,7 +478,7 @@ def test_another_seed_is_another_split():
 
 
 @pytest.mark.parametrize(
-    "shares",
+    "fractions",
     [
         {"validation": -0.1},
         {"validation": 1.0},
@@ -487,9 +488,9 @@ def test_another_seed_is_another_split():
     ],
     ids=str,
 )
-def test_invalid_fractions(shares):
+def test_invalid_fractions(fractions):
     with pytest.raises(SetpointError, match="leave rows to train on"):
-        ByChance(**shares)
+        ByChance(**fractions)
 
 
 def test_sets_by_time():
@@ -503,8 +504,8 @@ def test_sets_by_time():
 
 def test_sets_by_time_that_are_not_wanted():
     time = torch.tensor([1.0, 3.0, 9e18], dtype=torch.float64)
-    only_judge = ByTime(since=(2.0, math.inf, math.inf))
-    assert only_judge(block(range(3), time)).tolist() == [TRAINING, VALIDATION, VALIDATION]
+    only_validation = ByTime(since=(2.0, math.inf, math.inf))
+    assert only_validation(block(range(3), time)).tolist() == [TRAINING, VALIDATION, VALIDATION]
     certify = ByTime(since=(2.0, 2.0, math.inf))
     assert not certify.has_validation
     assert certify(block(range(3), time)).tolist() == [TRAINING, CERTIFICATION, CERTIFICATION]

@@ -1,4 +1,4 @@
-"""Which rows certify, and what both estimators promise of them."""
+"""Certification rows and certificates of both estimators."""
 
 import warnings
 
@@ -71,7 +71,7 @@ def seed_of(clf):
     return int(np.random.RandomState(clf.random_state).randint(2**31 - 1))
 
 
-def parts(clf, y, weight=None, groups=None):
+def rows_of(clf, y, weight=None, groups=None):
     """The rows that a fit saw, and those that it did not."""
     positive = np.asarray(y) == clf.pos_label_
     return certification_split(clf.certification, positive, weight, groups, seed_of(clf))
@@ -95,7 +95,7 @@ def test_counts_are_those_of_predictions_on_the_certification_rows(which, goal, 
         assert len(clf.thresholds_) == 2
     else:
         assert certificate.threshold == 0.0  # scores are measured from the threshold
-    _, rows = parts(clf, y)
+    _, rows = rows_of(clf, y)
     assert len(rows) == 240
     alarm, positive = clf.predict(X[rows]) == pos_label, y[rows] == pos_label
     assert (alarm & positive).sum() == point.tp
@@ -119,21 +119,21 @@ def passes(constraint, y, alarm):
 
 @BOTH
 @pytest.mark.parametrize("goal", GOALS[:4])
-def test_every_promised_constraint_passes_its_test(which, goal):
+def test_every_certified_constraint_passes_its_test(which, goal):
     X, y = cases()
     clf = both(goal)[which].fit(X, y)
-    _, rows = parts(clf, y)
+    _, rows = rows_of(clf, y)
     alarm, positive = clf.predict(X[rows]) == 1, y[rows] == 1
     assert all(passes(c, positive, alarm) for c in clf.goal_.constraints)
 
 
 @BOTH
 @pytest.mark.parametrize("goal", GOALS[1:3])
-def test_of_nested_thresholds_the_best_that_passes_is_taken(which, goal):
+def test_the_best_nested_threshold_that_passes_is_chosen(which, goal):
     """Every threshold, one by one, on the certification rows."""
     X, y = cases()
     clf = both(goal)[which].fit(X, y)
-    _, rows = parts(clf, y)
+    _, rows = rows_of(clf, y)
     scores, positive = clf.positive_scores(X[rows]), y[rows] == 1
     (constraint,) = clf.goal_.constraints
     best = -1.0
@@ -154,7 +154,7 @@ def test_thresholds_of_other_goals_are_planned_on_other_rows(which):
     assert clf.certificate_.choice == "planned"
     assert clf.certificate_.tested >= 1
     # the plan does not look at the certifying labels: with others, only the choice within it moves
-    _, rows = parts(clf, y)
+    _, rows = rows_of(clf, y)
     other = y.copy()
     other[rows] = np.random.default_rng(0).permutation(y[rows])
     with warnings.catch_warnings():
@@ -165,7 +165,7 @@ def test_thresholds_of_other_goals_are_planned_on_other_rows(which):
 
 
 @BOTH
-def test_the_promise_can_be_watched(which):
+def test_the_certificate_can_be_monitored(which):
     X, y = cases()
     clf = both(PRECISE)[which].fit(X, y)
     X_new, y_new = cases(n=3000, seed=1)
@@ -185,7 +185,7 @@ def test_the_promise_can_be_watched(which):
 
 
 @BOTH
-def test_without_confidence_nothing_is_promised(which):
+def test_without_confidence_there_is_no_certificate(which):
     X, y = cases()
     clf = both(PRECISE, confidence=None, certification="is not looked at")[which].fit(X, y)
     assert clf.certificate_ is None
@@ -209,7 +209,7 @@ def test_more_confidence_is_never_cheaper(which):
 
 @BOTH
 @pytest.mark.parametrize("confidence", [0, 1, 0.0, 1.0, -0.5, 90, True, float("nan"), "0.9", [0.9]])
-def test_bad_confidences_are_named(which, confidence):
+def test_invalid_confidence(which, confidence):
     X, y = cases(100)
     with pytest.raises(SetpointError, match="confidence must lie between 0 and 1, not"):
         both(confidence=confidence)[which].fit(X, y)
@@ -227,7 +227,7 @@ def test_bad_confidences_are_named(which, confidence):
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_bad_certifications_stop_both_before_any_fitting(which, certification, message):
+def test_invalid_certification_is_found_before_any_fitting(which, certification, message):
     X, y = cases(200)
     clf = both(certification=certification)[which]
     if which == 0:
@@ -239,7 +239,7 @@ def test_bad_certifications_stop_both_before_any_fitting(which, certification, m
 
 
 @BOTH
-def test_weights_that_differ_cannot_certify(which):
+def test_different_weights_cannot_certify(which):
     X, y = cases(300)
     weight = np.where(np.arange(300) < 10, 2.0, 1.0)
     clf = both(PRECISE)[which]
@@ -263,7 +263,7 @@ def test_rows_without_weight_do_not_certify(which):
     X, y = cases()
     weight = (np.arange(len(y)) % 4 > 0).astype(float)
     clf = both(PRECISE)[which].fit(X, y, sample_weight=weight)
-    _, rows = parts(clf, y, weight=weight)
+    _, rows = rows_of(clf, y, weight=weight)
     assert len(rows) == 180
     assert clf.evaluate(X[rows], y[rows], on="the certification rows") == clf.operating_point_
 
@@ -288,7 +288,7 @@ def test_few_rows_warn_and_do_not_crash(which, goal, n, positives):
         assert clf.certificate_ is not None
         assert clf.predict(X).shape == (n,)
         assert clf.certificate_.message
-        _, rows = parts(clf, y)
+        _, rows = rows_of(clf, y)
         assert clf.evaluate(X[rows], y[rows]).counts == clf.operating_point_.counts
     assert tried
 
@@ -308,7 +308,7 @@ def test_the_warning_points_to_the_line_of_the_caller(which):
 
 
 @BOTH
-def test_a_metric_without_an_exact_bound_is_not_promised(which):
+def test_a_metric_without_an_exact_bound_is_not_certified(which):
     X, y = cases(300)
     for goal in ("max mcc", "max recall s.t. mcc >= 0.1"):
         with pytest.warns(UncertifiedWarning, match="for mcc there is no exact bound"):
@@ -359,7 +359,7 @@ def test_no_classifier_sees_a_certification_row(cv, refit, certification):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncertifiedWarning)
         clf.fit(np.column_stack([np.arange(400), X]), y)
-    seen, certifying = parts(clf, y)
+    seen, certifying = rows_of(clf, y)
     for fit in FITS:
         assert not set(fit.seen_) & set(certifying)
     assert clf.estimator_ is FITS[-1]
@@ -389,7 +389,7 @@ def test_models_do_not_depend_on_the_certification_rows(which, grouped):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncertifiedWarning)
         clf.fit(X, y, groups=groups)
-        seen, rows = parts(clf, y, groups=groups)
+        seen, rows = rows_of(clf, y, groups=groups)
         apart = np.setdiff1d(np.arange(600), seen)  # the other rows of their groups as well
         assert len(apart) == 180
         assert len(rows) == (180 if not grouped else 60)
@@ -403,11 +403,11 @@ def test_models_do_not_depend_on_the_certification_rows(which, grouped):
     assert sum(clf.operating_point_.counts[2:]) == len(rows)
 
 
-def test_the_certificate_is_that_of_the_scores_kept_apart():
+def test_the_certificate_is_that_of_the_certification_scores():
     """Of the refitted classifier, not of those of the folds."""
     X, y = cases()
     clf = both("max precision s.t. recall >= 0.7")[0].fit(X, y)
-    seen, rows = parts(clf, y)
+    seen, rows = rows_of(clf, y)
     model = LogisticRegression().fit(X[seen], y[seen])
     expected = certify(
         y[rows], model.decision_function(X[rows]), clf.goal, confidence=0.9,
@@ -450,13 +450,13 @@ def test_data_frames_and_texts_are_certified():
     frame.index = labels.index = np.arange(len(y))[::-1] * 7  # an index of no meaning
     for clf in both(PRECISE, pos_label="bad"):
         clf.fit(frame, labels)
-        _, rows = parts(clf, labels)
+        _, rows = rows_of(clf, labels)
         here = frame.iloc[rows], labels.iloc[rows]
         assert clf.evaluate(*here, on="the certification rows") == clf.operating_point_
         assert clf.certificate_.certified
 
 
-# --- the promise itself ---------------------------------------------------------------------------
+# --- validity -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

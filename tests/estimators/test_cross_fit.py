@@ -31,7 +31,7 @@ class Fixed:
             setattr(self, name, lambda X, values=values: values)
 
 
-def test_a_table_knows_labels_positives_weights_and_groups():
+def test_labelled_rows_have_labels_weights_and_groups():
     t = LabelledRows.of([[1.0], [2.0], [3.0]], ["b", "a", "b"], [1, 0, 2], ["x", "y", "y"], "a")
     assert t.labels.classes.tolist() == ["a", "b"]
     assert t.positive.tolist() == [False, True, False]
@@ -44,7 +44,7 @@ def test_a_table_knows_labels_positives_weights_and_groups():
 @pytest.mark.parametrize(
     "kind", [np.asarray, np.ndarray.tolist, pd.DataFrame, sparse.csr_array, sparse.coo_array]
 )
-def test_all_kinds_of_rows_are_parted_alike(kind):
+def test_rows_of_any_type_are_split_alike(kind):
     t = table()
     rows = np.array([3, 5, 8, 13, 21, 34, 55, 89, 144])
     other = table(X=kind(t.X))
@@ -92,7 +92,7 @@ def test_points_are_weighted():
     assert found == choose_threshold(t.y[again], t.X[again, 0], goal, on="here")
 
 
-def test_tables_and_folds_can_be_sent_to_other_processes():
+def test_rows_and_folds_can_be_pickled():
     t = table(weight=np.ones(200), groups=np.arange(200))
     copy = pickle.loads(pickle.dumps(t))
     assert (copy.X == t.X).all()
@@ -143,7 +143,7 @@ def test_scores_are_larger_for_likely_positives(responses, method, positive, exp
         (Fixed(classes=["a"], **BOTH), "auto", "knows the classes"),
     ],
 )
-def test_scores_that_cannot_be_had_are_named(classifier, method, message):
+def test_missing_scores(classifier, method, message):
     with pytest.raises(SetpointError, match=message):
         positive_scores(classifier, None, Labels(CLASSES, 1), method)
 
@@ -172,7 +172,7 @@ def test_numbers_are_folds_among_the_rows_given(cv, grouped):
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_a_share_is_one_part_of_the_rows_given(grouped):
+def test_a_fraction_is_one_split_of_the_rows_given(grouped):
     groups = np.arange(200) // 2 if grouped else None
     t = table(groups=groups)
     rows = np.arange(40, 200)
@@ -183,7 +183,7 @@ def test_a_share_is_one_part_of_the_rows_given(grouped):
         assert not set(groups[train]) & set(groups[held])
 
 
-def test_splitters_are_asked_for_the_rows_given_only():
+def test_splitters_split_only_the_rows_given():
     t = table(groups=np.arange(200) // 4)
     rows = np.arange(40, 200)
     for splitter in (KFold(4), GroupKFold(4), StratifiedKFold(4, shuffle=True, random_state=0)):
@@ -205,7 +205,7 @@ def test_routed_groups_go_to_the_splitter():
         assert sorted([*train, *held]) == rows.tolist()
 
 
-def test_pairs_number_all_rows_and_lose_those_not_given():
+def test_pairs_index_all_rows_and_omit_those_not_given():
     t = table()
     rows = np.flatnonzero(np.arange(200) % 2 == 0)
     pairs = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]

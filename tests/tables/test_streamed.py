@@ -430,9 +430,9 @@ def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
 
 
 def test_one_moment_cannot_be_parted():
-    with pytest.raises(SplitError, match="one moment"):
+    with pytest.raises(SplitError, match="the same time"):
         stream_parts.split_rule(np.zeros(10), 0.2, False, 0)
-    # Most rows are of one moment: that is the older part, and chance will choose who judges.
+    # Most rows have one time: they are the older rows, and validation rows are drawn at random.
     found = stream_parts.split_rule(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
     assert found.since == (1.0, 1.0, 1.0)
     assert not found.has_validation

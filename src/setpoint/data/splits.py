@@ -69,23 +69,32 @@ def validation_split(
     groups = check_groups(groups, positive.shape)
     if validation is None or validation is False:
         return None
-    if isinstance(validation, str) and validation == "auto":
-        fewest = min((positive & kept).sum(), (~positive & kept).sum())
-        if fewest * VALIDATION_FRACTION < FEWEST:
+    automatic = isinstance(validation, str) and validation == "auto"
+    rows, own = np.flatnonzero(kept), None if groups is None else groups[kept]
+    if automatic:
+        if _rarest(positive, rows) * VALIDATION_FRACTION < FEWEST:
             return None
-        if groups is not None and len(np.unique(groups[kept])) < 2:
+        if own is not None and len(np.unique(own)) < 2:
             return None
-        found = _random_validation(VALIDATION_FRACTION, positive, kept, groups, seed)
-        fewest = min(min(positive[rows].sum(), (~positive[rows]).sum()) for rows in found)
-        return found if fewest >= FEWEST else None
-    fraction = _fraction(validation, "validation")
-    if fraction is not None:
-        found = _random_validation(fraction, positive, kept, groups, seed)
-    else:
+    fraction = VALIDATION_FRACTION if automatic else _fraction(validation, "validation")
+    if fraction is None:
         train, held_out = given_split(validation, positive, groups, "validation")
         found = train[kept[train]], held_out[kept[held_out]]
+    else:
+        try:
+            train, held_out = _random_split(
+                positive[rows], own, fraction, seed, lambda f: abs(np.log(max(f, 1e-9) / fraction))
+            )
+        except ValueError as error:
+            raise SetpointError(
+                f"the rows cannot be split for validation ({error}) Use validation=None, or give "
+                "more rows or groups."
+            ) from error
+        found = rows[train], rows[held_out]
+    if automatic:
+        return found if min(_rarest(positive, rows) for rows in found) >= FEWEST else None
     for rows, name in zip(found, ("training", "validation"), strict=True):
-        if not positive[rows].any() or positive[rows].all():
+        if _rarest(positive, rows) == 0:
             raise SetpointError(
                 f"the {name} rows of the validation split lack one of the classes; with so few "
                 "positives or negatives, or groups so large, use validation=None."
@@ -93,21 +102,9 @@ def validation_split(
     return found
 
 
-def _random_validation(
-    fraction: float, positive: Mask, kept: Mask, groups: Any, seed: int
-) -> tuple[Rows, Rows]:
-    rows = np.flatnonzero(kept)
-    own = None if groups is None else groups[rows]
-    try:
-        train, held_out = _random_split(
-            positive[rows], own, fraction, seed, lambda f: abs(np.log(max(f, 1e-9) / fraction))
-        )
-    except ValueError as error:
-        raise SetpointError(
-            f"the rows cannot be split for validation ({error}) Use validation=None, or give more "
-            "rows or groups."
-        ) from error
-    return rows[train], rows[held_out]
+def _rarest(positive: Mask, rows: Rows) -> int:
+    """Return how many of these rows are of the rarer class."""
+    return int(min(positive[rows].sum(), (~positive[rows]).sum()))
 
 
 def _random_split(
@@ -309,7 +306,7 @@ def split_rows(
         found = _random_split(y, groups, test, random_state, lambda f: abs(f - test))
         remedy += ", or use more labelled rows." if groups is None else "; groups may be too large."
     for rows, name in zip(found, ("training", "test"), strict=True):
-        if not y[rows].any() or y[rows].all():
+        if _rarest(y, rows) == 0:
             missing = "negative" if y[rows].any() else "positive"
             raise SplitError(
                 f"there are {len(rows):,} {name} rows, and none of them is {missing}; {remedy}"
@@ -353,7 +350,7 @@ def check_seed(seed: Any) -> None:
 def _check_sizes(y: Mask, groups: NDArray[Any] | None, fraction: float) -> None:
     """Raise SplitError if a random split leaves too few training or test rows."""
     if groups is None:
-        n, what, needed, rarest = len(y), "rows", 2, int(min(y.sum(), (~y).sum()))
+        n, what, needed, rarest = len(y), "rows", 2, _rarest(y, np.arange(len(y)))
         if rarest < 2:
             raise SplitError(
                 f"one of the labels has {rarest} row{'' if rarest == 1 else 's'}, too few for "
