@@ -52,7 +52,7 @@ def describe(model: Any) -> Described:
     if described is None:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved by setpoint, only SetpointClassifier and "
-            "SetpointThreshold."
+            "SetpointThreshold, and no subclasses of them."
         )
     return described
 
@@ -94,7 +94,8 @@ def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]
         for name in ("centre", "scale"):
             tensors[f"standardizer.{name}"] = torch.from_numpy(getattr(clf.standardizer_, name))
     if named is None:
-        rows = _probe_rows(n_features, clf._dtype)
+        probes = np.random.default_rng(0).standard_normal((_PROBES, n_features))
+        rows = torch.from_numpy(probes.astype(clf._dtype))
         tensors |= {"probe.rows": rows, "probe.logits": scores_of(module, rows)}
     certificate = clf.certificate_
     content: Json = {
@@ -147,7 +148,9 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
     clf._set_labels(labels_from_json(content["labels"]))
     clf._dtype = np.dtype(content["dtype"])
     tensors = tensors_from_bytes(parts[WEIGHTS])
-    _check_names(tensors)
+    unknown = [n for n in tensors if n not in _KNOWN and not n.startswith("module.")]
+    if unknown:
+        raise ModelFileError(f"the weights hold {unknown[0]!r}, which setpoint does not know.")
     standardized = bool(content.get("standardized", parameters.get("standardize")))  # if older
     clf.standardizer_ = _standardizer(tensors, clf._dtype, clf.n_features_in_, standardized)
     clf.module_ = _filled(model, tensors, clf._dtype, clf.n_features_in_)
@@ -166,12 +169,6 @@ def _built(model: Any, n_features: int) -> nn.Module:
     """Return a fresh module and leave torch's generator as it was."""
     with torch.random.fork_rng(devices=[]):
         return build(model, n_features)
-
-
-def _check_names(tensors: dict[str, Tensor]) -> None:
-    unknown = [n for n in tensors if n not in _KNOWN and not n.startswith("module.")]
-    if unknown:
-        raise ModelFileError(f"the weights hold {unknown[0]!r}, which setpoint does not know.")
 
 
 def _standardizer(
@@ -218,11 +215,6 @@ def _filled(
     return module
 
 
-def _probe_rows(n_features: int, dtype: np.dtype[Any]) -> Tensor:
-    rows = np.random.default_rng(0).standard_normal((_PROBES, n_features))
-    return torch.from_numpy(rows.astype(dtype))
-
-
 def _check_probes(module: nn.Module, rows: Tensor, logits: Tensor) -> None:
     """Raise ModelFileError if the weights fit the module, but its scores differ."""
     try:
@@ -231,8 +223,8 @@ def _check_probes(module: nn.Module, rows: Tensor, logits: Tensor) -> None:
         raise ModelFileError(f"the module cannot score rows of the model: {error}") from error
     if not torch.allclose(now, logits, rtol=1e-4, atol=1e-5, equal_nan=True):
         raise ModelFileError(
-            "the weights fit the module, but its scores differ from those of the saved model: it is "
-            "another module, or its scores are random."
+            "the weights fit the module, but its scores differ from those of the saved model: it "
+            "is another module, or its scores are random."
         )
 
 
