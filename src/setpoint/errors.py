@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 
 class SetpointError(ValueError):
     """Base of all errors that a user's input can cause."""
@@ -47,8 +49,8 @@ class TargetError(SetpointError):
     """A target column that does not hold two labels."""
 
 
-class PartsError(SetpointError):
-    """Rows that cannot be parted as asked."""
+class SplitError(SetpointError):
+    """Rows that cannot be split as asked."""
 
 
 class ModelFileError(SetpointError):
@@ -65,6 +67,17 @@ class OnnxError(SetpointError):
 
 class MissingExtraError(SetpointError, ImportError):
     """A module that is not installed, or cannot be imported."""
+
+
+def __getattr__(name: str) -> type[SetpointError]:
+    if name == "PartsError":
+        warnings.warn(
+            "setpoint.errors.PartsError is deprecated; it is now SplitError.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return SplitError
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # DOC of streams.errors: What can be wrong with a source of rows.

@@ -19,19 +19,19 @@ __all__ = ["check_target", "load", "save"]
 
 
 def save(model: Any, path: str | Path) -> None:
-    """Write a fitted model, so that a crash leaves the old one or the new one whole.
+    """Write a fitted model; after a crash either the old or the new one is there, complete.
 
     Parameters
     ----------
     model : SetpointClassifier, SetpointThreshold or TableModel
         A fitted model.
     path : str or Path
-        A folder, which is made where it does not exist, or one file if it ends in ``.zip``. A
-        model that is there is replaced; a folder or file with anything else is left alone.
+        A folder, which is created if it does not exist, or one file if it ends in ``.zip``. An
+        existing model is replaced; a folder or file with other content is not touched.
     """
     if not isinstance(model, SetpointClassifier | SetpointThreshold | TableModel):
         raise ModelFileError(
-            f"{type(model).__name__} cannot be saved by setpoint; save takes a SetpointClassifier, "
+            f"{type(model).__name__} cannot be saved by setpoint, only a SetpointClassifier, "
             "a SetpointThreshold or a TableModel."
         )
     model.save(path)
@@ -45,14 +45,14 @@ def load(path: str | Path, *, module: Any = None) -> Any:
     path : str or Path
         The folder or the zip.
     module : torch.nn.Module or callable, optional
-        For a classifier that was fitted with a module of your own: the module, or the factory
-        ``f(n_features)`` of it. The weights come from the file.
+        For a classifier with a custom module: the module, or the factory ``f(n_features)`` of it.
+        The weights come from the file.
 
     Returns
     -------
     SetpointClassifier, SetpointThreshold or TableModel
-        Predicts the same as before, bit for bit. Its ``load_notes_`` says which parameters, such as
-        callbacks, were not saved.
+        It predicts the same as before, bit for bit. ``load_notes_`` lists the parameters, such as
+        callbacks, that were not saved.
 
     Examples
     --------

@@ -8,7 +8,7 @@ import torch
 
 from setpoint import SetpointClassifier, SetpointError, choose_threshold, load
 from setpoint.data import ArrayRows, ByChance
-from setpoint.data.splits import JUDGING, split
+from setpoint.data.splits import VALIDATION, validation_split
 from setpoint.training import Lifted, LossTraining, Projected, Stochastic
 
 GOAL = "max recall s.t. precision >= 0.6"
@@ -56,7 +56,7 @@ def test_a_gpu_reaches_what_a_cpu_reaches(solver, model, weighted, dtype):
     assert objectives[0] == pytest.approx(objectives[1], abs=0.04)
     # The very scores that decide have set the threshold.
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    _, judging = split("auto", y, np.ones(len(y), dtype=bool), None, seed)
+    _, judging = validation_split("auto", y, np.ones(len(y), dtype=bool), None, seed)
     scores = there.positive_scores(X[judging])
     w = None if weight is None else weight[judging]
     best = choose_threshold(y[judging], scores, GOAL, sample_weight=w)
@@ -131,9 +131,9 @@ def test_a_stream(model):
     objectives = [clf.operating_point_.objective for clf in (here, there)]
     assert objectives[0] == pytest.approx(objectives[1], abs=0.03)
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    parting = ByChance(0.25, seed=seed)
-    part = torch.cat([parting(block) for block in ArrayRows(X, y).blocks()]).numpy()
-    judged = part == JUDGING
+    split = ByChance(0.25, seed=seed)
+    part = torch.cat([split(block) for block in ArrayRows(X, y).blocks()]).numpy()
+    judged = part == VALIDATION
     best = choose_threshold(y[judged], there.positive_scores(X[judged]), GOAL)
     assert there.operating_point_.counts == best.counts
     assert there.operating_point_.on == "the validation data"

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from setpoint.data.label_columns import labels_of, read_target, same, scores_of
+from setpoint.data.label_columns import positive_rows, read_target, scores_of
+from setpoint.data.labels import Labels, same_label
 from setpoint.errors import TargetError
 
 
@@ -52,10 +53,10 @@ def test_spellings_of_one(asked, values):
 
 
 def test_texts_are_not_confused():
-    assert not same("no", "No")
-    assert not same("a", "b")
-    assert not same(1, 0)
-    assert not same("1a", 1)
+    assert not same_label("no", "No")
+    assert not same_label("a", "b")
+    assert not same_label(1, 0)
+    assert not same_label("1a", 1)
 
 
 def test_positive_that_does_not_occur():
@@ -83,21 +84,21 @@ def test_missing_labels(missing):
         read_target(pd.Series(["a", "b", missing, "a", missing], name="y"))
 
 
-def test_later_labels():
-    assert labels_of(pd.Series(["1", "0"]), 0, 1).tolist() == [True, False]
-    assert labels_of(pd.Series([True, False]), 0, 1).tolist() == [True, False]
-    assert labels_of(pd.Series([0.0, 0.0]), False, True).tolist() == [False, False]
+def test_labels_of_new_rows():
+    assert positive_rows(pd.Series(["1", "0"]), Labels.pair(0, 1)).tolist() == [True, False]
+    assert positive_rows(pd.Series([True, False]), Labels.pair(0, 1)).tolist() == [True, False]
+    assert positive_rows(pd.Series([0.0, 0.0]), Labels.pair(False, True)).tolist() == [False, False]
     with pytest.raises(TargetError, match="holds 2, 'x'; the model knows 0 and 1"):
-        labels_of(pd.Series([0, 2, "x"]), 0, 1)
+        positive_rows(pd.Series([0, 2, "x"]), Labels.pair(0, 1))
     with pytest.raises(TargetError, match="1 of 2 labels"):
-        labels_of(pd.Series([0, None]), 0, 1)
+        positive_rows(pd.Series([0, None]), Labels.pair(0, 1))
 
 
 def test_scores():
     assert scores_of(pd.Series(["0.5", 1])).tolist() == [0.5, 1.0]
-    with pytest.raises(TargetError, match="'s' 'high' of row 2 is no number"):
+    with pytest.raises(TargetError, match="in row 2 of 's' 'high' is not a number"):
         scores_of(pd.Series([0.5, "high"], name="s"))
-    with pytest.raises(TargetError, match="that of row 1 is missing"):
+    with pytest.raises(TargetError, match="in row 1 of .* is missing"):
         scores_of(pd.Series([None, 0.5]))
     with pytest.raises(TargetError) as caught:
         scores_of(pd.Series([0.5, np.nan]))

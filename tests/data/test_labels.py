@@ -5,7 +5,7 @@ from setpoint import SetpointError
 from setpoint.data.labels import Labels
 
 
-def test_the_larger_label_is_positive_unless_said():
+def test_the_larger_label_is_positive_by_default():
     assert Labels.of(np.array([3, 5, 3])).positive == 5
     assert Labels.of(np.array([3, 5, 3]), pos_label=3).positive == 3
     assert Labels.of(np.array(["yes", "no"])).positive == "yes"
@@ -19,7 +19,7 @@ def test_labels_and_decisions_are_inverse(pos_label):
     assert (labels.of_decisions(labels.is_positive(y)) == y).all()
 
 
-def test_a_frequent_text_is_taken_for_positive_with_a_warning():
+def test_a_frequent_positive_text_warns():
     y = np.array(["high"] + ["low"] * 9)
     with pytest.warns(UserWarning, match=r"'low' is the positive class, though it makes up 90%"):
         assert Labels.of(y).positive == "low"
@@ -27,12 +27,12 @@ def test_a_frequent_text_is_taken_for_positive_with_a_warning():
     assert Labels.of(np.array([0] + [1] * 9)).positive == 1  # numbers are taken at their word
 
 
-def test_mixed_types_are_refused():
+def test_labels_of_mixed_types():
     with pytest.raises(SetpointError, match="mixes labels"):
         Labels.of(np.array([0, "1", 0], dtype=object))
 
 
-def test_strangers_of_any_kind_are_named():
+def test_unknown_labels_of_any_type():
     labels = Labels.of(np.array(["a", "b"]), pos_label="a")
     with pytest.raises(SetpointError, match="labels None, 5, which were not there"):
         labels.is_positive(np.array(["a", None, 5], dtype=object))

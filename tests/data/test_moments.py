@@ -46,9 +46,9 @@ def test_pieces_add_up_to_what_numpy_says(data):
     np.testing.assert_array_equal(whole.high, X.max(axis=0))
 
 
-def problem(X, y, weight=None, parting=None, **given):
+def problem(X, y, weight=None, split=None, **given):
     source = ArrayRows(X, y, sample_weight=weight, block_rows=64)
-    return StreamProblem(source, Goal.parse("max f1"), parting, **given)
+    return StreamProblem(source, Goal.parse("max f1"), split, **given)
 
 
 def test_as_for_rows_in_memory():
@@ -68,8 +68,8 @@ def test_as_for_rows_in_memory():
 def test_only_rows_that_train_count():
     X, _ = features()
     y = np.arange(len(X)) % 5 == 0
-    parting = ByChance(judging=0.3, certifying=0.3)
-    own = problem(X, y, parting=parting)
+    split = ByChance(validation=0.3, certification=0.3)
+    own = problem(X, y, split=split)
     numbers = torch.cat([block.number for block in own.part(TRAINING)]).numpy()
     assert len(numbers) < 300
     expected = Standardizer.fit(X[numbers], np.ones(len(numbers)))

@@ -77,7 +77,7 @@ def module():
         build(narrow, 4),
         source(),
         GOAL,
-        parting=ByChance(judging=0.25),
+        split=ByChance(validation=0.25),
         solver=Stochastic(**{**vars(SMALL), "start": "given", "outer_iterations": 2}),
     )
     parts = solution.operating_point, solution.history, solution.candidates

@@ -30,7 +30,7 @@ from setpoint import (
     define_metric,
     load,
 )
-from setpoint.data.splits import certifying_split
+from setpoint.data.splits import certification_split
 from setpoint.training import Lifted, LossTraining, Projected
 
 QUICK = Lifted(outer_iterations=4, inner_iterations=5)
@@ -210,7 +210,7 @@ def test_models(overlapping, model, short_ordinary):
         assert torch.equal(model.weight, before)  # the caller's module is not trained
 
 
-def test_a_model_with_two_outputs_is_refused(overlapping):
+def test_a_model_with_two_outputs(overlapping):
     X, y = overlapping
     with pytest.raises(SetpointError, match="one logit per row"):
         SetpointClassifier("max f1", model=torch.nn.Linear(3, 2)).fit(X, y)
@@ -245,7 +245,7 @@ def test_infeasible_goal_is_reported_not_hidden():
         ([[1.0], [2.0]], [0, 1, 1], {}, "inconsistent numbers"),
     ],
 )  # fmt: skip
-def test_bad_input_is_named(X, y, params, expected):
+def test_invalid_input(X, y, params, expected):
     with pytest.raises(ValueError, match=expected):
         SetpointClassifier(**params).fit(X, y)
 
@@ -292,7 +292,7 @@ def test_predicting_nothing_is_consistent(pos_label):
     assert (clf.classes_[clf.predict_proba(X).argmax(1)] != pos_label).all()
 
 
-def test_the_parts_of_a_decision_can_be_served_elsewhere(cancer):
+def test_the_steps_of_a_decision_can_be_served_elsewhere(cancer):
     X, y = cancer
     clf = SetpointClassifier("max f1", solver=QUICK).fit(X, y)
     Z = torch.from_numpy(clf.standardizer_.transform(X))
@@ -301,7 +301,7 @@ def test_the_parts_of_a_decision_can_be_served_elsewhere(cancer):
     assert (decided.numpy() == (clf.predict(X) == 1)).all()
 
 
-def test_metrics_of_ones_own_can_be_trained_for(overlapping):
+def test_training_for_a_custom_metric(overlapping):
     X, y = overlapping
     define_metric(
         "own_precision", lambda tp, fp, P, N: np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 1)
@@ -342,7 +342,7 @@ def test_a_failed_fit_leaves_the_old_model_usable(overlapping):
     assert (clf.predict(X) == before).all()
 
 
-def test_unknown_labels_are_refused_when_evaluating(overlapping):
+def test_unknown_labels_cannot_be_evaluated(overlapping):
     X, y = overlapping
     clf = SetpointClassifier("max f1", solver=QUICK).fit(X, np.where(y == 1, "fraud", "fine"))
     with pytest.raises(SetpointError, match=r"labels 'FRAUD', which were not there.*'fine'"):
@@ -371,7 +371,7 @@ def test_solver_objects_are_parameters(overlapping):
     assert clf.fit(X, y).operating_point_.f1 > 0.4
 
 
-def test_the_validation_part_sets_the_threshold_and_chooses(overlapping):
+def test_the_validation_rows_set_the_threshold_and_choose_the_model(overlapping):
     X, y = overlapping
     fold = np.where(np.arange(len(y)) % 4 == 0, 0, -1)
     clf = SetpointClassifier("max f1", validation=PredefinedSplit(fold), random_state=0).fit(X, y)
@@ -382,7 +382,7 @@ def test_the_validation_part_sets_the_threshold_and_chooses(overlapping):
     ordinary = max(c.point.f1 for c in clf.candidates_ if c.start is None)
     assert ordinary <= point.f1 <= max(c.point.f1 for c in clf.candidates_)
     assert clf.candidates_[0].name == "logistic regression, ridge 10000"
-    # no row of the validation part has a say in how features are scaled
+    # no validation row influences how features are scaled
     scaled = clf.standardizer_.transform(X[fold == -1])
     np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-12)
 
@@ -431,7 +431,7 @@ def test_same_seed_same_result(overlapping):
     assert first.candidates_ == second.candidates_
 
 
-def test_without_a_seed_an_interrupted_fit_goes_on(overlapping, tmp_path):
+def test_an_interrupted_fit_without_a_seed_continues(overlapping, tmp_path):
     X, y = overlapping
     params = {"solver": QUICK, "checkpoint": tmp_path / "fit.ckpt"}
     SetpointClassifier(callback=stop_at_2, **params).fit(X, y)
@@ -440,7 +440,7 @@ def test_without_a_seed_an_interrupted_fit_goes_on(overlapping, tmp_path):
     assert seen == [3, 4]
 
 
-def test_an_interrupted_refit_goes_on(tmp_path):
+def test_an_interrupted_refit_continues(tmp_path):
     problem = two_kinds(FPOR(0.8))
     X, y = problem.X.numpy(), problem.positive.numpy()
     solver = Projected(outer_iterations=6, inner_iterations=10)
@@ -463,7 +463,7 @@ def test_an_interrupted_refit_goes_on(tmp_path):
     assert (resumed.positive_scores(X) == straight.positive_scores(X)).all()
 
 
-def test_a_refit_of_another_winner_does_not_take_the_old_ones_file(overlapping, tmp_path):
+def test_a_refit_of_another_winner_ignores_the_old_checkpoint(overlapping, tmp_path):
     X, y = overlapping
     solver = Projected(outer_iterations=5, inner_iterations=10)
     params = {"goal": "max f1", "solver": solver, "refit": True, "random_state": 0}
@@ -495,7 +495,7 @@ def test_probabilities_decide_as_predictions_do_however_small_the_scores(overlap
 
 @pytest.fixture(scope="module")
 def many():
-    """Rows enough to promise something."""
+    """Enough rows for a certificate."""
     rng = np.random.default_rng(0)
     y = rng.random(900) < 0.3
     return rng.normal(size=(900, 3)) + 1.3 * y[:, None], y.astype(int)
@@ -510,7 +510,7 @@ class TestConfidence:
         """The rows that training saw, and those that certify."""
         seed = np.random.RandomState(clf.random_state).randint(2**31 - 1)
         seed = 0 if unseeded else int(seed)
-        return certifying_split(clf.certification, y == clf.pos_label_, None, groups, seed)
+        return certification_split(clf.certification, y == clf.pos_label_, None, groups, seed)
 
     @pytest.mark.parametrize(
         "params",
@@ -524,7 +524,7 @@ class TestConfidence:
         ],
         ids=str,
     )
-    def test_training_does_not_see_the_certifying_rows(self, many, params):
+    def test_training_does_not_see_the_certification_rows(self, many, params):
         """With other features and labels there, the same model comes out."""
         X, y = many
         params = {"solver": QUICK, "confidence": 0.9, "random_state": 0, **params}
@@ -571,7 +571,7 @@ class TestConfidence:
         np.testing.assert_allclose(
             clf.standardizer_.transform(X[seen]).mean(axis=0), 0.0, atol=1e-12
         )
-        assert clf.operating_point_.on == "the certifying rows"
+        assert clf.operating_point_.on == "the certification rows"
         assert clf.evaluate(X[rows], y[rows]).counts == clf.operating_point_.counts
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -617,7 +617,7 @@ class TestConfidence:
 
     @pytest.mark.parametrize("random_state", [0, None])
     @pytest.mark.parametrize("refit", [False, True])
-    def test_an_interrupted_fit_goes_on_to_the_same_promise(
+    def test_an_interrupted_fit_continues_to_the_same_certificate(
         self, many, tmp_path, random_state, refit
     ):
         X, y = many
@@ -650,7 +650,7 @@ class TestConfidence:
         assert copy.certificate_ == clf.certificate_
         assert (copy.predict(X) == clf.predict(X)).all()
 
-    def test_a_failed_fit_leaves_the_old_promise(self, many):
+    def test_a_failed_fit_leaves_the_old_certificate(self, many):
         X, y = many
         clf = SetpointClassifier(self.GOAL, solver=QUICK, confidence=0.9, random_state=0)
         before = clf.fit(X, y).certificate_
@@ -700,7 +700,7 @@ class TestDevice:
             ("mps", "not supported"),
         ],
     )
-    def test_one_that_is_not_there_is_told_before_any_work(self, device, expected, monkeypatch):
+    def test_a_missing_device_is_found_before_any_work(self, device, expected, monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
         clf = SetpointClassifier(device=device)
         with pytest.raises(SetpointError, match=expected):

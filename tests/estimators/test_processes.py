@@ -59,14 +59,14 @@ def flat(found, at=""):
             yield f"{at}/{key}", value.tolist() if isinstance(value, torch.Tensor) else value
 
 
-def test_a_process_that_dies_is_told_by_the_others(told):
+def test_a_process_that_dies_is_reported_by_the_others(told):
     _, codes, said, _ = told
     assert codes == [1, -signal.SIGKILL]
     assert "PeerLostError: another process ended, or cannot be reached" in said
     assert "where a checkpoint was named, training goes on from there" in said
 
 
-def test_the_same_command_goes_on_from_the_last_look(told, results):
+def test_the_same_command_continues_from_the_last_check(told, results):
     folder = told[0]
     for rank in range(2):
         assert (folder / f"looks.{rank}").read_text().split() == list("0123")
@@ -77,14 +77,14 @@ def test_the_resumed_run_ends_where_the_straight_one_does(results):
         assert dict(flat(result["resumed"])) == dict(flat(result["straight"]))
 
 
-def test_two_processes_come_to_what_one_does(results, alone):
+def test_two_processes_give_the_result_of_one(results, alone):
     expected = dict(flat(alone["classifier"]))
     assert len([c for c in alone["classifier"]["candidates"] if "goal-trained" in c[0]]) == 4
     for result in results:
         assert dict(flat(result["straight"])) == expected
 
 
-def test_a_module_of_which_each_process_had_its_own(results, alone):
+def test_modules_that_differ_between_processes(results, alone):
     for result in results:
         assert dict(flat(result["module"])) == dict(flat(alone["module"]))
 
@@ -105,7 +105,7 @@ def test_an_interrupted_process_ends_and_so_do_the_others(ranks, expected, tmp_p
         assert said.isascii()
 
 
-def test_what_batch_norm_has_seen_is_the_mean_over_processes(tmp_path):
+def test_batch_norm_statistics_are_means_over_processes(tmp_path):
     assert run_two(tmp_path, BATCH_NORM) == [0, 0]
     saved = [torch.load(tmp_path / f"buffers.{rank}", weights_only=True) for rank in range(2)]
     (first, *ends), (second, *other_ends) = saved

@@ -134,7 +134,7 @@ def test_column_names_are_kept(rows, tmp_path):
         back.predict(X[["b", "größe", "", "x" * 300, "e"]])
 
 
-def test_what_is_not_plain_is_named_and_comes_back_as_the_default(rows, tmp_path):
+def test_parameters_that_are_not_plain_are_listed_and_become_defaults(rows, tmp_path):
     X, y = rows
     clf = fitted(
         X,
@@ -184,7 +184,7 @@ class Twisted(nn.Module):
 
 
 @pytest.mark.parametrize("given", ["module", "factory", "lazy"])
-def test_a_module_of_ones_own(given, rows, tmp_path):
+def test_a_custom_module(given, rows, tmp_path):
     X, y = rows
     model = {
         "module": Twisted(5),
@@ -206,7 +206,7 @@ def test_modules_that_do_not_fit(rows, linear, tmp_path):
     for module, message in {
         nn.Linear(5, 1): r"do not fit the module.*Missing key",
         Twisted(4): r"do not fit the module.*size mismatch",
-        (lambda n: Twisted(n, torch.relu)): "other scores than when the model was saved",
+        (lambda n: Twisted(n, torch.relu)): "scores differ from those of the saved model",
         (lambda n: 3): "factory returned int",
         7: "not 'linear'",
     }.items():
@@ -217,10 +217,10 @@ def test_modules_that_do_not_fit(rows, linear, tmp_path):
         load(tmp_path / "linear", module=nn.Linear(5, 1))
 
 
-def test_a_name_is_not_believed_where_the_module_is_another(rows, tmp_path):
+def test_a_named_model_whose_module_was_replaced_is_custom(rows, tmp_path):
     clf = fitted(*rows, model=Twisted).set_params(model="linear")
     clf.save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="module of your own"):
+    with pytest.raises(ModelFileError, match="custom torch module"):
         load(tmp_path / "model")
 
 
@@ -233,12 +233,12 @@ def test_modules_that_cannot_be_saved(rows, tmp_path):
             pass
 
     clf = fitted(*rows, model=lambda n: Stateful(n, 1))
-    with pytest.raises(ModelFileError, match="_extra_state' is no tensor"):
+    with pytest.raises(ModelFileError, match="_extra_state' is not a tensor"):
         clf.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
-def test_own_metrics_must_be_defined_before_loading(rows, tmp_path):
+def test_custom_metrics_must_be_defined_before_loading(rows, tmp_path):
     name = "gain_in_a_test"
     define_metric(name, lambda tp, fp, P, N: (5 * tp - fp) / (5 * P), bounds=(-1e9, 1.0))
     try:
@@ -251,7 +251,7 @@ def test_own_metrics_must_be_defined_before_loading(rows, tmp_path):
         load(tmp_path / "model")
 
 
-def test_only_fitted_models_of_ours_are_saved(tmp_path):
+def test_only_fitted_models_of_this_package_are_saved(tmp_path):
     with pytest.raises(NotFittedError):
         SetpointClassifier().save(tmp_path / "model")
     for other in (LogisticRegression(), "text", None):

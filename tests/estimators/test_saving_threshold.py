@@ -84,7 +84,7 @@ def table(rows):
     ],
     ids=lambda e: type(e).__name__,
 )
-def test_classifiers_of_all_sorts(estimator, rows, tmp_path):
+def test_classifiers_of_scikit_learn(estimator, rows, tmp_path):
     X, y = rows
     clf = fitted(estimator, X, np.where(y, "ja", "nein"), pos_label="ja")
     clf.save(tmp_path / "model.zip")
@@ -144,7 +144,7 @@ def test_parameters_that_are_not_plain(rows, tmp_path):
     assert back.cv is None
 
 
-def test_one_of_ours_inside(linear, rows, tmp_path):
+def test_a_threshold_of_a_setpoint_classifier(linear, rows, tmp_path):
     X, y = rows
     clf = fitted(SetpointClassifier(solver="cross_entropy", random_state=0), X, y)
     clf.save(tmp_path / "model")
@@ -169,7 +169,7 @@ def test_one_of_ours_inside(linear, rows, tmp_path):
     ],
     ids=["builtin", "lambda", "numpy", "tree of points"],
 )
-def test_what_could_not_be_loaded_is_not_saved(estimator, named, rows, tmp_path):
+def test_classifiers_that_could_not_be_loaded_are_not_saved(estimator, named, rows, tmp_path):
     clf = fitted(estimator, *rows)
     with pytest.raises(ModelFileError, match=f"classifier cannot be saved: .*{named}"):
         clf.save(tmp_path / "model")

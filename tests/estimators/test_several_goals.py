@@ -55,7 +55,7 @@ def test_each_is_as_if_it_had_been_fitted_alone():
         TEMPLATE.predict(X)
 
 
-def test_points_are_exact_for_the_rows_that_judge():
+def test_points_are_exact_on_the_rows_that_set_the_threshold():
     X, y = rows()
     fitted = fit_goals(clone(TEMPLATE).set_params(validation=None), GOALS, X, y)
     for one in fitted:
@@ -87,10 +87,10 @@ def test_each_has_a_certificate_of_its_own_goal():
     for goal, one in zip(goals, fitted, strict=True):
         assert one.certificate_.certified
         assert one.certificate_.operating_point.goal == goal
-        assert one.operating_point_.on == "the certifying rows"
+        assert one.operating_point_.on == "the certification rows"
 
 
-def test_warnings_are_those_of_fit_and_point_here():
+def test_warnings_point_to_the_line_of_the_caller():
     X, y = rows(300)
     noise = np.random.default_rng(1).normal(size=X.shape)
     with pytest.warns(InfeasibleGoalWarning) as caught:
@@ -102,7 +102,7 @@ def test_warnings_are_those_of_fit_and_point_here():
     assert len(caught) == 2
 
 
-def test_groups_are_not_parted():
+def test_groups_stay_in_one_split():
     X, y = rows()
     groups = np.arange(len(y)) // 3
     fitted = fit_goals(TEMPLATE, GOALS[:2], X, y, groups=groups)
@@ -124,14 +124,14 @@ def test_groups_are_not_parted():
         ({"solver": "lifted"}, GOALS, "Lifted trains for one goal"),
     ],
 )
-def test_what_cannot_be_is_said(changes, goals, message):
+def test_invalid_goals_and_parameters(changes, goals, message):
     X, y = rows(100)
     with pytest.raises(SetpointError, match=message):
         fit_goals(clone(TEMPLATE).set_params(**changes), goals, X, y)
 
 
 @pytest.mark.parametrize("other", [SetpointThreshold(LogisticRegression()), LogisticRegression()])
-def test_other_classifiers_are_refused(other):
+def test_other_classifiers(other):
     X, y = rows(100)
     with pytest.raises(SetpointError, match=f"a {type(other).__name__} is not"):
         fit_goals(other, GOALS, X, y)
@@ -147,7 +147,7 @@ class Watcher:
         self.seen.append((record.iteration, total))
 
 
-def test_a_callback_is_the_one_that_was_given_and_splits_may_come_from_a_generator():
+def test_callbacks_are_not_copied_and_splits_may_come_from_a_generator():
     X, y = rows(300)
     watcher, order = Watcher(), np.random.default_rng(0).permutation(300)
     given = SetpointClassifier(

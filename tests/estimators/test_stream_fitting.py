@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from setpoint import InfeasibleGoalWarning, SetpointClassifier, SetpointError, choose_threshold
 from setpoint.data import ArrayRows, ByChance, LoaderRows, ParquetRows
-from setpoint.data.splits import CERTIFYING, JUDGING
+from setpoint.data.splits import CERTIFICATION, VALIDATION
 from setpoint.errors import UncertifiedWarning
 from setpoint.training import Projected, Stochastic
 
@@ -36,11 +36,11 @@ def classifier(**given):
     return SetpointClassifier(**{"goal": GOAL, "solver": SMALL, "random_state": 0, **given})
 
 
-def parts_of(source, clf, judging, certifying=0.0):
-    """Return the part of each row as a fit has it."""
+def sets_of(source, clf, validation, certification=0.0):
+    """Return the set of each row, as in a fit."""
     seed = int(np.random.RandomState(clf.random_state).randint(2**31 - 1))
-    parting = ByChance(judging, certifying, seed=seed)
-    return torch.cat([parting(block) for block in source.blocks()]).numpy()
+    split = ByChance(validation, certification, seed=seed)
+    return torch.cat([split(block) for block in source.blocks()]).numpy()
 
 
 @cache
@@ -48,22 +48,22 @@ def fitted():
     return classifier().fit_stream(ArrayRows(*table(), block_rows=256))
 
 
-def test_the_threshold_is_the_exact_one_on_the_rows_that_judge():
+def test_the_threshold_is_exact_on_the_validation_rows():
     X, y = table()
     clf = fitted()
-    judged = parts_of(ArrayRows(X, y), clf, 0.25) == JUDGING
-    assert 600 < judged.sum() < 900
-    scores = clf.positive_scores(X[judged])
-    expected = choose_threshold(y[judged], scores, GOAL)
+    held_out = sets_of(ArrayRows(X, y), clf, 0.25) == VALIDATION
+    assert 600 < held_out.sum() < 900
+    scores = clf.positive_scores(X[held_out])
+    expected = choose_threshold(y[held_out], scores, GOAL)
     assert clf.operating_point_.counts == expected.counts
     assert clf.operating_point_.threshold == 0.0
     assert clf.operating_point_.on == "the validation data"
-    assert clf.evaluate(X[judged], y[judged]).counts == expected.counts
+    assert clf.evaluate(X[held_out], y[held_out]).counts == expected.counts
     assert clf.operating_point_.feasible
     assert clf.operating_point_.recall > 0.5
 
 
-def test_what_a_fitted_classifier_has():
+def test_attributes_of_a_fitted_classifier():
     X, y = table()
     clf = fitted()
     assert clf.classes_.tolist() == [False, True]
@@ -113,34 +113,34 @@ def test_the_smaller_label_may_be_the_positive_one():
     assert (clf.predict(X) == np.where(clf.positive_scores(X) > 0, -1, 1)).all()
 
 
-def test_a_loader_with_judges_of_its_own():
+def test_a_loader_with_a_validation_source():
     (X, y), (X2, y2) = table(), table(800, 1)
     loader = LoaderRows([(X[i : i + 500], y[i : i + 500]) for i in range(0, 3000, 500)])
-    judges = ArrayRows(X2, y2)
-    clf = classifier(standardize=False).fit_stream(loader, judges)
+    validation = ArrayRows(X2, y2)
+    clf = classifier(standardize=False).fit_stream(loader, validation)
     expected = choose_threshold(y2, clf.positive_scores(X2), GOAL)
     assert clf.operating_point_.counts == expected.counts
     assert clf.standardizer_ is None
 
 
 @pytest.mark.parametrize("given", [{}, {"validation": 0.5}, {"confidence": 0.9}], ids=str)
-def test_a_loader_that_shuffles_cannot_set_rows_apart(given):
+def test_a_loader_that_shuffles_cannot_be_split(given):
     def never(record, total):
         raise AssertionError("a training began")
 
-    (X, y), judges = table(), ArrayRows(*table(800, 1))
+    (X, y), validation = table(), ArrayRows(*table(800, 1))
     rows = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
     shuffled = LoaderRows(DataLoader(rows, 500, shuffle=True))
     with pytest.raises(SetpointError, match="without shuffle"):
         classifier(**given, callback=never).fit_stream(shuffled)
     if "confidence" in given:  # the rows that certify are the loader's in any case
         with pytest.raises(SetpointError, match="without shuffle"):
-            classifier(**given, callback=never).fit_stream(shuffled, judges)
+            classifier(**given, callback=never).fit_stream(shuffled, validation)
     else:
-        assert classifier(**given).fit_stream(shuffled, judges).operating_point_.tp > 0
+        assert classifier(**given).fit_stream(shuffled, validation).operating_point_.tp > 0
 
 
-def test_a_loader_that_shuffles_may_judge_itself():
+def test_a_loader_that_shuffles_may_validate_on_all_rows():
     X, y = table()
     rows = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
     shuffled = LoaderRows(DataLoader(rows, 500, shuffle=True))
@@ -148,7 +148,7 @@ def test_a_loader_that_shuffles_may_judge_itself():
     assert clf.operating_point_.counts == choose_threshold(y, clf.positive_scores(X), GOAL).counts
 
 
-def test_without_validation_all_rows_judge():
+def test_without_validation_all_rows_set_the_threshold():
     X, y = table()
     clf = classifier(validation=None).fit_stream(ArrayRows(X, y))
     assert clf.operating_point_.counts == choose_threshold(y, clf.positive_scores(X), GOAL).counts
@@ -181,10 +181,10 @@ def test_a_certificate():
     source = ArrayRows(X, y)
     clf = classifier(confidence=0.9, certification=0.4).fit_stream(source)
     assert clf.certificate_.certified
-    part = parts_of(source, clf, 0.25, 0.4)
-    unseen = part == CERTIFYING
+    part = sets_of(source, clf, 0.25, 0.4)
+    unseen = part == CERTIFICATION
     assert 2200 < unseen.sum() < 2600
-    assert clf.operating_point_.on == "the certifying rows"
+    assert clf.operating_point_.on == "the certification rows"
     assert clf.evaluate(X[unseen], y[unseen]).counts == clf.operating_point_.counts
     assert not clf.certificate_.one_per_group
     # and on rows that nobody has seen
@@ -201,12 +201,12 @@ def test_one_row_of_each_group_certifies():
     assert sum(clf.operating_point_.counts[2:]) < 1100
 
 
-def test_a_certificate_with_judges_of_their_own():
-    """Their rows plan, whatever share of the source the classifier would have taken."""
-    judges = ArrayRows(*table(1500, 1))
+def test_a_certificate_with_a_validation_source():
+    """Its rows plan, whatever fraction of the source the classifier asks for."""
+    other = ArrayRows(*table(1500, 1))
     found = [
         classifier(confidence=0.9, certification=0.4, validation=validation).fit_stream(
-            ArrayRows(*table(6000)), judges
+            ArrayRows(*table(6000)), other
         )
         for validation in ("auto", None)
     ]
@@ -214,28 +214,28 @@ def test_a_certificate_with_judges_of_their_own():
     assert found[0].logit_threshold_ == found[1].logit_threshold_
 
 
-def test_nothing_to_promise_is_a_warning():
+def test_an_uncertified_fit_warns():
     clf = classifier(goal="max recall s.t. precision >= 0.99", confidence=0.99)
     with pytest.warns(UncertifiedWarning):
         clf.fit_stream(ArrayRows(*table(1200)))
     assert not clf.certificate_.certified
 
 
-def test_weights_and_certificates_do_not_go_together():
+def test_different_weights_cannot_certify():
     X, y = table(1200)
     weight = 1.0 + np.arange(1200) % 2
     with pytest.raises(SetpointError, match="different weights"):
         classifier(confidence=0.9).fit_stream(ArrayRows(X, y, sample_weight=weight))
 
 
-def test_goals_out_of_reach_are_a_warning():
+def test_an_infeasible_goal_warns():
     clf = classifier(goal="max f1 s.t. recall >= 0.99, precision >= 0.99")
     with pytest.warns(InfeasibleGoalWarning, match="the validation data"):
         clf.fit_stream(ArrayRows(*table()))
     assert not clf.operating_point_.feasible
 
 
-def test_a_checkpoint_is_taken_up_without_a_seed_too(tmp_path):
+def test_a_checkpoint_is_used_without_a_seed_too(tmp_path):
     seen = []
 
     def stop_once(record, total):
@@ -256,9 +256,9 @@ def test_a_checkpoint_is_taken_up_without_a_seed_too(tmp_path):
         ({"solver": "lifted"}, "by the solver 'stochastic', not by 'lifted'"),
         ({"solver": Projected()}, "by the solver 'stochastic'"),
         ({"solver": "nonsense"}, "unknown solver"),
-        ({"validation": StratifiedKFold(4)}, "of a stream a share judges"),
+        ({"validation": StratifiedKFold(4)}, "validation of a stream must be a fraction"),
         ({"validation": 1.5}, "validation"),
-        ({"validation": "most"}, "of a stream a share judges"),
+        ({"validation": "most"}, "validation of a stream must be a fraction"),
         ({"confidence": 7}, "confidence"),
         ({"confidence": 0.9, "certification": StratifiedKFold(4)}, "certification"),
         ({"confidence": 0.9, "certification": 0.5, "validation": 0.5}, "leave rows to train on"),
@@ -267,12 +267,12 @@ def test_a_checkpoint_is_taken_up_without_a_seed_too(tmp_path):
     ],
     ids=str,
 )
-def test_mistakes(given, message):
+def test_invalid_parameters(given, message):
     with pytest.raises(SetpointError, match=message):
         classifier(**given).fit_stream(ArrayRows(*table(300)))
 
 
-def test_sources_of_no_use(tmp_path):
+def test_invalid_sources(tmp_path):
     X, y = table(300)
     with pytest.raises(SetpointError, match="no positive training rows"):
         classifier().fit_stream(LoaderRows([(X, np.zeros(300))]))

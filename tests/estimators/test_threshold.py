@@ -231,7 +231,7 @@ def test_the_order_of_the_labels_does_not_matter(overlapping, classifier, method
     assert one.evaluate(X, first).counts == other.evaluate(X, last).counts
 
 
-def test_the_larger_label_is_positive_unless_told(overlapping):
+def test_the_larger_label_is_positive_by_default(overlapping):
     X, y = overlapping
     clf = SetpointThreshold(LOGISTIC, "max recall s.t. precision >= 0.7", random_state=0)
     by_default, larger = clone(clf).fit(X, y), clone(clf).set_params(pos_label=1).fit(X, y)
@@ -245,7 +245,7 @@ def test_the_larger_label_is_positive_unless_told(overlapping):
         clone(clf).set_params(pos_label=7).fit(X, y)
 
 
-def test_a_frequent_positive_text_is_pointed_out_at_the_callers_line(overlapping):
+def test_a_frequent_positive_text_warns_at_the_line_of_the_caller(overlapping):
     X, y = overlapping
     labels = np.where(y == 1, "fraud", "ok")
     with pytest.warns(UserWarning, match="'ok' is the positive class, though it makes") as told:
@@ -275,7 +275,7 @@ def test_responses_can_be_chosen(overlapping):
         (LinearRegression(), "auto", "neither decision_function nor predict_proba"),
     ],
 )
-def test_responses_that_are_not_there_are_named(overlapping, classifier, method, message):
+def test_missing_response_methods(overlapping, classifier, method, message):
     X, y = overlapping
     with pytest.raises(SetpointError, match=message):
         SetpointThreshold(classifier, cv=2, response_method=method).fit(X, y)
@@ -293,7 +293,7 @@ def test_decisions_agree_with_the_counts_in_every_precision(overlapping, dtype, 
     assert (alarm & ~positive).sum() == clf.operating_point_.fp
 
 
-def test_scores_that_are_no_numbers_are_refused(overlapping):
+def test_scores_that_are_nan(overlapping):
     X, y = overlapping
     nan = Scores(lambda X: np.where(np.arange(len(X)) < 2, np.nan, X[:, 0]))
     with pytest.raises(SetpointError, match="2 scores of Scores are NaN"):
@@ -303,7 +303,7 @@ def test_scores_that_are_no_numbers_are_refused(overlapping):
     assert ((clf.predict(X) == 1) == (X[:, 0] > 1)).all()
 
 
-def test_one_column_of_scores_will_do(overlapping):
+def test_one_column_of_scores_is_enough(overlapping):
     X, y = overlapping
     flat, column = (
         SetpointThreshold(Scores(score), cv=folds()).fit(X, y)
@@ -351,7 +351,7 @@ def test_data_frames_with_categories_reach_the_classifier(shop, classifier):
     assert sum(clf.certificate_.operating_point.counts[2:]) == 120
 
 
-def test_other_columns_are_refused_as_the_classifier_does(shop):
+def test_other_columns_raise_the_error_of_the_classifier(shop):
     frame, labels = shop
     clf = SetpointThreshold(LOGISTIC, cv=2).fit(frame[["a", "b"]], labels)
     with pytest.raises(ValueError, match="feature names"):
@@ -378,7 +378,7 @@ def test_sparse_rows_give_the_same(overlapping, kind, confidence):
     assert thin.threshold_ == pytest.approx(dense.threshold_, abs=1e-4)
 
 
-def test_lists_will_do(overlapping):
+def test_lists(overlapping):
     X, y = overlapping
     clf = SetpointThreshold(LOGISTIC, cv=folds())
     assert clone(clf).fit(X.tolist(), y.tolist()).threshold_ == clf.fit(X, y).threshold_
@@ -398,8 +398,8 @@ def test_a_column_of_labels_is_taken_with_scikit_learns_warning(overlapping):
         (np.zeros(400), "only one class, 0.0; a classifier needs both"),
         (np.arange(400) % 3, "Only binary classification.*0, 1, 2.*y == label"),
         (np.where(np.arange(400) < 3, np.nan, np.arange(400) % 2), "NaN"),
-        (np.where(np.arange(400) < 3, None, np.arange(400) % 2), "misses some.*drop rows"),
-        (pd.Series(["a", None] * 200), "misses some.*drop rows"),
+        (np.where(np.arange(400) < 3, None, np.arange(400) % 2), "some are missing.*drop the rows"),
+        (pd.Series(["a", None] * 200), "some are missing.*drop the rows"),
         (None, "y"),
         (np.arange(399) % 2, "inconsistent numbers"),
         (np.linspace(0, 1, 400), "[Cc]ontinuous|Unknown label type"),
@@ -407,14 +407,14 @@ def test_a_column_of_labels_is_taken_with_scikit_learns_warning(overlapping):
     ids=["one", "three", "nan", "none", "missing text", "no y", "short", "continuous"],
 )
 @pytest.mark.parametrize("prefit", [True, False])
-def test_bad_labels_are_named(overlapping, y, message, prefit):
+def test_invalid_labels(overlapping, y, message, prefit):
     X, good = overlapping
     clf = SetpointThreshold(clone(LOGISTIC).fit(X, good), cv="prefit" if prefit else None)
     with pytest.raises(ValueError, match=message):
         clf.fit(X, y)
 
 
-def test_a_bad_goal_is_named_before_any_fitting(numbered, fits):
+def test_an_invalid_goal_is_found_before_any_fitting(numbered, fits):
     X, y = numbered
     with pytest.raises(GoalError, match="did you mean recall"):
         SetpointThreshold(Recorder(), "max recal").fit(X, y)
@@ -443,7 +443,7 @@ def test_folds_are_stratified_and_cover_all_rows_once(numbered, fits, cv, count)
 
 @pytest.mark.parametrize("refit", [True, False])
 @pytest.mark.parametrize("cv", [0.25, np.float32(0.25)])
-def test_a_share_is_one_stratified_held_out_part(numbered, fits, cv, refit):
+def test_a_fraction_is_one_stratified_split(numbered, fits, cv, refit):
     X, y = numbered
     clf = SetpointThreshold(Recorder(), cv=cv, refit=refit, random_state=0).fit(X, y)
     assert len(fits) == (2 if refit else 1)
@@ -457,7 +457,7 @@ def test_a_share_is_one_stratified_held_out_part(numbered, fits, cv, refit):
     assert clf.thresholds_.tolist() == [point.threshold]
 
 
-def test_splitters_and_iterables_say_which_rows(numbered, fits):
+def test_splitters_and_iterables_choose_the_rows(numbered, fits):
     X, y = numbered
     fold = np.where(np.arange(len(y)) % 4 == 0, 0, -1)
     pair = np.flatnonzero(fold == -1), np.flatnonzero(fold == 0)
@@ -473,7 +473,7 @@ def test_splitters_and_iterables_say_which_rows(numbered, fits):
     assert [f.seen_ for f in fits[:2]] == [p.tolist() for p in pair]
 
 
-def test_masks_will_do_for_pairs_of_rows(numbered, fits):
+def test_pairs_of_masks(numbered, fits):
     """As they do for validation and certification."""
     X, y = numbered
     held = np.arange(len(y)) % 4 == 0
@@ -528,7 +528,7 @@ def test_prefit_needs_a_fitted_classifier(overlapping, classifier, confidence):
         (["x", "z"], ["x", "y"], "x"),
     ],
 )
-def test_a_classifier_of_other_classes_is_refused(overlapping, known, labels, pos_label):
+def test_a_classifier_of_other_classes(overlapping, known, labels, pos_label):
     X, y = overlapping
     classifier = GaussianNB().fit(X, np.array(known)[np.arange(len(y)) % len(known)])
     clf = SetpointThreshold(classifier, cv="prefit", pos_label=pos_label)
@@ -543,9 +543,9 @@ def test_a_classifier_of_other_classes_is_refused(overlapping, known, labels, po
         (0, "at least 2 folds"),
         (-3, "at least 2 folds"),
         (True, "cv"),
-        (0.0, "share between 0 and 1"),
-        (1.0, "share between 0 and 1"),
-        (float("nan"), "share between 0 and 1"),
+        (0.0, "fraction between 0 and 1"),
+        (1.0, "fraction between 0 and 1"),
+        (float("nan"), "fraction between 0 and 1"),
         (300, "300 folds, but the smaller class only .* rows; use fewer folds"),
         ("prefitt", "'prefitt' is not a number, a splitter, pairs of rows or 'prefit'"),
         (object(), "is not a number, a splitter"),
@@ -555,14 +555,14 @@ def test_a_classifier_of_other_classes_is_refused(overlapping, known, labels, po
         ((np.arange(300), np.arange(300, 400)), "cv.*pair"),
         ([(np.arange(300), np.arange(300, 500))], "there are 400"),
         ([([0.5], [1.5])], "indices of rows"),
-        ([(np.arange(300), np.arange(200, 400))], "share rows"),
+        ([(np.arange(300), np.arange(200, 400))], "overlap"),
         ([(np.arange(300), np.arange(0))], "cv|class"),
         (KFold(401), "cannot be split by cv"),
         (GroupKFold(2), "cannot be split by cv.*groups"),
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_bad_splits_are_named_before_any_fitting(numbered, fits, cv, message):
+def test_invalid_splits_are_found_before_any_fitting(numbered, fits, cv, message):
     X, y = numbered
     with pytest.raises(SetpointError, match=message):
         SetpointThreshold(Recorder(), cv=cv).fit(X, y)
@@ -580,7 +580,7 @@ def test_by_default_a_rare_class_has_fewer_folds(numbered, fits):
         SetpointThreshold(Recorder()).fit(X, np.arange(400) == 7)
 
 
-def test_without_a_refit_the_split_must_be_one(numbered, fits):
+def test_without_a_refit_there_must_be_one_split(numbered, fits):
     X, y = numbered
     for cv, count in ((None, 5), (3, 3), (KFold(2), 2)):
         with pytest.raises(SetpointError, match=f"refit=False needs one split.* has {count}"):
@@ -610,7 +610,7 @@ def test_predefined_splits_are_understood_or_refused_where_rows_are_left_out(num
 @pytest.mark.parametrize("cv", [None, 3, 0.3, GroupKFold(3)], ids=str)
 @pytest.mark.parametrize("confidence", [None, 0.9])
 @pytest.mark.filterwarnings("ignore::setpoint.UncertifiedWarning")
-def test_groups_are_never_parted(numbered, fits, cv, confidence):
+def test_groups_stay_in_one_split(numbered, fits, cv, confidence):
     X, y = numbered
     groups = np.random.default_rng(1).integers(0, 40, len(y)).astype(str)
     clf = SetpointThreshold(Recorder(), FPOR(0.4), cv=cv, confidence=confidence, random_state=0)
@@ -628,13 +628,13 @@ def test_groups_are_never_parted(numbered, fits, cv, confidence):
             assert set(part.seen_ + part.scored_[0]) <= set(whole.seen_)
 
 
-def test_splits_that_part_groups_are_refused(numbered, fits):
+def test_splits_that_separate_groups(numbered, fits):
     X, y = numbered
     groups = np.arange(len(y)) // 2
     for cv in ([(np.arange(201), np.arange(201, 400))], KFold(3, shuffle=True, random_state=0)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # KFold says that it ignores groups
-            with pytest.raises(SetpointError, match="parts? .*group"):
+            with pytest.raises(SetpointError, match="one group on both sides"):
                 SetpointThreshold(Recorder(), cv=cv).fit(X, y, groups=groups)
     assert not fits
 
@@ -648,14 +648,14 @@ def test_splits_that_part_groups_are_refused(numbered, fits):
         (np.arange(400) % 3, "cannot be split"),  # five folds of three groups
     ],
 )
-def test_bad_groups_are_named(numbered, fits, groups, message):
+def test_invalid_groups(numbered, fits, groups, message):
     X, y = numbered
     with pytest.raises(SetpointError, match=message):
         SetpointThreshold(Recorder()).fit(X, y, groups=groups)
     assert not fits
 
 
-def test_a_fold_that_would_train_on_one_class_is_named(overlapping):
+def test_a_fold_that_would_train_on_one_class(overlapping):
     """All positives are of one group: some fold cannot have any to train on."""
     X, y = overlapping
     groups = np.where(y == 1, -1, np.arange(len(y)))
@@ -710,7 +710,7 @@ def test_a_classifier_that_takes_no_weights_is_fitted_without(overlapping):
 
 @pytest.mark.parametrize("cv", [None, 3, 0.3, folds(), "prefit"], ids=lambda cv: str(cv)[:12])
 @pytest.mark.parametrize("confidence", [None, 0.9])
-def test_rows_without_weight_are_as_good_as_absent(overlapping, cv, confidence):
+def test_rows_without_weight_are_ignored(overlapping, cv, confidence):
     X, y = overlapping
     weight = np.where(np.arange(len(y)) % 5 == 0, 0.0, 1.0)
     kept = weight > 0
@@ -737,7 +737,7 @@ def test_rows_without_weight_are_as_good_as_absent(overlapping, cv, confidence):
         (0.0, "non-zero|positive weight"),
     ],
 )
-def test_bad_weights_are_named(overlapping, weight, message):
+def test_invalid_weights(overlapping, weight, message):
     X, y = overlapping
     for clf in (
         SetpointThreshold(LOGISTIC),
@@ -757,7 +757,7 @@ def test_weights_must_leave_both_classes(overlapping):
         SetpointThreshold(clone(LOGISTIC).fit(X, y), cv="prefit").fit(X, y, sample_weight=1.0 - y)
 
 
-def test_parameters_of_fit_are_parted_with_the_rows(numbered, fits):
+def test_fit_parameters_are_split_with_the_rows(numbered, fits):
     X, y = numbered
     marks = np.arange(len(y)) * 10
     SetpointThreshold(Recorder(), cv=3).fit(X, y, marks=marks)
@@ -823,7 +823,7 @@ def test_weights_that_are_not_requested_still_count(numbered, fits):
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("confidence", [None, 0.9])
 @pytest.mark.filterwarnings("ignore::setpoint.UncertifiedWarning")
-def test_routed_groups_are_never_parted(numbered, fits, confidence):
+def test_routed_groups_stay_in_one_split(numbered, fits, confidence):
     X, y = numbered
     groups = np.arange(len(y)) // 8
     for cv in (None, 3, 0.3, GroupKFold(3)):
@@ -1017,7 +1017,7 @@ def test_predicting_nothing_is_reported():
     assert clf.operating_point_.empty
 
 
-def test_unknown_labels_are_refused_when_evaluating(overlapping):
+def test_unknown_labels_cannot_be_evaluated(overlapping):
     X, y = overlapping
     clf = SetpointThreshold(LOGISTIC, cv=2).fit(X, np.where(y == 1, "fraud", "fine"))
     with pytest.raises(SetpointError, match=r"labels 'FRAUD', which were not there.*'fine'"):

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from setpoint.errors import PartsError
+from setpoint.data.splits import split_rows
+from setpoint.errors import SplitError
+from setpoint.tables.kinds import times_of
 from setpoint.tables.leakage import find_smells
-from setpoint.tables.parts import part_rows, times_of
 from setpoint.tables.schema import Schema
 
 DAYS = pd.date_range("2020-01-01", periods=600)
@@ -67,10 +68,10 @@ def test_too_many_strangers_are_told_of_and_no_identifier():
     assert "95 % of its values are dates" in note
     assert "'week 0' (row 601)" in note
     y = np.arange(len(values)) % 5 == 0
-    assert find_smells(schema.check(frame), y, schema, part_rows(len(values), y)) == []
+    assert find_smells(schema.check(frame), y, schema, split_rows(len(values), y)) == []
 
 
 def test_times_must_be_clean():
     values = pd.Series([*DAYS.strftime("%d.%m.%Y"), "soon"], name="when")
-    with pytest.raises(PartsError, match="'soon' in row 601 of 'when' is no time"):
+    with pytest.raises(SplitError, match="'soon' in row 601 of 'when' is not a time"):
         times_of(values)

@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 from setpoint.data import read_table
+from setpoint.data.splits import split_rows
 from setpoint.data.values import amount
-from setpoint.errors import PartsError, SchemaError
+from setpoint.errors import SchemaError, SplitError
 from setpoint.tables import fit_table, score_file
+from setpoint.tables.kinds import times_of
 from setpoint.tables.leakage import find_smells
-from setpoint.tables.parts import part_rows, times_of
 from setpoint.tables.schema import Schema
 
 RNG = np.random.default_rng(0)
@@ -191,12 +192,12 @@ def test_never_taken_for_an_identifier(odd):
     frame = pd.DataFrame({"x": [*values, odd], "z": RNG.normal(size=201)})
     y = np.arange(201) % 5 == 0
     schema = Schema.of(frame)
-    assert find_smells(schema.check(frame), y, schema, part_rows(201, y)) == []
+    assert find_smells(schema.check(frame), y, schema, split_rows(201, y)) == []
     assert schema.notes
 
 
 def test_times_must_be_clean():
-    with pytest.raises(PartsError, match="'soon' in row 40 of 'when' is no time"):
+    with pytest.raises(SplitError, match="'soon' in row 40 of 'when' is not a time"):
         times_of(pd.Series([f"{i}.5" for i in range(39)] + ["soon"], name="when"))
     times = times_of(pd.Series([f"{i},5" for i in range(40)], name="when"))
     assert times.tolist() == [i + 0.5 for i in range(40)]

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from setpoint.data.splits import split_rows
 from setpoint.tables.leakage import find_smells
-from setpoint.tables.parts import part_rows
 from setpoint.tables.schema import Schema
 
 RNG = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def test_numbers_with_words_are_told_of(write, told):
     assert told in note
     assert "plain numbers such as 1234.5" in note
     y = np.arange(300) % 5 == 0
-    smells = find_smells(schema.check(frame), y, schema, part_rows(300, y))
+    smells = find_smells(schema.check(frame), y, schema, split_rows(300, y))
     assert not any(smell.kind == "identifier" for smell in smells)
 
 

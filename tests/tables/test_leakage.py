@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from setpoint.data.splits import Split, split_rows
 from setpoint.tables.leakage import find_smells
-from setpoint.tables.parts import Parts, part_rows
 from setpoint.tables.schema import Schema
 
 N = 1_000
@@ -33,7 +33,7 @@ def honest(n=N, seed=0, share=0.1):
 
 def smells_of(frame, y, parts=None):
     schema = Schema.of(frame)
-    return find_smells(schema.check(frame), y, schema, parts or part_rows(len(y), y))
+    return find_smells(schema.check(frame), y, schema, parts or split_rows(len(y), y))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -104,7 +104,7 @@ def test_identifiers(values):
 def test_rows_in_both_parts():
     frame, y, _ = honest()
     frame, y = pd.concat([frame, frame[:100]], ignore_index=True), np.r_[y, y[:90], ~y[90:100]]
-    parts = Parts(np.arange(N), np.arange(N, N + 100))
+    parts = Split(np.arange(N), np.arange(N, N + 100))
     (found,) = smells_of(frame, y, parts)
     assert found.kind == "duplicates"
     assert "100 of 100 test rows" in found.message
@@ -118,7 +118,7 @@ def doubled(n=100):
 
 def test_rows_that_certify_and_were_trained_on():
     frame, y = doubled()
-    parts = Parts(np.arange(N + 100), np.arange(0))
+    parts = Split(np.arange(N + 100), np.arange(0))
     schema = Schema.of(frame)
     judged = np.arange(N - 100), np.arange(N - 100, N + 100)
     (found,) = find_smells(schema.check(frame), y, schema, parts, judged)
@@ -131,7 +131,7 @@ def test_rows_that_certify_and_were_trained_on():
 
 def test_twins_among_training_rows_where_chance_sets_the_threshold():
     frame, y = doubled()
-    parts = Parts(np.arange(N + 100), np.arange(0))
+    parts = Split(np.arange(N + 100), np.arange(0))
     (found,) = smells_of(frame, y, parts)
     assert "200 of 1,100 training rows are there more than once" in found.message
     schema = Schema.of(frame)

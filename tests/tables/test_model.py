@@ -11,9 +11,9 @@ from setpoint.data import read_table, table_batches
 from setpoint.data.table_writer import TableWriter
 from setpoint.errors import (
     GoalError,
-    PartsError,
     SchemaError,
     SetpointError,
+    SplitError,
     TableFileError,
     TargetError,
 )
@@ -237,10 +237,10 @@ def test_labels_of_later_rows(fits, later):
         ({"positive": "frau"}, TargetError, "mean 'fraud'"),
         ({"target": "country"}, TargetError, "missing|3 different"),
         ({"confidence": 2.0}, SetpointError, "confidence"),
-        ({"test": 1.0}, PartsError, "less than 1"),
-        ({"random_state": -1}, PartsError, "seed must be a whole number"),
-        ({"group": "country"}, PartsError, "groups in 'country' are missing"),
-        ({"time": "merchant"}, PartsError, "missing|neither"),
+        ({"test": 1.0}, SplitError, "less than 1"),
+        ({"random_state": -1}, SplitError, "seed must be a whole number"),
+        ({"group": "country"}, SplitError, "groups in 'country' are missing"),
+        ({"time": "merchant"}, SplitError, "missing|neither"),
     ],
 )
 def test_bad_input(table, changes, error, match):

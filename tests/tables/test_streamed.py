@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from setpoint.data.splits import TESTING
+from setpoint.data.splits import TEST
 from setpoint.data.table_stream import TableFiles
-from setpoint.errors import PartsError, SchemaError, SetpointError, TableFileError, TargetError
+from setpoint.errors import SchemaError, SetpointError, SplitError, TableFileError, TargetError
 from setpoint.estimators import stream_fitting as fitting
 from setpoint.tables import stream_fitting
 from setpoint.tables import stream_rows as stream_kept
@@ -418,24 +418,24 @@ def test_too_few_new_positives_are_told(tmp_path):
 @pytest.mark.parametrize("test", [0.0, 0.25])
 def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
     times = np.random.default_rng(0).permutation(1000).astype(float)
-    parting = stream_parts.parting_of(times, test, certified, 0)
-    judging, certifying, testing = parting.since
+    split = stream_parts.split_rule(times, test, certified, 0)
+    judging, certifying, testing = split.since
     left = 1000 * (1 - test)
     assert testing == (1000 - 1000 * test if test else np.inf)
     if certified:
         assert certifying == round(left * 0.7)
         left = certifying
     assert judging == pytest.approx(0.75 * left, abs=1)
-    assert parting.judges
+    assert split.has_validation
 
 
 def test_one_moment_cannot_be_parted():
-    with pytest.raises(PartsError, match="one moment"):
-        stream_parts.parting_of(np.zeros(10), 0.2, False, 0)
-    # Most rows are of one moment: that is the older part, and chance will choose who judges.
-    found = stream_parts.parting_of(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
+    with pytest.raises(SplitError, match="the same time"):
+        stream_parts.split_rule(np.zeros(10), 0.2, False, 0)
+    # Most rows have one time: they are the older rows, and validation rows are drawn at random.
+    found = stream_parts.split_rule(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
     assert found.since == (1.0, 1.0, 1.0)
-    assert not found.judges
+    assert not found.has_validation
 
 
 def test_columns_are_learnt_from_a_sample(folder, tmp_path, monkeypatch):
@@ -476,12 +476,12 @@ def test_too_many_test_rows_are_counted_and_not_kept(folder, monkeypatch):
     [
         ({"model": "hgb"}, SetpointError, "'hgb' needs the whole table in memory"),
         ({"group": "customer", "time": "when"}, SetpointError, "name one of both"),
-        ({"time": "code"}, PartsError, "'code' cannot be the time"),
+        ({"time": "code"}, SplitError, "'code' cannot be the time"),
         ({"target": "badd"}, SchemaError, "Did you mean 'bad'"),
         ({"target": "code"}, TargetError, "3 different values"),
         ({"target": "customer"}, TargetError, "different values"),
         ({"positive": "yes"}, TargetError, "does not occur"),
-        ({"test": 0.2, "target": "rare"}, PartsError, "none of them is positive"),
+        ({"test": 0.2, "target": "rare"}, SplitError, "none of them is positive"),
     ],
 )
 def test_what_cannot_be_streamed_is_said(tmp_path, options, error, words):
@@ -507,11 +507,11 @@ def test_missing_labels_and_groups_are_found(tmp_path, column, words):
 
 def test_a_test_part_is_of_its_share(folder):
     files, roles = TableFiles(folder), Roles("bad")
-    parting = stream_parts.parting_of(None, 0.3, True, 5)
-    _, counts = stream_parts.settled(files, roles, parting, 0.3, 5)
+    split = stream_parts.split_rule(None, 0.3, True, 5)
+    _, counts = stream_parts.settled(files, roles, split, 0.3, 5)
     assert counts.sum() == 800
-    assert abs(counts[TESTING].sum() / 800 - 0.3) < 0.05
-    assert counts[TESTING, 1] == pytest.approx(0.3 * counts[:, 1].sum(), rel=0.4)
+    assert abs(counts[TEST].sum() / 800 - 0.3) < 0.05
+    assert counts[TEST, 1] == pytest.approx(0.3 * counts[:, 1].sum(), rel=0.4)
 
 
 def test_the_number_of_bytes_is_about_that_of_a_data_frame(folder):

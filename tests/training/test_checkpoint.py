@@ -41,7 +41,7 @@ def _old(name):
 
 @pytest.mark.parametrize("solver", [Projected, Stochastic])
 def test_the_former_name_of_proximity_is_accepted(solver):
-    with pytest.warns(DeprecationWarning, match="'nearness' is now called 'proximity'"):
+    with pytest.warns(DeprecationWarning, match="nearness is deprecated; it is now proximity"):
         given = solver(nearness=(0.5,))
     assert given == solver(proximity=(0.5,))
     with pytest.warns(DeprecationWarning, match="proximity"):

@@ -189,7 +189,7 @@ def stream():
     y = rng.random(1500) < 0.2
     X = (rng.normal(size=(1500, 3)) + 1.2 * y[:, None]).astype(np.float32)
     source = ArrayRows(X, y, sample_weight=1 + np.arange(1500) % 2, block_rows=100)
-    return StreamProblem(source, Goal.parse(FLOOR), ByChance(judging=0.3))
+    return StreamProblem(source, Goal.parse(FLOOR), ByChance(validation=0.3))
 
 
 @cache
@@ -228,7 +228,7 @@ def test_checkpoints_know_their_run(tmp_path):
     for solver in (replace(SMALL, shards=2), replace(SMALL, rows=401), LONGER):
         with pytest.raises(CheckpointError, match="another solver"):
             fit(stream(), solver, **stop)
-    other = replace(stream(), parting=ByChance(judging=0.3, seed=1))
+    other = replace(stream(), split=ByChance(validation=0.3, seed=1))
     with pytest.raises(CheckpointError, match="another problem"):
         fit(other, SMALL, **stop)
 
@@ -427,7 +427,7 @@ def test_a_classifier_operates_at_its_exact_threshold():
     assert clf.operating_point_.counts == expected.counts
     assert clf.operating_point_.threshold == 0.0
     held_out = SetpointClassifier(FLOOR, solver=SMALL, random_state=0).fit(X, y)
-    positive, scores = held_out._judged
+    positive, scores = held_out._threshold_rows
     assert held_out.operating_point_.counts == choose_threshold(positive, scores, FLOOR).counts
     assert held_out.operating_point_.on == "the validation data"
 

@@ -8,8 +8,8 @@ import torch
 
 from setpoint import Goal, SetpointError, choose_threshold, define_metric
 from setpoint.data import ArrayRows, ByChance, LoaderRows
-from setpoint.data.sampling import Nearness, PrioritySample
-from setpoint.data.splits import CERTIFYING, JUDGING, TRAINING
+from setpoint.data.sampling import PrioritySample, SamplingWeights
+from setpoint.data.splits import CERTIFICATION, TRAINING, VALIDATION
 from setpoint.errors import DivergedError
 from setpoint.training import StreamProblem
 from setpoint.training.bundle import make_bundle
@@ -33,14 +33,14 @@ def counted(problem):
 
 
 def test_every_row_is_in_one_split_and_one_shard():
-    problem = StreamProblem(rows(), GOAL, ByChance(judging=0.4), shards=3)
+    problem = StreamProblem(rows(), GOAL, ByChance(validation=0.4), shards=3)
     seen = [(block.shard, block.number, part) for block, part in problem.blocks()]
     assert torch.cat([number for _, number, _ in seen]).sort().values.tolist() == list(range(90))
     assert [shard for shard, _, _ in seen] == [0] * 4 + [1] * 4 + [2] * 4
-    by_part = {p: torch.cat([b.number for b in problem.part(p)]) for p in (TRAINING, JUDGING)}
-    assert len(by_part[TRAINING]) + len(by_part[JUDGING]) == 90
-    assert not torch.isin(by_part[TRAINING], by_part[JUDGING]).any()
-    assert len(torch.cat([b.number for b in problem.part(TRAINING, JUDGING)])) == 90
+    by_part = {p: torch.cat([b.number for b in problem.part(p)]) for p in (TRAINING, VALIDATION)}
+    assert len(by_part[TRAINING]) + len(by_part[VALIDATION]) == 90
+    assert not torch.isin(by_part[TRAINING], by_part[VALIDATION]).any()
+    assert len(torch.cat([b.number for b in problem.part(TRAINING, VALIDATION)])) == 90
 
 
 def test_without_a_split_all_rows_are_training_rows():
@@ -51,22 +51,22 @@ def test_without_a_split_all_rows_are_training_rows():
 
 
 @pytest.mark.parametrize(
-    ("parting", "validation", "apart"),
+    ("split", "validation", "apart"),
     [
         (None, None, False),
-        (ByChance(certifying=0.2), None, False),
-        (ByChance(judging=0.2), None, True),
+        (ByChance(certification=0.2), None, False),
+        (ByChance(validation=0.2), None, True),
         (None, rows(seed=1), True),
     ],
 )
-def test_which_problems_have_validation_rows(parting, validation, apart):
-    assert StreamProblem(rows(), GOAL, parting, validation).has_validation == apart
+def test_which_problems_have_validation_rows(split, validation, apart):
+    assert StreamProblem(rows(), GOAL, split, validation).has_validation == apart
 
 
 def test_all_rows_of_a_validation_source_are_validation_rows():
-    problem = StreamProblem(rows(), GOAL, ByChance(certifying=0.5), rows(40, seed=1))
-    assert sum(len(block) for block in problem.part(JUDGING)) == 40
-    assert sum(len(block) for block in problem.part(TRAINING, CERTIFYING)) == 90
+    problem = StreamProblem(rows(), GOAL, ByChance(certification=0.5), rows(40, seed=1))
+    assert sum(len(block) for block in problem.part(VALIDATION)) == 40
+    assert sum(len(block) for block in problem.part(TRAINING, CERTIFICATION)) == 90
 
 
 def test_features_go_through_the_transform():
@@ -112,8 +112,8 @@ def test_fingerprints_differ_between_problems():
     others = [
         replace(plain, goal=Goal.parse("max recall s.t. precision >= 0.5")),
         replace(plain, source=rows(seed=1)),
-        replace(plain, parting=ByChance(judging=0.3)),
-        replace(plain, parting=ByChance(judging=0.3, seed=1)),
+        replace(plain, split=ByChance(validation=0.3)),
+        replace(plain, split=ByChance(validation=0.3, seed=1)),
         replace(plain, validation=rows(seed=1)),
     ]
     found = [problem.fingerprint() for problem in (plain, *others)]
@@ -135,10 +135,10 @@ def test_a_metric_of_another_meaning_is_another_problem():
 
 def test_totals():
     weight = np.arange(90) % 3
-    problem = StreamProblem(rows(sample_weight=weight), GOAL, ByChance(judging=0.4))
+    problem = StreamProblem(rows(sample_weight=weight), GOAL, ByChance(validation=0.4))
     totals = counted(problem)
-    X = {p: list(problem.part(p)) for p in (TRAINING, JUDGING)}
-    for own, found in ((TRAINING, totals.training), (JUDGING, totals.judging)):
+    X = {p: list(problem.part(p)) for p in (TRAINING, VALIDATION)}
+    for own, found in ((TRAINING, totals.training), (VALIDATION, totals.judging)):
         for label, number in zip((True, False), found, strict=True):
             assert number == sum(
                 int(((b.positive == label) & (b.weight > 0)).sum()) for b in X[own]
@@ -179,7 +179,7 @@ def problem(goal="max f1", weights=False, **given):
     X = (rng.normal(size=(2000, 3)) + 1.2 * y[:, None]).astype(np.float32)
     weight = rng.integers(0, 3, 2000) if weights else None
     source = ArrayRows(X, y, sample_weight=weight, block_rows=150)
-    return StreamProblem(source, Goal.parse(goal), ByChance(judging=0.3), **given)
+    return StreamProblem(source, Goal.parse(goal), ByChance(validation=0.3), **given)
 
 
 def linear_models(*weights, biases=None):
@@ -209,7 +209,7 @@ def test_counts_at_the_cuts_are_exact(goal, weights):
     seen = survey(stream, bundle)
     assert seen.alive == [True, True]
     assert seen.sample is None
-    for part, view in ((TRAINING, seen.training), (JUDGING, seen.validation)):
+    for part, view in ((TRAINING, seen.training), (VALIDATION, seen.validation)):
         X, y, w = rows_of(stream, part)
         scores = bundle.scores(torch.from_numpy(X)).numpy()
         for k, cut in enumerate(view.cuts(stream.goal)):
@@ -271,8 +271,8 @@ def test_a_sample_near_the_thresholds_stands_for_the_rows_that_train():
     stream = problem()
     bundle = linear_models(*TWO)
     first = survey(stream, bundle)
-    nearness = Nearness.of(first.training.scores, 0.1)
-    drawn = survey(stream, bundle, (PrioritySample(100, 300, (0, 1)), nearness)).sample
+    weights = SamplingWeights.of(first.training.scores, 0.1)
+    drawn = survey(stream, bundle, (PrioritySample(100, 300, (0, 1)), weights)).sample
     X, y, _ = rows_of(stream, TRAINING)
     assert len(drawn) == 400
     assert drawn.logits.shape == (400, 2)
@@ -294,8 +294,8 @@ def test_heavy_rows_are_drawn_more_often():
     rows = [torch.cat([getattr(b, f) for b in stream.source.blocks()]) for f in ("X", "positive")]
     weighted = StreamProblem(ArrayRows(*rows, sample_weight=heavy), stream.goal)
     bundle = linear_models(TWO[0])
-    nearness = Nearness.of(survey(weighted, bundle).training.scores, 0.1)
-    drawn = survey(weighted, bundle, (PrioritySample(100, 300, (0, 1)), nearness)).sample
+    weights = SamplingWeights.of(survey(weighted, bundle).training.scores, 0.1)
+    drawn = survey(weighted, bundle, (PrioritySample(100, 300, (0, 1)), weights)).sample
     assert (drawn.number % 2).double().mean() > 0.9
     assert drawn.weight.sum() == pytest.approx(heavy.sum(), rel=0.1)
 

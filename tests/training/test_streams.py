@@ -80,9 +80,9 @@ def test_an_iterable_dataset_without_validation_rows():
 def test_a_split_sets_validation_rows_apart():
     X, y = images()
     source = ArrayRows(X.flatten(1), y, block_rows=90)
-    parting = ByChance(judging=0.4, seed=2)
-    solution = train(torch.nn.Linear(25, 1), source, GOAL, parting=parting, solver=SMALL)
-    judged = torch.cat([parting(block) == 1 for block in source.blocks()])
+    split = ByChance(validation=0.4, seed=2)
+    solution = train(torch.nn.Linear(25, 1), source, GOAL, split=split, solver=SMALL)
+    judged = torch.cat([split(block) == 1 for block in source.blocks()])
     expected = exact(solution, X.flatten(1)[judged], y[judged])
     assert solution.operating_point.counts == expected.counts
 
@@ -203,10 +203,10 @@ def never(record, total):
 @pytest.mark.parametrize("rows", SHUFFLED)
 @pytest.mark.parametrize("share", ["judging", "certifying", "testing"])
 def test_a_loader_that_shuffles_cannot_set_rows_apart(rows, share):
-    module, source, parting = torch.nn.Linear(25, 1), rows(), ByChance(**{share: 0.25})
+    module, source, split = torch.nn.Linear(25, 1), rows(), ByChance(**{share: 0.25})
     before = torch.get_rng_state()
     with pytest.raises(SetpointError, match="without shuffle") as caught:
-        train(module, source, GOAL, parting=parting, solver=SMALL, callback=never)
+        train(module, source, GOAL, split=split, solver=SMALL, callback=never)
     assert ("validation=" in str(caught.value)) == (share == "judging")
     assert torch.equal(torch.get_rng_state(), before)
 
@@ -221,7 +221,7 @@ def test_a_loader_that_shuffles_cannot_set_rows_apart(rows, share):
     ],
 )
 def test_validation_rows_must_be_the_same_in_every_pass(rows):
-    for given in ({}, {"validation": rows()}, {"parting": ByChance()}):
+    for given in ({}, {"validation": rows()}, {"split": ByChance()}):
         with pytest.raises(SetpointError, match="other rows in every pass") as caught:
             train(torch.nn.Linear(25, 1), rows(), GOAL, solver=SMALL, callback=never, **given)
         assert "validation=" in str(caught.value)
@@ -235,11 +235,9 @@ def test_validation_rows_must_be_the_same_in_every_pass(rows):
 def test_a_loader_that_shuffles_trains_with_a_validation_source(rows):
     X, y = images(300, seed=1)
     judges = LoaderRows(DataLoader(TensorDataset(X.flatten(1), y), 60, shuffle=True))
-    for parting in (None, ByChance()):
+    for split in (None, ByChance()):
         module = torch.nn.Linear(25, 1)
-        solution = train(
-            module, rows(), GOAL, validation=judges, parting=parting, solver=SMALL, seed=1
-        )
+        solution = train(module, rows(), GOAL, validation=judges, split=split, solver=SMALL, seed=1)
         expected = exact(solution, X.flatten(1), y)
         assert solution.operating_point.counts == expected.counts
 
@@ -254,11 +252,11 @@ def test_a_loader_that_shuffles_trains_without_validation_rows():
 @pytest.mark.usefixtures("short_ordinary")
 def test_a_loader_that_keeps_its_order_may_set_rows_apart():
     X, y = images(300)
-    parting = ByChance(judging=0.4, seed=2)
+    split = ByChance(validation=0.4, seed=2)
     for rows in (flat(batch_size=60), LoaderRows(DataLoader(Rows(), 64))):
         module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(25, 1))
-        solution = train(module, rows, GOAL, parting=parting, solver=SMALL)
-        judged = torch.cat([parting(block) == 1 for block in rows.blocks()])
+        solution = train(module, rows, GOAL, split=split, solver=SMALL)
+        judged = torch.cat([split(block) == 1 for block in rows.blocks()])
         assert solution.operating_point.counts == exact(solution, X[judged], y[judged]).counts
 
 
@@ -272,4 +270,4 @@ def test_randomly_augmented_rows_cannot_be_set_apart():
 
     rows = LoaderRows(DataLoader(Disturbed(), 50))
     with pytest.raises(SetpointError, match="two passes over the loader begin with different rows"):
-        train(torch.nn.Linear(25, 1), rows, GOAL, parting=ByChance(0.25), solver=SMALL)
+        train(torch.nn.Linear(25, 1), rows, GOAL, split=ByChance(0.25), solver=SMALL)

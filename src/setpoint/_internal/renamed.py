@@ -1,4 +1,4 @@
-"""Former names of modules and parameters, which give a ``DeprecationWarning`` for one release."""
+"""Former names, which still work for one release, with a ``DeprecationWarning``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import functools
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T", bound=Callable[..., Any])
 
 # Each public module of version 0.1 with the modules that now provide its names, searched in order.
 RENAMED = {
@@ -95,42 +97,77 @@ class _Finder(MetaPathFinder, Loader):
         return compile(source, f"<{fullname}>", "exec")
 
 
+def renamed_names(
+    package: str, get: Callable[[str], Any], names: Mapping[str, str]
+) -> Callable[[str], Any]:
+    """Return a package's ``__getattr__`` that also knows former names.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    get : callable
+        Its ``__getattr__`` for all other names.
+    names : mapping of str to str
+        The package and name of today for each former name, e.g. ``"setpoint.data.Split"``.
+    """
+
+    def get_renamed(name: str) -> Any:
+        if name not in names:
+            return get(name)
+        warnings.warn(
+            f"{package}.{name} is deprecated; it is now {names[name]}.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        home, _, new = names[name].rpartition(".")
+        return getattr(importlib.import_module(home), new)
+
+    return get_renamed
+
+
+def renamed_parameters(**names: str) -> Callable[[T], T]:
+    """Return a decorator for a function or class that also accepts former names of its parameters.
+
+    ``@renamed_parameters(share="fraction")`` makes ``share=0.5`` mean ``fraction=0.5``. Objects of a
+    class also have an attribute under the former name.
+    """
+
+    def accepting(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def accept(*args: Any, **kwargs: Any) -> Any:
+            for former in names.keys() & kwargs.keys():
+                _warn(former, names[former])
+                if names[former] in kwargs:
+                    raise TypeError(f"{names[former]} is given twice, also as {former}.")
+                kwargs[names[former]] = kwargs.pop(former)
+            return function(*args, **kwargs)
+
+        return accept
+
+    def decorate(target: T) -> T:
+        if not isinstance(target, type):
+            return cast(T, accepting(target))
+        target.__init__ = accepting(target.__init__)  # type: ignore[misc]
+        for former, name in names.items():
+            setattr(target, former, property(functools.partial(_former, former, name)))
+        return target
+
+    return decorate
+
+
+def _former(former: str, name: str, holder: Any) -> Any:
+    _warn(former, name)
+    return getattr(holder, name)
+
+
+def _warn(former: str, name: str) -> None:
+    warnings.warn(
+        f"the parameter {former} is deprecated; it is now {name}.", DeprecationWarning, stacklevel=3
+    )
+
+
 def install() -> None:
     """Make the former names importable; calling it again changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
-
-
-T = TypeVar("T", bound=type)
-
-
-def renamed_parameter(old: str, new: str) -> Callable[[T], T]:
-    """Let a class accept a parameter, and have an attribute, under its former name too."""
-
-    def decorated(cls: T) -> T:
-        init = cls.__init__  # type: ignore[misc]
-
-        def accepting_both(self: Any, *args: Any, **given: Any) -> None:
-            if old in given:
-                _warn(cls, old, new)
-                given[new] = given.pop(old)
-            init(self, *args, **given)
-
-        def former(self: Any) -> Any:
-            _warn(cls, old, new)
-            return getattr(self, new)
-
-        functools.update_wrapper(accepting_both, init)
-        cls.__init__ = accepting_both  # type: ignore[misc]
-        setattr(cls, old, property(former))
-        return cls
-
-    return decorated
-
-
-def _warn(cls: type, old: str, new: str) -> None:
-    warnings.warn(
-        f"{cls.__name__}'s parameter {old!r} is now called {new!r}.",
-        DeprecationWarning,
-        stacklevel=3,
-    )

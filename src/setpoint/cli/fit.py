@@ -58,7 +58,7 @@ def fit(
     """Train a classifier on a table for a goal, and save it."""
     from setpoint.cli.overwriting import check_model_place, check_outputs
     from setpoint.cli.reports import Wish, costs_of, report_of_fit
-    from setpoint.errors import PartsError, SetpointError
+    from setpoint.errors import SetpointError, SplitError
     from setpoint.goals.goal import Goal
     from setpoint.report.sentences import headline_parts
     from setpoint.saving.storage import check_target
@@ -92,8 +92,8 @@ def fit(
                 callback=lambda record, total: show(record.iteration, total),
                 checkpoint=checkpoint, device=device,
             )  # fmt: skip
-        except PartsError as error:
-            hint = " (--test is that share; --test 0 keeps no test rows.)"
+        except SplitError as error:
+            hint = " (--test is that fraction; --test 0 holds out no test rows.)"
             raise SetpointError(f"{error}{hint if 'test' in str(error) else ''}") from error
     leave()
     if not is_first():

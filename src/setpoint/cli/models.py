@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from setpoint.data.label_columns import labels_of
+from setpoint.data.label_columns import positive_rows
+from setpoint.data.labels import Labels
 from setpoint.errors import SetpointError
 from setpoint.model_files import load
 from setpoint.tables.model import TableModel
@@ -26,7 +27,7 @@ def check_both_classes(model: TableModel, frame: Any, name: str) -> None:
     """Refuse rows of one class, before they are scored for a report that needs both."""
     if model.target not in frame.columns:  # which is told by those who need it most
         return
-    y = labels_of(frame[model.target], model.negative, model.positive)
+    y = positive_rows(frame[model.target], Labels.pair(model.negative, model.positive))
     for present, which in ((y.any(), "positive"), (not y.all(), "negative")):
         if len(y) and not present:
             raise SetpointError(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from setpoint.data.loaders import LoaderRows
     from setpoint.data.parquet import ParquetRows
     from setpoint.data.rows import Block, RowSource
-    from setpoint.data.splits import ByChance, ByTime
+    from setpoint.data.splits import ByChance, ByTime, Split, SplitRule, split_rows
     from setpoint.data.table_reader import TableFile, count_rows, read_table, table_batches
     from setpoint.data.table_writer import TableWriter
 
@@ -33,6 +33,9 @@ _HOMES = {
     "splits": (
         "ByChance",
         "ByTime",
+        "Split",
+        "SplitRule",
+        "split_rows",
     ),
     "table_reader": (
         "TableFile",
@@ -51,12 +54,15 @@ __all__ = [
     "LoaderRows",
     "ParquetRows",
     "RowSource",
+    "Split",
+    "SplitRule",
     "TableFile",
     "TableWriter",
     "Target",
     "count_rows",
     "read_table",
     "read_target",
+    "split_rows",
     "table_batches",
 ]
 

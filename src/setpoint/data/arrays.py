@@ -21,7 +21,7 @@ from setpoint.data.columns import (
     check_whole,
     units_of,
 )
-from setpoint.data.labels import find_labels
+from setpoint.data.labels import Labels
 from setpoint.data.rows import Block
 from setpoint.errors import SourceError
 
@@ -87,7 +87,8 @@ class ArrayRows:
         self._y = _column(y, "y", self.rows)
         self._weight = _column(sample_weight, "sample_weight", self.rows)
         self._groups = _column(groups, "groups", self.rows)
-        self.classes = find_labels(map(self._labels, self._slices()), pos_label)
+        labels = Labels.of_blocks(map(self._labels, self._slices()), pos_label)
+        self.classes = (labels.negative, labels.positive)
         self._digest = ""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:

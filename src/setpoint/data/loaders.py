@@ -21,8 +21,9 @@ from torch.utils.data import (
 )
 
 from setpoint.data.columns import as_features, as_weights, check_features, check_whole
+from setpoint.data.labels import Labels
 from setpoint.data.rows import Block, RowSource
-from setpoint.data.splits import ByChance, Parting
+from setpoint.data.splits import ByChance, SplitRule
 from setpoint.errors import SourceError
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -188,14 +189,14 @@ def _column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
 
 
 def _truths(y: NDArray[Any], name: str) -> Tensor:
-    wrong = ~np.isin(y, (0, 1))
-    if wrong.any():
-        row = int(wrong.argmax())
+    positive, known = Labels.pair(0, 1).compare(y)
+    if not known.all():
+        row = int(known.argmin())
         raise SourceError(
             f"y[{row}] of {name} is {y[row]}; labels are booleans, or 0 and 1. Let the loader "
             "yield y == positive_label."
         )
-    return torch.from_numpy(y == 1)
+    return torch.from_numpy(positive.copy())
 
 
 def _shown(value: Any) -> str:
@@ -209,14 +210,14 @@ def _shown(value: Any) -> str:
 _BY_CHANCE = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 
 
-def check_passes(source: RowSource, validation: RowSource | None, parting: Parting | None) -> None:
+def check_passes(source: RowSource, validation: RowSource | None, split: SplitRule | None) -> None:
     """Refuse loaders with which rows that trained would judge, or other rows in every pass.
 
     A rule that parts rows by their numbers needs a loader that keeps its order. Any order will do
     where all rows train, or judge, if they are the same rows. At most two first batches are read.
     """
-    if isinstance(source, LoaderRows) and _goes_by_number(parting):
-        _check_order(source, parting)
+    if isinstance(source, LoaderRows) and _goes_by_number(split):
+        _check_order(source, split)
     judges = source if validation is None else validation
     if isinstance(judges, LoaderRows) and _draws(judges.loader):
         raise SourceError(
@@ -227,12 +228,12 @@ def check_passes(source: RowSource, validation: RowSource | None, parting: Parti
         )
 
 
-def _goes_by_number(parting: Parting | None) -> bool:
+def _goes_by_number(split: SplitRule | None) -> bool:
     """Whether a row's place in the pass decides; a rule of one's own may go by its features."""
-    return isinstance(parting, ByChance) and parting != ByChance(seed=parting.seed)
+    return isinstance(split, ByChance) and split != ByChance(seed=split.seed)
 
 
-def _check_order(source: LoaderRows, parting: Parting | None) -> None:
+def _check_order(source: LoaderRows, split: SplitRule | None) -> None:
     sampler = _sampler(source.loader)
     if isinstance(sampler, _BY_CHANCE):
         found = f"the loader shuffles its rows (its sampler is a {type(sampler).__name__})"
@@ -244,8 +245,8 @@ def _check_order(source: LoaderRows, parting: Parting | None) -> None:
     else:
         return
     # Rows of their own may judge, but those that certify or test are set apart in any case.
-    only_judging = isinstance(parting, ByChance) and parting == ByChance(
-        parting.judging, seed=parting.seed
+    only_judging = isinstance(split, ByChance) and split == ByChance(
+        split.validation, seed=split.seed
     )
     apart = (
         "; or let rows in a loader of their own judge: validation=LoaderRows(other)"

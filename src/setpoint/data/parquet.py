@@ -14,7 +14,7 @@ import torch
 from setpoint._internal.validation import listed, nearest
 from setpoint.data import columns as _columns
 from setpoint.data.columns import as_weights, check_finite, check_whole
-from setpoint.data.label_columns import TableLabels
+from setpoint.data.label_columns import labels_in_files
 from setpoint.data.rows import Block, joined
 from setpoint.data.table_files import (
     Part,
@@ -103,7 +103,7 @@ class ParquetRows:
         self._columns = list(dict.fromkeys([*self.features, *special]))
         self._check_files(every_column=features is None)
         self._check_kinds()
-        self._labels = TableLabels(self._parts, target, positive)
+        self._labels = labels_in_files(self._parts, target, positive)
         self.classes = (self._labels.negative, self._labels.positive)
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
@@ -144,7 +144,9 @@ class ParquetRows:
             _columns.stacked([of(_columns.numbers, name) for name in self.features])
         )
         check_finite(X, lambda place, i: where(self.features[i], place))
-        labels = of(_columns.labels, self.target, self._labels.is_positive, self._labels.known)
+        negative, positive = self.classes
+        known = self._labels.note or f"the labels are {negative!r} and {positive!r}."
+        labels = of(_columns.labels, self.target, self._labels.match, known)
         number = torch.arange(first + row, first + row + len(X))
         return Block(
             X,

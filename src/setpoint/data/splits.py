@@ -1,11 +1,19 @@
-"""Which rows train and which judge."""
+"""Which rows train, validate, certify and test: rows in memory, and rows that come in blocks.
+
+- :func:`validation_split`: the rows that choose among candidates and set the threshold;
+- :func:`certification_split`: the rows that no model sees, for a certificate;
+- :func:`split_rows`: test rows, at random, by groups or by time;
+- :class:`ByChance`, :class:`ByTime`: rules for rows that come in blocks, one row after another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -14,29 +22,36 @@ from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from torch import Tensor
 
 from setpoint._internal.arrays import one_of_each
+from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_groups
 from setpoint.data.rows import Block
 from setpoint.data.sampling import uniform
-from setpoint.errors import SetpointError
+from setpoint.errors import SetpointError, SplitError
 
 Rows = NDArray[np.intp]
-_SHARE = 0.25
-_FEWEST = 10  # of either class in either part; with fewer, chance would choose
+Mask = NDArray[np.bool_]
+
+VALIDATION_FRACTION, CERTIFICATION_FRACTION = 0.25, 0.3
+FEWEST = 10  # validation rows of either class; with fewer, the choice would be left to chance
 _TRIES = 50  # of splits by group
-_UNKNOWN = {
-    "validation": "validation {!r} is not 'auto', a share, None or a splitter.",
-    "certification": "certification {!r} is not a share or a splitter.",
+_EXPECTED = {
+    "validation": "'auto', a fraction, None or a splitter",
+    "certification": "a fraction or a splitter",
+    "cv": "a number, a splitter, pairs of rows or 'prefit'",
 }
 
 
-def split(
-    validation: Any,
-    positive: NDArray[np.bool_],
-    kept: NDArray[np.bool_],
-    groups: Any,
-    seed: int,
+class Split(NamedTuple):
+    """Two sets of rows, each in ascending order."""
+
+    train: Rows
+    test: Rows
+
+
+def validation_split(
+    validation: Any, positive: Mask, kept: Mask, groups: Any, seed: int
 ) -> tuple[Rows, Rows] | None:
-    """Return training and validation rows, or None where all rows do both.
+    """Return training and validation rows, or None if there is no such split.
 
     Parameters
     ----------
@@ -45,102 +60,150 @@ def split(
     positive : ndarray of bool
         The labels.
     kept : ndarray of bool
-        Which rows have a weight; the others are in neither part.
+        The rows to split; the others are in neither set.
     groups : array-like or None
-        Rows of one group stay together.
+        Rows of one group stay in the same set.
     seed : int
-        Of a random split.
+        Seed of a random split.
     """
     groups = check_groups(groups, positive.shape)
     if validation is None or validation is False:
         return None
-    if isinstance(validation, str):
-        if validation != "auto":
-            raise SetpointError(_UNKNOWN["validation"].format(validation))
-        return _automatic(positive, kept, groups, seed)
-    if isinstance(validation, Real) and not isinstance(validation, Integral):
-        share = float(validation)
-        if not 0 < share < 1:
-            raise SetpointError(f"validation must be a share between 0 and 1, not {share}.")
-        found = _random_split(share, positive, kept, groups, seed)
+    automatic = isinstance(validation, str) and validation == "auto"
+    rows, own = np.flatnonzero(kept), None if groups is None else groups[kept]
+    if automatic:
+        if _rarest(positive, rows) * VALIDATION_FRACTION < FEWEST:
+            return None
+        if own is not None and len(np.unique(own)) < 2:
+            return None
+    fraction = VALIDATION_FRACTION if automatic else _fraction(validation, "validation")
+    if fraction is None:
+        train, held_out = given_split(validation, positive, groups, "validation")
+        found = train[kept[train]], held_out[kept[held_out]]
     else:
-        train, judge = given_split(validation, positive, groups, "validation")
-        found = train[kept[train]], judge[kept[judge]]
-    for rows, part in zip(found, ("training", "validation"), strict=True):
-        if not positive[rows].any() or positive[rows].all():
+        try:
+            train, held_out = _random_split(
+                positive[rows], own, fraction, seed, lambda f: abs(np.log(max(f, 1e-9) / fraction))
+            )
+        except ValueError as error:
             raise SetpointError(
-                f"the {part} part of the validation split lacks one of the classes; with so few "
+                f"the rows cannot be split for validation ({error}) Use validation=None, or give "
+                "more rows or groups."
+            ) from error
+        found = rows[train], rows[held_out]
+    if automatic:
+        return found if min(_rarest(positive, rows) for rows in found) >= FEWEST else None
+    for rows, name in zip(found, ("training", "validation"), strict=True):
+        if _rarest(positive, rows) == 0:
+            raise SetpointError(
+                f"the {name} rows of the validation split lack one of the classes; with so few "
                 "positives or negatives, or groups so large, use validation=None."
             )
     return found
 
 
-def _automatic(
-    positive: NDArray[np.bool_], kept: NDArray[np.bool_], groups: Any, seed: int
-) -> tuple[Rows, Rows] | None:
-    """Return a split with enough of both classes in both parts, or None where there is none."""
-    if min((positive & kept).sum(), (~positive & kept).sum()) * _SHARE < _FEWEST:
-        return None
-    if groups is not None and len(np.unique(groups[kept])) < 2:
-        return None
-    found = _random_split(_SHARE, positive, kept, groups, seed)
-    fewest = min(min(positive[r].sum(), (~positive[r]).sum()) for r in found)
-    return found if fewest >= _FEWEST else None
+def _rarest(positive: Mask, rows: Rows) -> int:
+    """Return how many of these rows are of the rarer class."""
+    return int(min(positive[rows].sum(), (~positive[rows]).sum()))
 
 
 def _random_split(
-    share: float,
-    positive: NDArray[np.bool_],
-    kept: NDArray[np.bool_],
+    positive: Mask,
+    groups: NDArray[Any] | None,
+    fraction: float,
+    seed: int,
+    distance: Callable[[float], float],
+) -> Split:
+    """Split rows at random, stratified by class.
+
+    Whole groups cannot be stratified exactly: of several splits by group this takes the one with
+    the smallest sum of ``distance(f)``, where f is the fraction of a class that is held out.
+    """
+    nothing = np.zeros((len(positive), 1))
+    if groups is None:
+        splitter = StratifiedShuffleSplit(1, test_size=fraction, random_state=seed)
+        train, held_out = next(splitter.split(nothing, positive))
+    else:
+
+        def imbalance(pair: tuple[Rows, Rows]) -> float:
+            held_out = [own[pair[1]].sum() / own.sum() for own in (positive, ~positive)]
+            return float(sum(distance(f) for f in held_out))
+
+        splitter = GroupShuffleSplit(_TRIES, test_size=fraction, random_state=seed)
+        train, held_out = min(splitter.split(nothing, positive, groups), key=imbalance)
+    return Split(np.sort(train), np.sort(held_out))
+
+
+def certification_split(
+    certification: Any,
+    positive: Mask,
+    weight: NDArray[np.floating] | None,
     groups: Any,
     seed: int,
 ) -> tuple[Rows, Rows]:
-    rows = np.flatnonzero(kept)
-    nothing, labels = np.zeros((len(rows), 1)), positive[rows]
-    try:
-        if groups is None:
-            splitter = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
-            train, judge = next(splitter.split(nothing, labels))
-        else:
-            # Whole groups cannot be stratified exactly: of many splits the best balanced is taken.
-            splitter = GroupShuffleSplit(_TRIES, test_size=share, random_state=seed)
-            train, judge = min(
-                splitter.split(nothing, labels, groups[rows]),
-                key=lambda parts: _imbalance(labels, parts[1], share),
+    """Return the rows that a model may see, and the certification rows.
+
+    A fraction is drawn at random and not by class, so that the certification rows are independent
+    draws. Rows of one group are not independent: one row of each group is taken. Rows without
+    weight are in neither set.
+
+    Parameters
+    ----------
+    certification : float, splitter or iterable
+        See :class:`setpoint.SetpointThreshold`.
+    """
+    kept = np.ones(len(positive), dtype=bool)
+    if weight is not None:
+        kept = weight > 0
+        if len(np.unique(weight[kept])) > 1:
+            raise SetpointError(
+                "a certificate counts independent rows, and sample_weight has different weights; "
+                "leave the weights out, or use confidence=None."
             )
-    except ValueError as error:
-        raise SetpointError(
-            f"the rows cannot be split for validation ({error}) Use validation=None, or give more "
-            "rows or groups."
-        ) from error
-    return rows[np.sort(train)], rows[np.sort(judge)]
+    fraction, rows = _fraction(certification, "certification"), np.flatnonzero(kept)
+    if fraction is None:
+        seen, unseen = given_split(certification, positive, groups, "certification")
+        seen, unseen = seen[kept[seen]], unseen[kept[unseen]]
+    elif groups is None:
+        order = np.random.default_rng(seed).permutation(rows)
+        count = max(1, round(fraction * len(rows)))
+        seen, unseen = np.sort(order[count:]), np.sort(order[:count])
+    elif len(np.unique(groups[rows])) < 2:
+        raise SetpointError("all rows belong to one group; none are left for certification.")
+    else:
+        splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed)
+        try:
+            first, second = next(splitter.split(rows, groups=groups[rows]))
+        except ValueError as error:
+            raise SetpointError(
+                f"too few groups for a certification of {fraction:g}: {error}"
+            ) from error
+        seen, unseen = rows[np.sort(first)], rows[np.sort(second)]
+    if len(unseen) == 0:
+        raise SetpointError("certification leaves no rows to certify with.")
+    return seen, unseen if groups is None else unseen[one_of_each(groups[unseen], seed)]
 
 
-def _imbalance(labels: NDArray[np.bool_], judge: Rows, share: float) -> float:
-    """Return how far the shares of both classes in the validation part are from the one asked."""
-    found = [labels[judge].sum() / labels.sum(), (~labels[judge]).sum() / (~labels).sum()]
-    return float(sum(abs(np.log(max(f, 1e-9) / share)) for f in found))
+def _fraction(value: Any, name: str) -> float | None:
+    """Return a fraction, or None if the value is something else than a real number."""
+    if not isinstance(value, Real) or isinstance(value, Integral):
+        return None
+    if not 0 < float(value) < 1:
+        raise SetpointError(f"{name} must be a fraction between 0 and 1, not {float(value)}.")
+    return float(value)
 
 
-def given_split(
-    splitter: Any, positive: NDArray[np.bool_], groups: Any, name: str
-) -> tuple[Rows, Rows]:
+def given_split(splitter: Any, positive: Mask, groups: Any, name: str) -> tuple[Rows, Rows]:
     """Return the one pair of rows that a splitter or an iterable yields.
 
     ``name`` is that of the parameter, for messages.
     """
-    if isinstance(splitter, str):
-        raise SetpointError(_UNKNOWN[name].format(splitter))
-    if isinstance(splitter, type):
-        raise SetpointError(f"{name} is the class {splitter.__name__}; give an instance.")
+    check_splitter(splitter, name)
     if hasattr(splitter, "split"):
         try:
-            splits = splitter.split(np.zeros((len(positive), 1)), positive, groups)
-            splitter = list(splits)
+            splitter = list(splitter.split(np.zeros((len(positive), 1)), positive, groups))
         except ValueError as error:
             raise SetpointError(f"the rows cannot be split for {name}: {error}") from error
-    if not isinstance(splitter, Iterable):
-        raise SetpointError(_UNKNOWN[name].format(splitter))
     try:
         splits = [(np.asarray(first), np.asarray(second)) for first, second in splitter]
         (first, second), *others = splits
@@ -157,140 +220,248 @@ def given_split(
     return check_pair(first, second, len(positive), groups, name)
 
 
+def check_splitter(splitter: Any, name: str) -> None:
+    """Raise SetpointError unless this is a splitter or an iterable; ``name`` is the parameter's."""
+    if isinstance(splitter, type):
+        raise SetpointError(f"{name} is the class {splitter.__name__}; give an instance.")
+    if isinstance(splitter, str) or not (
+        hasattr(splitter, "split") or isinstance(splitter, Iterable)
+    ):
+        raise SetpointError(f"{name} {splitter!r} is not {_EXPECTED[name]}.")
+
+
 def check_pair(first: Any, second: Any, n: int, groups: Any, name: str) -> tuple[Rows, Rows]:
-    """Return two sets of rows that may be given as masks, have none in common and part no group."""
-    parts = [np.asarray(p) for p in (first, second)]
-    parts = [np.flatnonzero(p) if p.dtype == bool else p for p in parts]
-    for part in parts:
-        if len(part) and part.dtype.kind not in "iu":
+    """Return two disjoint sets of rows, given as masks or indices, that separate no group."""
+    sets = [np.asarray(rows) for rows in (first, second)]
+    sets = [np.flatnonzero(rows) if rows.dtype == bool else rows for rows in sets]
+    for rows in sets:
+        if len(rows) and rows.dtype.kind not in "iu":
             raise SetpointError(f"{name} must yield indices of rows or masks.")
-        if len(part) and not 0 <= part.min() <= part.max() < n:
+        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
             raise SetpointError(
-                f"{name} names rows {part.min()} to {part.max()}, but there are "
+                f"{name} names rows {rows.min()} to {rows.max()}, but there are "
                 f"{n}; was the split made for other data?"
             )
-        if len(np.unique(part)) < len(part):
+        if len(np.unique(rows)) < len(rows):
             raise SetpointError(f"{name} names rows twice.")
-    first, second = (part.astype(np.intp) for part in parts)
+    first, second = (rows.astype(np.intp) for rows in sets)
     if len(np.intersect1d(first, second)):
-        raise SetpointError(f"the training and the {name} part share rows.")
+        raise SetpointError(f"the training and the {name} rows overlap.")
     if groups is not None and len(np.intersect1d(groups[first], groups[second])):
-        raise SetpointError(f"the {name} split given parts rows of one group.")
+        raise SetpointError(f"{name} puts rows of one group on both sides of the split.")
     return first, second
 
 
-def certifying_split(
-    certification: Any,
-    positive: NDArray[np.bool_],
-    weight: NDArray[np.floating] | None,
-    groups: Any,
-    seed: int,
-) -> tuple[Rows, Rows]:
-    """Return the rows that a model may see, and those that it must not.
+# --- test rows of a table -----------------------------------------------------------------------
 
-    A share is drawn by chance alone, not by class, so that the certifying rows are independent
-    draws. Rows of no weight are in neither part. Rows of one group are no independent draws: of
-    each group one row certifies.
+
+def split_rows(
+    n: int,
+    y: Mask,
+    *,
+    test: float = 0.2,
+    group: Any = None,
+    time: Any = None,
+    random_state: int = 0,
+) -> Split:
+    """Hold out some rows for a final test.
 
     Parameters
     ----------
-    certification : float, splitter or iterable
-        See :class:`setpoint.SetpointThreshold`.
+    n : int
+        The number of rows.
+    y : ndarray of bool
+        The labels.
+    test : float
+        The fraction of test rows; 0 holds out none.
+    group : array-like, optional
+        Rows of one group, e.g. of one customer, stay in the same set.
+    time : array-like of numbers, optional
+        The time of each row: the newest rows are the test rows, and rows of one time stay in the
+        same set. With groups, the groups whose last row is the newest are the test groups.
+    random_state : int
+        Seed of a random split, which is stratified, or by groups as balanced as possible.
+
+    Examples
+    --------
+    >>> y = np.array([False, True] * 5)
+    >>> split_rows(10, y, test=0.2, time=np.arange(10)).test
+    array([8, 9])
     """
-    kept = np.ones(len(positive), dtype=bool)
-    if weight is not None:
-        kept = weight > 0
-        if len(np.unique(weight[kept])) > 1:
-            raise SetpointError(
-                "a certificate counts independent rows, and sample_weight has different weights; "
-                "leave the weights out, or use confidence=None."
-            )
-    is_share = isinstance(certification, Real) and not isinstance(certification, Integral)
-    if not is_share:
-        seen, unseen = given_split(certification, positive, groups, "certification")
-        found = seen[kept[seen]], unseen[kept[unseen]]
+    y = np.asarray(y, dtype=bool)
+    if not 0 <= test < 1:
+        raise SplitError(
+            f"the fraction of test rows must be at least 0 and less than 1, not {test}."
+        )
+    check_seed(random_state)
+    if test == 0:
+        return Split(np.arange(n), np.arange(0))
+    groups = check_groups(group, (n,))
+    remedy = "choose another fraction of test rows"
+    if time is not None:
+        found = newest_split(np.arange(n), np.asarray(time, dtype=np.float64), groups, test)
+        remedy += ", or do not split by time."
     else:
-        share, rows = float(certification), np.flatnonzero(kept)
-        if not 0 < share < 1:
-            raise SetpointError(f"certification must be a share between 0 and 1, not {share}.")
-        if groups is None:
-            order = np.random.default_rng(seed).permutation(rows)
-            few = max(1, round(share * len(rows)))
-            found = np.sort(order[few:]), np.sort(order[:few])
-        elif len(np.unique(groups[rows])) < 2:
-            raise SetpointError("all rows are of one group; none can be kept apart to certify.")
-        else:
-            splitter = GroupShuffleSplit(1, test_size=share, random_state=seed)
-            try:
-                seen, unseen = next(splitter.split(rows, groups=groups[rows]))
-            except ValueError as error:
-                raise SetpointError(
-                    f"too few groups for a certification of {share:g}: {error}"
-                ) from error
-            found = rows[np.sort(seen)], rows[np.sort(unseen)]
-    if len(found[1]) == 0:
-        raise SetpointError("certification leaves no rows to certify with.")
-    unseen = found[1]
-    return found[0], unseen if groups is None else unseen[one_of_each(groups[unseen], seed)]
+        _check_sizes(y, groups, test)
+        found = _random_split(y, groups, test, random_state, lambda f: abs(f - test))
+        remedy += ", or use more labelled rows." if groups is None else "; groups may be too large."
+    for rows, name in zip(found, ("training", "test"), strict=True):
+        if _rarest(y, rows) == 0:
+            missing = "negative" if y[rows].any() else "positive"
+            raise SplitError(
+                f"there are {len(rows):,} {name} rows, and none of them is {missing}; {remedy}"
+            )
+    return found
 
 
-TRAINING, JUDGING, CERTIFYING, TESTING = range(4)
+def newest_split(rows: Rows, time: NDArray[np.float64], groups: Any, fraction: float) -> Split:
+    """Split off the newest of some rows; rows of one time or group stay in the same set."""
+    own = time[rows]
+    if groups is not None:
+        _, member = np.unique(groups[rows], return_inverse=True)
+        last = np.full(member.max() + 1, -np.inf)
+        np.maximum.at(last, member, own)
+        own = last[member]
+    new = own >= newest_since(np.sort(own), fraction)
+    return Split(rows[~new], rows[new])
 
 
-class Parting(Protocol):
-    """A rule that gives each row to one of the parts."""
+def newest_since(ordered: NDArray[np.float64], fraction: float) -> float:
+    """Return the time since when rows are the newest fraction, given all times in order.
+
+    The fraction may begin among many rows of one time. They are new, unless no older ones remain.
+    """
+    n = len(ordered)
+    since = ordered[min(n - 1, n - max(1, round(fraction * n)))]
+    if since == ordered[0]:
+        later = ordered[ordered > since]
+        if not len(later):
+            raise SplitError("all rows have the same time; they cannot be split by time.")
+        since = later[0]
+    return float(since)
+
+
+def check_seed(seed: Any) -> None:
+    """Raise SplitError if a value cannot be the seed of a random split."""
+    if not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
+        raise SplitError(f"the seed must be a whole number from 0 to {2**32 - 1}, not {seed!r}.")
+
+
+def _check_sizes(y: Mask, groups: NDArray[Any] | None, fraction: float) -> None:
+    """Raise SplitError if a random split leaves too few training or test rows."""
+    if groups is None:
+        n, what, needed, rarest = len(y), "rows", 2, _rarest(y, np.arange(len(y)))
+        if rarest < 2:
+            raise SplitError(
+                f"one of the labels has {rarest} row{'' if rarest == 1 else 's'}, too few for "
+                "training and test; use more labelled rows."
+            )
+    else:
+        n, what, needed = len(np.unique(groups)), "groups", 1
+        if n < 2:
+            raise SplitError("all rows belong to one group; the test rows need other groups.")
+    test = math.ceil(fraction * n)
+    if min(test, n - test) < needed:
+        raise SplitError(
+            f"{n:,} {what} cannot be split: a fraction of {fraction:g} makes {test:,} for the test "
+            f"and {n - test:,} for training, and each needs {needed} or more. Choose another "
+            "fraction, or 0 for no test."
+        )
+
+
+# --- rows that come in blocks -------------------------------------------------------------------
+
+TRAINING, VALIDATION, CERTIFICATION, TEST = range(4)
+
+
+class SplitRule(Protocol):
+    """A rule that assigns each row to TRAINING, VALIDATION, CERTIFICATION or TEST."""
 
     @property
-    def judges(self) -> bool:
-        """Whether there is a part that judges."""
+    def has_validation(self) -> bool:
+        """Whether there are validation rows."""
         ...
 
     def __call__(self, block: Block) -> Tensor:
-        """Return the part of each row, int64."""
+        """Return the set of each row, int64."""
         ...
 
 
+def has_validation(rule: SplitRule | None) -> bool:
+    """Return whether a rule has validation rows."""
+    if rule is None:
+        return False
+    if hasattr(rule, "judges") and not hasattr(rule, "has_validation"):
+        warnings.warn(
+            "the property judges of a split rule is deprecated; it is now has_validation.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return bool(rule.judges)
+    return rule.has_validation
+
+
+def rule_key(rule: SplitRule | None) -> str:
+    """Return the text by which a checkpoint recognises a rule."""
+    return str(getattr(rule, "_key", repr(rule)))
+
+
+@renamed_parameters(judging="validation", certifying="certification", testing="test")
 @dataclass(frozen=True)
 class ByChance:
-    """Parts of about these shares; rows of one unit go together.
+    """Random sets of about these fractions; rows of one unit stay in the same set.
 
     Attributes
     ----------
-    judging, certifying, testing : float
-        Shares; the rest trains.
+    validation, certification, test : float
+        Fractions; the other rows are training rows.
     seed : int
-        Another seed, another split.
+        Seed of the split.
     """
 
-    judging: float = 0.0
-    certifying: float = 0.0
-    testing: float = 0.0
+    validation: float = 0.0
+    certification: float = 0.0
+    test: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_shares(self.judging, self.certifying, self.testing)
+        fractions = (self.validation, self.certification, self.test)
+        if not (all(f >= 0 for f in fractions) and sum(fractions) < 1):  # NaN is neither
+            raise SetpointError(
+                "the fractions of validation, certification and test rows are "
+                f"{', '.join(f'{f:g}' for f in fractions)}; none may be negative, and together "
+                "they must leave rows to train on."
+            )
 
     @property
-    def judges(self) -> bool:
-        """Whether there is a part that judges."""
-        return self.judging > 0
+    def has_validation(self) -> bool:
+        """Whether there are validation rows."""
+        return self.validation > 0
+
+    @property
+    def _key(self) -> str:  # in the words of version 0.1, whose checkpoints hold its digest
+        return (
+            f"ByChance(judging={self.validation!r}, certifying={self.certification!r}, "
+            f"testing={self.test!r}, seed={self.seed!r})"
+        )
 
     def __call__(self, block: Block) -> Tensor:
-        """Return the part of each row by its unit."""
+        """Return the set of each row, by its unit."""
         u = uniform(block.unit, self.seed)
-        edges = torch.tensor([self.judging, self.certifying, self.testing]).double().cumsum(0)
-        # Below the first edge: judging; below the second: certifying; ...; above all: training
+        edges = torch.tensor([self.validation, self.certification, self.test]).double().cumsum(0)
+        # Below the first edge: validation; below the second: certification; above all: training
         return (torch.searchsorted(edges, u, right=True) + 1) % 4
 
 
 @dataclass(frozen=True)
 class ByTime:
-    """The oldest rows train and the newest test.
+    """The oldest rows are training rows, the newest test rows.
 
     Attributes
     ----------
     since : tuple of float
-        The times from which rows judge, certify and test; ``inf`` for a part that is not wanted.
+        The times since when rows are for validation, certification and test; ``inf`` for a set
+        that is not wanted.
     """
 
     since: tuple[float, float, float]
@@ -300,26 +471,12 @@ class ByTime:
             raise SetpointError(f"the times {self.since} are not in order.")
 
     @property
-    def judges(self) -> bool:
-        """Whether there is a part that judges."""
+    def has_validation(self) -> bool:
+        """Whether there are validation rows."""
         return self.since[0] < self.since[1]
 
     def __call__(self, block: Block) -> Tensor:
-        """Return the part of each row by its time."""
+        """Return the set of each row, by its time."""
         if block.time is None:
-            raise SetpointError("a split by time needs rows that know their time.")
+            raise SetpointError("a split by time needs a source whose rows have times.")
         return torch.searchsorted(torch.tensor(self.since).double(), block.time, right=True)
-
-
-def _check_shares(*shares: float) -> None:
-    if not (all(share >= 0 for share in shares) and sum(shares) < 1):  # NaN is neither
-        listed: Sequence[str] = [f"{s:g}" for s in shares]
-        raise SetpointError(
-            f"the shares that judge, certify and test are {', '.join(listed)}; none may be "
-            "negative, and together they must leave rows to train on."
-        )
-
-
-# DOC of _certification: Which rows certify, and what an estimator does with them.
-
-# DOC of streams.parts: Which rows train, which judge, which certify and which are kept for a test.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,27 +13,25 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from setpoint.certificates.certificate import Certificate
+from setpoint.certificates import sequence
 from setpoint.certificates.certify import certify_best
-from setpoint.certificates.sequence import Rows
 from setpoint.data.labels import Labels
 from setpoint.data.rows import RowSource
 from setpoint.data.standardize import Standardizer
-from setpoint.errors import InfeasibleGoalWarning
-from setpoint.estimators.fitting import features_of, fit_classifiers
-from setpoint.estimators.outputs import Outputs, tell
+from setpoint.estimators.base import SetpointEstimator
+from setpoint.estimators.fitting import FitData, Trained, features_of, train
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
+from setpoint.thresholds.operating_point import evaluate_threshold
 from setpoint.training.loop import Callback, Solution, Solver
 from setpoint.training.models import Model, scores_of
 
 
-class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A binary classifier that is trained for an operating point.
 
-    Where the goal is not met on the rows that set the threshold, ``fit`` warns with an
-    ``InfeasibleGoalWarning``.
-    ``score`` is plain accuracy, as in all of scikit-learn; give a grid search a scorer of its own.
+    If the goal is not met on the rows that set the threshold, ``fit`` warns with an
+    ``InfeasibleGoalWarning``. ``score`` is plain accuracy, as everywhere in scikit-learn; pass a
+    scorer to a grid search.
 
     Parameters
     ----------
@@ -48,63 +45,61 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         ``"lifted"``: Algorithm 1 in the preset that works; ``"paper"``: the same with the paper's
         constants; ``"cross_entropy"``: ordinary training, where the goal only sets the threshold.
     validation : "auto", float, splitter, iterable or None
-        Which rows choose among the candidates (ordinary training at several strengths,
-        goal-trained models, and all of them at several moments) and set the threshold. A float is
-        the share of a random, stratified split; a splitter such as
+        The validation rows, which choose among the candidates (ordinary training at several
+        strengths, goal-trained models, and all of them at several iterations) and set the
+        threshold. A float is the fraction of a random, stratified split; a splitter such as
         ``sklearn.model_selection.PredefinedSplit``, or an iterable, yields one pair of training
-        and validation rows. ``"auto"``: a share of 0.25, unless that would hold fewer than ten
-        rows of a class. ``None`` turns selection off: all rows train, and the best training
-        objective wins.
+        and validation rows. ``"auto"``: a fraction of 0.25, unless that would hold fewer than ten
+        rows of a class. ``None``: all rows are training rows, and the best training objective wins.
     refit : bool
-        Whether the winner is trained again, in the same way, on all rows, which then set the
-        threshold too. More rows to learn from, but a threshold that is only as good as on rows
-        the model has seen.
+        Whether the winner is trained again, in the same way, on all rows, which then also set the
+        threshold. There are more rows to learn from, but the threshold is only as good as it is on
+        rows that the model has seen.
     confidence : float, optional
-        E.g. 0.9: how surely the constraints must hold on new data. Some rows are then kept apart
-        from training and validation; they certify, and the threshold is the best one whose
-        constraints are promised. Where nothing can be promised, ``fit`` warns with an
+        Confidence, e.g. 0.9, with which the constraints must hold on new data. Certification rows
+        are then split off, which neither train nor validate, and the threshold is the best one
+        whose constraints are certified. If there is none, ``fit`` warns with an
         ``UncertifiedWarning``.
     certification : float, splitter or iterable
-        Which rows certify: a share, drawn by chance and by whole groups, or one pair of other and
-        certifying rows, which must not be stratified. Where there are groups, one row of each
-        certifies, for the others are no independent draws.
+        The certification rows: a fraction, drawn at random and by whole groups, or one pair of
+        other and certification rows, which must not be stratified. If there are groups, one row of
+        each is used, since the others are not independent draws.
     pos_label : optional
         The label of the positive class; by default the larger of the two.
     standardize : bool
-        Whether features are brought to mean 0 and deviation 1 first.
+        Whether features are first scaled to mean 0 and standard deviation 1.
     random_state : int, RandomState or None
-        Seed of all randomness: the validation split, disturbed starts, a module's initial weights.
+        Seed of all randomness: the splits, restarts, a module's initial weights.
     device : "auto", "cpu", "cuda", "cuda:1" or torch.device
         Where to train. ``"auto"``: on a GPU if torch sees one, unless a linear model has fewer
         than four million numbers to learn from, or the GPU too little memory. A fitted classifier
         is on the CPU, and so are the scores that its threshold was chosen on; a GPU's may differ
         in the last bits, and so may counts in ``candidates_`` and ``history_``. Under ``torchrun``
-        each process takes a GPU of its own, or all take the CPU.
+        each process uses its own GPU, or all use the CPU.
     callback : callable, optional
-        ``callback(record, outer_iterations)`` after every outer iteration, for a progress bar. The
-        answer ``"stop"`` ends the fit with the best model so far.
+        ``callback(record, outer_iterations)`` after every outer iteration, e.g. for a progress bar.
+        If it returns ``"stop"``, the fit ends with the best model so far.
     checkpoint : path, optional
-        A file from which an interrupted fit goes on, on the same kind of device. A fit that came
-        to its end leaves it behind; the same fit then returns at once, and another one overwrites
-        it. A refit has a file of its own, with ``.refit`` at the end of its name.
+        A file from which an interrupted fit continues, on the same kind of device. It is kept at
+        the end: the same fit then returns at once, and another one overwrites it. A refit has its
+        own file, whose name ends in ``.refit``.
 
     Attributes
     ----------
     operating_point_ : OperatingPoint
-        Threshold, counts and metrics on the rows that set the threshold: the certifying rows, the
-        validation part, or all rows; ``operating_point_.on`` says which. Its threshold applies to
+        Threshold, counts and metrics on the rows that set the threshold: the certification rows,
+        the validation rows, or all rows; see ``operating_point_.on``. Its threshold applies to
         ``positive_scores``, which are measured from it, and so is 0.
     candidates_ : Candidates
-        What was compared, and what each came to on the rows that chose; ``print`` it for a table.
+        The candidates and their operating points on the validation rows; ``print`` it for a table.
     history_ : History
-        Objective and violation of the best model of every outer iteration, on the rows that judge,
+        Objective and violation of the best model of every outer iteration, on the validation rows,
         and lambda.
     certificate_ : Certificate or None
-        What is promised on new data, of ``positive_scores``.
+        What is certified on new data, of ``positive_scores``.
     module_, standardizer_, logit_threshold_
-        The parts of a decision, for those who serve them elsewhere: the trained torch module,
-        what brings features to its scale (or None), and the logit above which it decides for the
-        positive class.
+        The steps of a decision, to serve them elsewhere: the trained torch module, the standardizer
+        of its features (or None), and the logit above which the decision is positive.
     classes_ : ndarray of shape (2,)
         The labels; ``pos_label_`` is the positive one.
     goal_ : Goal
@@ -119,9 +114,6 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
     >>> clf.operating_point_.feasible
     True
     """
-
-    # Labels and scores of the rows that set the threshold, where they are in memory.
-    _judged: tuple[NDArray[np.bool_], NDArray[np.floating]] | None
 
     def __init__(
         self,
@@ -168,10 +160,12 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         sample_weight : array-like of shape (n,), optional
             Weights >= 0 of the counts; a weight of 2 is the same as the row twice.
         groups : array-like of shape (n,), optional
-            Rows of one group, e.g. of one patient, are not parted by a split.
+            Rows of one group, e.g. of one patient, stay in the same split.
         """
-        fit_classifiers([self], X, y, sample_weight, groups)
-        self._tell()
+        goal = Goal.parse(self.goal)
+        data = FitData.of(self, X, y, sample_weight, groups)
+        self._set_trained(goal, data, train(self, goal, data))
+        self._warn_if_unmet()
         return self
 
     def fit_stream(
@@ -179,50 +173,70 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
     ) -> SetpointClassifier:
         """Train for the goal on rows that come in blocks, in bounded memory.
 
-        The solver is "stochastic". Under ``torchrun`` all processes train one model together, each
-        on its share of the rows, and on a GPU of its own if all have one. What was trained on a GPU
-        takes a few more passes for the threshold on the CPU. Splits are by chance, and keep the
-        source's groups together; the certifying part's scores must fit into memory. The positive
-        label is the source's.
+        The solver is "stochastic". Under ``torchrun`` all processes train one model, each on its
+        own rows, and on its own GPU if all have one. A model trained on a GPU takes a few more
+        passes for the threshold on the CPU. Splits are random, and keep the source's groups
+        together; the scores of the certification rows must fit into memory. The positive label is
+        the source's.
 
         Parameters
         ----------
         source : RowSource
             The rows: a :class:`setpoint.data.ParquetRows`, ``ArrayRows`` or ``LoaderRows``.
         validation : RowSource, optional
-            Rows that judge, in place of a share of the source.
+            Validation rows, instead of a fraction of the source.
         """
         from setpoint.estimators.stream_fitting import fit_stream
 
         fit_stream(self, source, validation)
         return self
 
-    def _take(
+    def _set_trained(self, goal: Goal, data: FitData, found: Trained) -> None:
+        """Keep a trained model, and set its threshold: certified, or on the validation rows."""
+        X, positive, certification = data.X, data.positive, data.splits.certification
+        self._set_solution(goal, data.labels, found.solution, found.standardizer, X.dtype)
+        self.candidates_ = found.candidates
+        rows = found.rows
+        if certification is not None:
+            planning, testing = (
+                sequence.Rows.of(positive[own], self._logits(X[own]))
+                for own in (rows, certification)
+            )
+            self._certify(planning, testing, data.grouped)
+            rows = certification
+        self._threshold_rows = positive[rows], self._scores(X[rows])
+        if certification is None:
+            self.operating_point_ = evaluate_threshold(
+                *self._threshold_rows, 0.0, goal, sample_weight=data.weight[rows], on=found.on
+            )
+
+    def _set_solution(
         self,
-        labels: Labels,
         goal: Goal,
+        labels: Labels,
         solution: Solution,
         standardizer: Standardizer | None,
         dtype: np.dtype[Any],
     ) -> None:
-        """Keep what training found."""
-        self.classes_ = labels.classes
-        self.pos_label_ = labels.positive
+        """Keep a trained model, without its operating point."""
         self.goal_ = goal
+        self._set_labels(labels)
         self.module_ = solution.module
         self.history_ = solution.history
-        self.certificate_: Certificate | None = None
-        self._labels = labels
+        self.candidates_ = solution.candidates
         self.standardizer_ = standardizer
         self._dtype = dtype
-        self._judged = None
+        self.certificate_ = None
+        self._threshold_rows = None
         # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
         self.logit_threshold_ = solution.operating_point.threshold
 
-    def _certify(self, planning: Rows, testing: Rows, goal: Goal, grouped: bool) -> Certificate:
-        """Move the threshold to the best one that can be promised."""
+    def _certify(self, planning: sequence.Rows, testing: sequence.Rows, grouped: bool) -> None:
+        """Move the threshold to the best one that can be certified."""
         assert self.confidence is not None
-        found = certify_best(planning, testing, goal, self.confidence, on="the certifying rows")
+        found = certify_best(
+            planning, testing, self.goal_, self.confidence, on="the certification rows"
+        )
         self.logit_threshold_ = found.threshold
         self.operating_point_ = replace(found.operating_point, threshold=0.0)
         self.certificate_ = replace(
@@ -232,14 +246,6 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
             one_per_group=grouped,
             pos_label=self.pos_label_,
         )
-        return self.certificate_
-
-    def _tell(self) -> None:
-        """Warn where the goal is not met or nothing is promised; called from a public function."""
-        if self.certificate_ is not None:
-            tell(self.certificate_, stacklevel=4)
-        elif not self.operating_point_.feasible or self.operating_point_.empty:
-            warnings.warn(self.operating_point_.message, InfeasibleGoalWarning, stacklevel=3)
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return the logit of the positive class above the operating threshold.
@@ -251,7 +257,7 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
         return self._scores(X)
 
     def decision_function(self, X: Any) -> NDArray[np.floating]:
-        """Return the scores as scikit-learn wants them: > 0 decides for ``classes_[1]``."""
+        """Return scores by scikit-learn's convention: > 0 decides for ``classes_[1]``."""
         scores = self.positive_scores(X)
         if self._labels.positive_index == 1:
             return scores
@@ -271,23 +277,8 @@ class SetpointClassifier(Outputs, ClassifierMixin, BaseEstimator):  # type: igno
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label decided at the operating threshold."""
-        positive = self.positive_scores(X) > 0
-        return self._labels.of_decisions(positive)
-
-    def evaluate(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        on: str = "the test data",
-    ) -> OperatingPoint:
-        """Return what the operating threshold does on other labelled data."""
         scores = self.positive_scores(X)
-        positive = self._labels.is_positive(y)
-        return evaluate_threshold(
-            positive, scores, 0.0, self.goal_, sample_weight=sample_weight, on=on
-        )
+        return self._labels.of_decisions(scores > 0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

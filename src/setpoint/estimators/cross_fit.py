@@ -22,12 +22,11 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight,
 
 from setpoint._internal.validation import check_groups
 from setpoint.data.labels import Labels
-from setpoint.data.splits import check_pair
+from setpoint.data.splits import Rows, check_pair, check_splitter
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, choose_threshold
 
-Rows = NDArray[np.intp]
 Floats = NDArray[np.floating]
 METHODS = ("decision_function", "predict_proba")
 _FOLDS = 5
@@ -41,28 +40,28 @@ class Fold(NamedTuple):
     scores: Floats
 
     @classmethod
-    def together(cls, classifier: Any, folds: list[Fold]) -> Fold:
+    def merged(cls, classifier: Any, folds: list[Fold]) -> Fold:
         """Return all rows of the folds, under one classifier."""
         rows = np.concatenate([fold.rows for fold in folds])
         return cls(classifier, rows, np.concatenate([fold.scores for fold in folds]))
 
 
 @dataclass(frozen=True)
-class Table:
-    """Labelled rows of any kind that scikit-learn can index.
+class LabelledRows:
+    """Labelled rows of any type that scikit-learn can index.
 
     Attributes
     ----------
     X, y
         Rows and labels as they were given.
     labels : Labels
-        Which labels there are.
+        The two labels.
     positive : ndarray of bool
         Which rows are positive.
     weight : ndarray or None
         Weights of the counts.
     groups : ndarray or None
-        Which rows belong together.
+        The group of each row.
     """
 
     X: Any
@@ -73,8 +72,8 @@ class Table:
     groups: NDArray[Any] | None
 
     @classmethod
-    def of(cls, X: Any, y: Any, weight: Any, groups: Any, pos_label: Any) -> Table:
-        """Check and convert what a user gives."""
+    def of(cls, X: Any, y: Any, weight: Any, groups: Any, pos_label: Any) -> LabelledRows:
+        """Check and convert the arguments of ``fit``."""
         X, y = indexable(X, y)
         if y is None:
             raise SetpointError("requires y to be passed, but the target y is None.")
@@ -102,39 +101,36 @@ class Table:
         new = _safe_indexing(self.X, rows)
         return Fold(classifier, rows, positive_scores(classifier, new, self.labels, method))
 
+    def cross_fit(
+        self,
+        classifier: Any,
+        splits: Iterable[tuple[Rows, Rows]],
+        fit_params: dict[str, Any],
+        method: str,
+        n_jobs: int | None,
+    ) -> list[Fold]:
+        """Fit clones of a classifier, each on the first rows of a split, and score the others."""
+        jobs = (
+            delayed(self._fold)(clone(classifier), train, rows, fit_params, method)
+            for train, rows in splits
+        )
+        return list(Parallel(n_jobs=n_jobs)(jobs))
+
+    def _fold(
+        self, classifier: Any, train: Rows, rows: Rows, fit_params: dict[str, Any], method: str
+    ) -> Fold:
+        return self.score(self.fit(classifier, train, fit_params), rows, method)
+
     def point(self, fold: Fold, goal: Goal, on: str) -> OperatingPoint:
         """Return the best operating point on the rows of a fold."""
         weight = None if self.weight is None else self.weight[fold.rows]
         positive = self.positive[fold.rows]
         return choose_threshold(positive, fold.scores, goal, sample_weight=weight, on=on)
 
-    def points(self, folds: list[Fold], goal: Goal) -> list[OperatingPoint]:
-        """Return the best operating point of each fold that has both classes."""
+    def thresholds(self, folds: list[Fold], goal: Goal) -> NDArray[np.float64]:
+        """Return the best threshold of each fold that has both classes."""
         both = [f for f in folds if 0 < self.positive[f.rows].sum() < len(f.rows)]
-        return [self.point(fold, goal, "one fold") for fold in both]
-
-
-def cross_fit(
-    table: Table,
-    classifier: Any,
-    splits: Iterable[tuple[Rows, Rows]],
-    fit_params: dict[str, Any],
-    method: str,
-    n_jobs: int | None,
-) -> list[Fold]:
-    """Fit copies of a classifier, each on the training rows of a split, and score the others."""
-    return list(
-        Parallel(n_jobs=n_jobs)(
-            delayed(_fold)(table, clone(classifier), train, rows, fit_params, method)
-            for train, rows in splits
-        )
-    )
-
-
-def _fold(
-    table: Table, classifier: Any, train: Rows, rows: Rows, fit_params: Any, method: str
-) -> Fold:
-    return table.score(table.fit(classifier, train, fit_params), rows, method)
+        return np.array([self.point(fold, goal, "one fold").threshold for fold in both])
 
 
 def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Floats:
@@ -169,18 +165,11 @@ def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Flo
     return scores if index[0] == 1 else -scores
 
 
-def splits_of(
-    cv: Any,
-    table: Table,
-    rows: Rows,
-    seed: int,
-    split_params: dict[str, Any],
+def cv_splits(
+    cv: Any, data: LabelledRows, rows: Rows, seed: int, split_params: dict[str, Any]
 ) -> list[tuple[Rows, Rows]]:
-    """Return pairs of training and other rows, as ``cv`` wants them, among the rows given.
-
-    A splitter is asked to split only these rows.
-    """
-    labels, groups = table.positive[rows], table.groups
+    """Return the pairs of training and held-out rows of ``cv``, which splits only ``rows``."""
+    labels, groups = data.positive[rows], data.groups
     if cv is None or isinstance(cv, Integral):
         folds = _FOLDS if cv is None else int(cv)
         fewest = int(min(labels.sum(), (~labels).sum()))
@@ -196,39 +185,34 @@ def splits_of(
         cv = kind(folds, shuffle=True, random_state=seed)
     elif isinstance(cv, Real):
         if not 0 < float(cv) < 1:
-            raise SetpointError(f"cv must be a share between 0 and 1, not {cv}.")
+            raise SetpointError(f"cv must be a fraction between 0 and 1, not {cv}.")
         if groups is None:
             cv = StratifiedShuffleSplit(1, test_size=float(cv), random_state=seed)
         else:
             cv = GroupShuffleSplit(1, test_size=float(cv), random_state=seed)
-    if isinstance(cv, type):
-        raise SetpointError(f"cv is the class {cv.__name__}; give an instance.")
-    if isinstance(cv, str):
-        raise SetpointError(f"cv {cv!r} is not a number, a splitter, pairs of rows or 'prefit'.")
+    check_splitter(cv, "cv")
     if hasattr(cv, "split"):
         given = {} if groups is None else {"groups": groups[rows]}
-        given |= _check_method_params(table.X, split_params, indices=rows)
+        given |= _check_method_params(data.X, split_params, indices=rows)
         try:
             found = list(
-                cv.split(_safe_indexing(table.X, rows), _safe_indexing(table.y, rows), **given)
+                cv.split(_safe_indexing(data.X, rows), _safe_indexing(data.y, rows), **given)
             )
         except ValueError as error:
             raise SetpointError(f"the rows cannot be split by cv: {error}") from error
         inner = None if groups is None else groups[rows]
         found = [check_pair(a, b, len(rows), inner, "cv") for a, b in found]
         return [(rows[a], rows[b]) for a, b in found]
-    if not isinstance(cv, Iterable):
-        raise SetpointError(f"cv {cv!r} is not a number, a splitter, pairs of rows or 'prefit'.")
-    allowed = np.zeros(len(table.positive), dtype=bool)
+    allowed = np.zeros(len(data.positive), dtype=bool)
     allowed[rows] = True
     try:
         pairs = [(a, b) for a, b in cv]
     except (TypeError, ValueError) as error:
         raise SetpointError(
-            "cv must yield pairs, e.g. [(training_rows, other_rows)], of rows."
+            "cv must yield pairs of rows, e.g. [(training_rows, other_rows)]."
         ) from error
     found = [check_pair(a, b, len(allowed), groups, "cv") for a, b in pairs]
     found = [(a[allowed[a]], b[allowed[b]]) for a, b in found]
     if not found or not all(len(a) and len(b) for a, b in found):
-        raise SetpointError("cv yields no pair of rows, or one without rows to train or to score.")
+        raise SetpointError("cv yields no pair of rows, or one without training or held-out rows.")
     return found

@@ -1,4 +1,4 @@
-"""SetpointClassifier as JSON and weights, and back."""
+"""Fitted estimators as JSON and files: weights as safetensors, other classifiers as skops files."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def describe(model: Any) -> Described:
     if described is None:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved by setpoint, only SetpointClassifier and "
-            "SetpointThreshold themselves."
+            "SetpointThreshold, and no subclasses of them."
         )
     return described
 
 
 def _describe(model: Any) -> Described | None:
-    """Return None for an estimator that is not of this package."""
+    """Return the same, or None for an estimator of another package."""
     if type(model) is SetpointClassifier:
         check_is_fitted(model, "module_")
         return classifier_to_json(model)
@@ -79,20 +79,23 @@ def restore(content: Json, parts: dict[str, bytes], module: Any) -> Any:
 
 
 def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]:
-    """Return what model.json says of a fitted classifier, and its weights."""
+    """Return the JSON of a fitted classifier, and its weights."""
     module: nn.Module = clf.module_
     n_features = int(clf.n_features_in_)
     named = _name_of(clf, n_features)
     state = module.state_dict()
     for name, value in state.items():
         if not isinstance(value, Tensor):
-            raise ModelFileError(f"the module's state {name!r} is no tensor and cannot be saved.")
+            raise ModelFileError(
+                f"the module's state {name!r} is not a tensor and cannot be saved."
+            )
     tensors = {f"module.{name}": value for name, value in state.items()}
     if clf.standardizer_ is not None:
         for name in ("centre", "scale"):
             tensors[f"standardizer.{name}"] = torch.from_numpy(getattr(clf.standardizer_, name))
     if named is None:
-        rows = _probe_rows(n_features, clf._dtype)
+        probes = np.random.default_rng(0).standard_normal((_PROBES, n_features))
+        rows = torch.from_numpy(probes.astype(clf._dtype))
         tensors |= {"probe.rows": rows, "probe.logits": scores_of(module, rows)}
     certificate = clf.certificate_
     content: Json = {
@@ -115,11 +118,11 @@ def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]
 
 
 def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) -> SetpointClassifier:
-    """Return the classifier; a module of the user's own, or a factory of one, must be given."""
+    """Return the classifier; a custom module, or a factory of one, must be given."""
     named = content["module"]["name"]
     if named is None and module is None:
         raise ModelFileError(
-            "the model holds the weights of a torch module of your own, and no code: give the "
+            "the model holds the weights of a custom torch module, but not its code: pass the "
             "module, or the factory that made it, to load(path, module=...). When saved it was\n"
             f"{content['module']['text']}"
         )
@@ -142,11 +145,12 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
     names = decode(content["feature_names_in"])
     if names is not None:
         clf.feature_names_in_ = names
-    clf._labels = labels_from_json(content["labels"])
-    clf.classes_, clf.pos_label_ = clf._labels.classes, clf._labels.positive
+    clf._set_labels(labels_from_json(content["labels"]))
     clf._dtype = np.dtype(content["dtype"])
     tensors = tensors_from_bytes(parts[WEIGHTS])
-    _check_names(tensors)
+    unknown = [n for n in tensors if n not in _KNOWN and not n.startswith("module.")]
+    if unknown:
+        raise ModelFileError(f"the weights hold {unknown[0]!r}, which setpoint does not know.")
     standardized = bool(content.get("standardized", parameters.get("standardize")))  # if older
     clf.standardizer_ = _standardizer(tensors, clf._dtype, clf.n_features_in_, standardized)
     clf.module_ = _filled(model, tensors, clf._dtype, clf.n_features_in_)
@@ -155,7 +159,7 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
 
 
 def _name_of(clf: SetpointClassifier, n_features: int) -> str | None:
-    """Return the name by which the module can be built again; None for one of the user's own."""
+    """Return the name by which the module can be built again; None for a custom one."""
     if not isinstance(clf.model, str) or clf.model not in _NAMED:
         return None
     return clf.model if str(_built(clf.model, n_features)) == str(clf.module_) else None
@@ -167,12 +171,6 @@ def _built(model: Any, n_features: int) -> nn.Module:
         return build(model, n_features)
 
 
-def _check_names(tensors: dict[str, Tensor]) -> None:
-    strange = [n for n in tensors if n not in _KNOWN and not n.startswith("module.")]
-    if strange:
-        raise ModelFileError(f"the weights hold {strange[0]!r}, which setpoint does not know.")
-
-
 def _standardizer(
     tensors: dict[str, Tensor], dtype: np.dtype[Any], n_features: int, standardized: bool
 ) -> Standardizer | None:
@@ -180,7 +178,7 @@ def _standardizer(
     if len(found) != (len(_STANDARDIZER) if standardized else 0):
         raise ModelFileError(
             f"the model was {'' if standardized else 'not '}fitted on standardised features, and "
-            f"its file holds {len(found)} of the 2 parts, means and deviations, that these need."
+            f"its file holds {len(found)} of 2 arrays, the means and the deviations."
         )
     if not found:
         return None
@@ -188,14 +186,14 @@ def _standardizer(
     if not centre.shape == scale.shape == (n_features,):
         raise ModelFileError("the means and deviations do not fit the number of features.")
     if not np.isfinite(centre).all() or not (scale > 0).all():  # infinite for constant features
-        raise ModelFileError("some means or deviations of features are no numbers.")
+        raise ModelFileError("some means or deviations of features are not numbers.")
     return Standardizer(centre, scale, dtype)
 
 
 def _filled(
     model: Any, tensors: dict[str, Tensor], dtype: np.dtype[Any], n_features: int
 ) -> nn.Module:
-    """Return the module with its weights, or say why they do not fit."""
+    """Return the module with its weights; raise ModelFileError if they do not fit."""
     prefix = "module."
     weights = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
     try:
@@ -209,7 +207,7 @@ def _filled(
                 f"the weights do not fit the module: {name} is {weights[name].dtype} in the file "
                 f"and {value.dtype} in the module."
             )
-    for name, parameter in module.named_parameters():  # a buffer may well be infinite: a mask is
+    for name, parameter in module.named_parameters():  # a buffer, such as a mask, may be infinite
         if not torch.isfinite(parameter).all():
             raise ModelFileError(f"some weights are not finite numbers, the first in {name}.")
     if "probe.rows" in tensors:
@@ -217,21 +215,16 @@ def _filled(
     return module
 
 
-def _probe_rows(n_features: int, dtype: np.dtype[Any]) -> Tensor:
-    rows = np.random.default_rng(0).standard_normal((_PROBES, n_features))
-    return torch.from_numpy(rows.astype(dtype))
-
-
 def _check_probes(module: nn.Module, rows: Tensor, logits: Tensor) -> None:
-    """Refuse a module that the weights fit, but that computes something else."""
+    """Raise ModelFileError if the weights fit the module, but its scores differ."""
     try:
         now = scores_of(module, rows)
     except Exception as error:  # whatever a module may raise
-        raise ModelFileError(f"the module cannot take rows of the model: {error}") from error
+        raise ModelFileError(f"the module cannot score rows of the model: {error}") from error
     if not torch.allclose(now, logits, rtol=1e-4, atol=1e-5, equal_nan=True):
         raise ModelFileError(
-            "the weights fit the module, but it gives other scores than when the model was saved: "
-            "it is another module, or its scores change by chance."
+            "the weights fit the module, but its scores differ from those of the saved model: it "
+            "is another module, or its scores are random."
         )
 
 
@@ -276,8 +269,7 @@ def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> 
     clf.certificate_ = promise_from_json(content["certificate"], clf.goal_)
     clf.threshold_ = number_from_json(content["threshold"])
     clf.thresholds_ = decode(content["thresholds"])
-    clf._labels = labels_from_json(content["labels"])
-    clf.classes_, clf.pos_label_ = clf._labels.classes, clf._labels.positive
+    clf._set_labels(labels_from_json(content["labels"]))
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(estimator, name):
             setattr(clf, name, getattr(estimator, name))
@@ -288,11 +280,11 @@ def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> 
 def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
     """Return tensors in the safetensors format, which holds numbers and nothing else."""
     library = need("safetensors.torch", "files", "A saved model")
-    # Copies, since safetensors wants each tensor to have memory of its own.
+    # Copies, since safetensors takes no two tensors that share memory.
     apart = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     try:
         return bytes(library.save(apart))
-    except Exception as error:  # quantised, sparse or other tensors that the format does not know
+    except Exception as error:  # e.g. quantised or sparse tensors
         raise ModelFileError(f"the weights cannot be saved: {error}") from error
 
 
@@ -301,10 +293,5 @@ def tensors_from_bytes(data: bytes) -> dict[str, Tensor]:
     library = need("safetensors.torch", "files", "A saved model")
     try:
         return dict(library.load(data))
-    except Exception as error:  # damage shows itself in many ways
+    except Exception as error:  # damaged files raise many kinds
         raise ModelFileError(f"the weights cannot be read: {error}") from error
-
-
-# DOC of model_files.threshold: SetpointThreshold as JSON and a skops file, and back.
-
-# DOC of model_files.weights: Tensors as safetensors and back.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sklearn.utils.validation import validate_data
+
+from setpoint._internal.devices import working_on
 from setpoint.errors import SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
-from setpoint.estimators.fitting import fit_classifiers
+from setpoint.estimators.fitting import FitData, Trained, moved, new_module, on_cpu, train
 from setpoint.goals.goal import Goal
-from setpoint.training.several_goals import parsed_goals
+from setpoint.training.several_goals import parsed_goals, solve_goals
 
 
 def fit_goals(
@@ -20,21 +23,21 @@ def fit_goals(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> list[SetpointClassifier]:
-    """Return a fitted classifier for each goal: a curve of what can be had.
+    """Return a fitted classifier for each goal: a trade-off curve.
 
-    All are trained as one batched problem, see :func:`setpoint.training.solve_goals`; that is faster
-    than to fit one after another. They share the parts into which rows are split. A goal is given
-    the model of another one where that serves it better on the rows that judge. With neither a
-    validation part nor ``confidence`` a stricter level so never does better than a laxer one.
+    All are trained as one batched problem, see :func:`setpoint.training.solve_goals`; that is
+    faster than to fit one after another. They share the splits. A goal is given the model of
+    another one if that serves it better on the validation rows. With neither validation rows nor
+    ``confidence`` a stricter level therefore never does better than a laxer one.
 
-    Each certificate, where ``confidence`` asks for them, holds by itself. Whoever looks at k of
-    them and then picks one goal has 1 - k (1 - confidence) for it.
+    Each certificate, if there is a ``confidence``, holds by itself. If you look at k of them and
+    then pick one goal, its confidence is 1 - k (1 - confidence).
 
     Parameters
     ----------
     classifier : SetpointClassifier
-        Whose parameters all have, but for the goal; it is not changed. For several goals its solver
-        must be "projected"; ``refit`` and ``checkpoint`` are for one goal.
+        Its parameters are used for all goals; it is not changed. For several goals its solver must
+        be "projected"; ``refit`` and ``checkpoint`` are for one goal.
     goals : iterable of str or Goal
         What to train for, e.g. one objective under several levels of a constraint.
     X, y, sample_weight, groups
@@ -53,17 +56,49 @@ def fit_goals(
     """
     if not isinstance(classifier, SetpointClassifier):
         raise SetpointError(
-            f"a SetpointClassifier is trained for goals, a {type(classifier).__name__} is not."
+            f"only a SetpointClassifier is trained for goals, not a {type(classifier).__name__}."
         )
-    # Not clones: these would have copies of a callback, and an iterable's splits cannot be copied.
+    # Not clones: they would copy a callback, and the splits of an iterable cannot be copied.
     parameters = classifier.get_params(deep=False)
-    fitted = [type(classifier)(**{**parameters, "goal": goal}) for goal in parsed_goals(goals)]
+    parsed = parsed_goals(goals)
+    fitted = [type(classifier)(**{**parameters, "goal": goal}) for goal in parsed]
     for name in ("refit", "checkpoint"):
         if getattr(classifier, name):
             raise SetpointError(
                 f"{name} is for one goal; fit each goal by itself, or leave {name} out."
             )
-    fit_classifiers(fitted, X, y, sample_weight, groups)
+    first, *others = fitted
+    data = FitData.of(first, X, y, sample_weight, groups)
+    for other in others:
+        validate_data(other, X, skip_check_array=True)  # names and number of features
+    found = _train_goals(first, parsed, data) if others else [train(first, parsed[0], data)]
+    for one, goal, trained in zip(fitted, parsed, found, strict=True):
+        one._set_trained(goal, data, trained)
     for one in fitted:
-        one._tell()
+        one._warn_if_unmet()
     return fitted
+
+
+def _train_goals(
+    classifier: SetpointClassifier, goals: Sequence[Goal], data: FitData
+) -> list[Trained]:
+    """Train for several goals at once; the counterpart of :func:`train`."""
+    training, validation = data.splits.training, data.splits.validation
+    standardizer = data.standardizer(training)
+    with working_on(data.device):
+        problem = data.problem(goals[0], training, standardizer, validation)
+        solutions = solve_goals(
+            moved(problem, data.device),
+            goals,
+            new_module(classifier, problem, data),
+            data.solver,
+            seed=None if classifier.random_state is None else data.seed,
+            callback=classifier.callback,
+        )
+    rows = training if validation is None else validation
+    trained = []
+    for solution, goal in zip(solutions, goals, strict=True):
+        solution = on_cpu(solution, problem.for_goal(goal), data.device)
+        on = problem.judge.on
+        trained.append(Trained(solution, solution.candidates, standardizer, rows, on))
+    return trained

@@ -1,18 +1,16 @@
-"""A classifier trained on a stream."""
+"""Training on rows that come in blocks."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
-from torch import Tensor, nn
+from torch import Tensor
 
 from setpoint._internal.arrays import one_of_each
 from setpoint._internal.devices import stream_device, working_on
@@ -22,13 +20,19 @@ from setpoint.certificates.sequence import Rows
 from setpoint.data.labels import Labels
 from setpoint.data.loaders import check_passes
 from setpoint.data.rows import RowSource, check_sources
-from setpoint.data.splits import CERTIFYING, JUDGING, TRAINING, ByChance, Parting
+from setpoint.data.splits import (
+    CERTIFICATION,
+    TRAINING,
+    VALIDATION,
+    VALIDATION_FRACTION,
+    ByChance,
+    SplitRule,
+)
 from setpoint.data.standardize import Standardizer, standardizer_of
-from setpoint.errors import InfeasibleGoalWarning, SetpointError
-from setpoint.estimators.fitting import check_on
-from setpoint.estimators.outputs import tell
+from setpoint.errors import SetpointError
+from setpoint.estimators.base import draw_seed
+from setpoint.estimators.fitting import check_module
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.stream import stream_threshold
 from setpoint.training import get_solver
 from setpoint.training.loop import Solver, solve
@@ -41,19 +45,16 @@ if TYPE_CHECKING:
     from setpoint.estimators.classifier import SetpointClassifier
 
 
-_JUDGING = 0.25  # as for rows in memory
-
-
 def fit_stream(
     classifier: SetpointClassifier,
     source: RowSource,
     validation: RowSource | None,
-    parting: Parting | None = None,
+    split: SplitRule | None = None,
 ) -> None:
     """Train a classifier; see :meth:`setpoint.SetpointClassifier.fit_stream`.
 
-    A ``parting`` that is given decides which rows judge and certify, and the classifier's shares do
-    not; others than those two and the training rows are not looked at.
+    A ``split`` replaces the fractions of validation and certification rows that the classifier
+    asks for; test rows are not read.
     """
     join()
     goal, solver = Goal.parse(classifier.goal), _solver_of(classifier.solver)
@@ -61,16 +62,12 @@ def fit_stream(
     if classifier.refit:
         raise SetpointError("refit is for rows in memory; leave it at False for a stream.")
     check_sources(source, validation)
-    seed = from_first(int(check_random_state(classifier.random_state).randint(2**31 - 1)))
+    seed = from_first(draw_seed(classifier.random_state))
     # A checkpoint is of use only if the next fit holds out the same rows.
     split_seed = 0 if classifier.random_state is None else seed
-    parting = parting or ByChance(
-        0.0 if validation is not None else _judging_share(classifier.validation),
-        _certifying_share(classifier),
-        seed=split_seed,
-    )
-    check_passes(source, validation, parting)
-    problem = StreamProblem(source, goal, parting, validation, shards=solver.shards or 4)
+    split = split or _split_rule(classifier, validation, split_seed)
+    check_passes(source, validation, split)
+    problem = StreamProblem(source, goal, split, validation, shards=solver.shards or 4)
     n_features = _width(problem)
     standardizer = standardizer_of(problem.part(TRAINING)) if classifier.standardize else None
     if standardizer is not None:
@@ -78,7 +75,7 @@ def fit_stream(
     with working_on(device):
         torch.manual_seed(seed)
         module = build(classifier.model, n_features).to(device, torch.float32)
-        check_on(device, module, torch.zeros(2, n_features))
+        check_module(module, torch.zeros(2, n_features), device)
         solution = solve(
             replace(problem, device=device),
             module,
@@ -87,127 +84,113 @@ def fit_stream(
             callback=classifier.callback,
             checkpoint=classifier.checkpoint,
         )
+    choosing = VALIDATION if problem.judged_apart else TRAINING  # the rows that set the threshold
     if device.type != "cpu":
-        # A GPU rounds otherwise, and a threshold is exact only for the scores it was found on.
+        # A GPU rounds differently, and a threshold is exact only for the scores it was found on.
         module.cpu()
-        point = _exact_point(module, problem, solution.operating_point.on)
+
+        def scan() -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+            for block in problem.part(choosing):
+                yield block.positive, scores_of(module, block.X), block.weight
+
+        point = stream_threshold(scan, goal, on=solution.operating_point.on)
         solution = replace(solution, operating_point=point)
-    classifier._take(_labels(source), goal, solution, standardizer, np.dtype(np.float32))
-    classifier.candidates_ = solution.candidates
+    labels = _labels(source)
+    classifier._set_solution(goal, labels, solution, standardizer, np.dtype(np.float32))
     classifier.n_features_in_ = n_features
     names = getattr(source, "features", None)
     if names is not None:
         classifier.feature_names_in_ = np.array(names, dtype=object)
     elif hasattr(classifier, "feature_names_in_"):
         del classifier.feature_names_in_  # of an earlier fit
-    if classifier.confidence is not None:
-        _certify(classifier, problem, goal, split_seed)
-        return
-    classifier.operating_point_ = replace(solution.operating_point, threshold=0.0)
-    if not classifier.operating_point_.feasible or classifier.operating_point_.empty:
-        warnings.warn(classifier.operating_point_.message, InfeasibleGoalWarning, stacklevel=3)
+    if classifier.confidence is None:
+        classifier.operating_point_ = replace(solution.operating_point, threshold=0.0)
+    else:
+        _certify(classifier, problem, choosing, split_seed)
+    classifier._warn_if_unmet(stacklevel=4)
 
 
-def _exact_point(module: nn.Module, problem: StreamProblem, on: str) -> OperatingPoint:
-    """Return what the module does at its exact threshold on the rows that judge."""
-
-    def scan() -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        for block in problem.part(_judges(problem)):
-            yield block.positive, scores_of(module, block.X), block.weight
-
-    return stream_threshold(scan, problem.goal, on=on)
-
-
-def _judges(problem: StreamProblem) -> int:
-    return JUDGING if problem.has_validation else TRAINING
-
-
-def _certify(classifier: SetpointClassifier, problem: StreamProblem, goal: Goal, seed: int) -> None:
-    """Find the best threshold that can be promised; the scores of these rows come into memory."""
-    parts = (_judges(problem), CERTIFYING)
-    plans, tests = (_scored(classifier, problem, part) for part in parts)
-    if len(np.unique(tests.weight)) > 1:
+def _certify(
+    classifier: SetpointClassifier, problem: StreamProblem, choosing: int, seed: int
+) -> None:
+    """Set the best threshold that can be certified, with the scores of its rows in memory."""
+    positive, logits, *_ = _scored(classifier, problem, choosing)
+    planning = Rows.of(positive, logits)
+    positive, logits, weight, unit = _scored(classifier, problem, CERTIFICATION)
+    if len(np.unique(weight)) > 1:
         raise SetpointError(
             "a certificate counts independent rows, and these have different weights; leave the "
             "weights out, or use confidence=None."
         )
-    grouped = len(np.unique(tests.unit)) < len(tests.unit)
+    grouped = len(np.unique(unit)) < len(unit)
     if grouped:
-        tests = tests.rows(one_of_each(tests.unit, seed))
-    planning, testing = (Rows.of(part.positive, part.logits) for part in (plans, tests))
-    tell(classifier._certify(planning, testing, goal, grouped=grouped))
+        rows = one_of_each(unit, seed)
+        positive, logits = positive[rows], logits[rows]
+    classifier._certify(planning, Rows.of(positive, logits), grouped)
 
 
-class _Scored(NamedTuple):
-    positive: NDArray[np.bool_]
-    logits: NDArray[np.floating]
-    weight: NDArray[np.floating]
-    unit: NDArray[np.int64]
-
-    def rows(self, which: NDArray[np.intp]) -> _Scored:
-        positive, logits, weight, unit = self
-        return _Scored(positive[which], logits[which], weight[which], unit[which])
-
-
-def _scored(classifier: SetpointClassifier, problem: StreamProblem, part: int) -> _Scored:
-    """Return labels and scores of all processes' rows, in the order of their numbers."""
+def _scored(
+    classifier: SetpointClassifier, problem: StreamProblem, part: int
+) -> list[NDArray[Any]]:
+    """Return labels, logits, weights and units of all processes' rows, ordered by number."""
     found = []
     for block in problem.part(part):
-        logits = scores_of(classifier.module_, block.X).cpu().numpy()
-        fields = (block.positive, block.weight, block.unit, block.number)
-        positive, weight, unit, number = (f.cpu().numpy() for f in fields)
-        found.append((positive, logits, weight, unit, number))
-    parts = [np.concatenate(fields) for fields in zip(*found, strict=True)]
-    every = [np.concatenate(fields) for fields in zip(*gather(parts), strict=True)]
+        logits = scores_of(classifier.module_, block.X)
+        fields = (block.positive, logits, block.weight, block.unit, block.number)
+        found.append([field.cpu().numpy() for field in fields])
+    own = [np.concatenate(fields) for fields in zip(*found, strict=True)]
+    every = [np.concatenate(fields) for fields in zip(*gather(own), strict=True)]
     order = np.argsort(every[-1])
-    return _Scored(*(field[order] for field in every[:-1]))
+    return [field[order] for field in every[:-1]]
 
 
 def _solver_of(solver: str | Solver) -> Stochastic:
-    """Return the solver for a stream: the default one becomes the stochastic one."""
+    """Return the solver for a stream: stochastic instead of the default one."""
     found = get_solver(solver)
     if isinstance(found, Projected) and solver == "projected":
         return Stochastic()
     if not isinstance(found, Stochastic):
         raise SetpointError(
-            f"a stream is trained by the solver 'stochastic', not by {solver!r}; leave it out, or "
-            "pass a setpoint.training.Stochastic."
+            f"a stream needs the solver 'stochastic', not {solver!r}; leave it out, or pass a "
+            "setpoint.training.Stochastic."
         )
     return found
 
 
-def _judging_share(validation: Any) -> float:
-    if validation is None:
-        return 0.0
-    if validation == "auto":
-        return _JUDGING
-    if not isinstance(validation, Real):
+def _split_rule(
+    classifier: SetpointClassifier, validation: RowSource | None, seed: int
+) -> ByChance:
+    """Return the random split with the fractions that the classifier asks for."""
+    fraction, certification = classifier.validation, 0.0
+    if validation is not None or fraction is None:
+        fraction = 0.0
+    elif isinstance(fraction, str) and fraction == "auto":
+        fraction = VALIDATION_FRACTION
+    elif isinstance(fraction, Real):
+        check_share(fraction, "validation")
+    else:
         raise SetpointError(
-            "of a stream a share judges (validation=0.25), or rows of their own, as a source: "
+            "validation of a stream must be a fraction, e.g. 0.25, or a source of other rows: "
             "fit_stream(source, validation=other)."
         )
-    return check_share(validation, "validation")
-
-
-def _certifying_share(classifier: SetpointClassifier) -> float:
-    if classifier.confidence is None:
-        return 0.0
-    check_share(classifier.confidence, "confidence")
-    return check_share(classifier.certification, "certification")
+    if classifier.confidence is not None:
+        check_share(classifier.confidence, "confidence")
+        certification = check_share(classifier.certification, "certification")
+    return ByChance(float(fraction), certification, seed=seed)
 
 
 def _width(problem: StreamProblem) -> int:
     shape = problem.row_shape()
     if len(shape) != 1:
         raise SetpointError(
-            f"a classifier takes rows of features, and these have the shape {tuple(shape)}; train "
-            "a module on them with setpoint.training.train."
+            f"a classifier takes rows of features, and these have the shape {tuple(shape)}; use "
+            "setpoint.training.train to train a module on them."
         )
     return shape[0]
 
 
 def _transform(standardizer: Standardizer) -> Callable[[Tensor], Tensor]:
-    """Return the same for tensors, to the last bit."""
+    """Return the standardizer's function for tensors, equal to the last bit."""
     centre, scale = torch.from_numpy(standardizer.centre), torch.from_numpy(standardizer.scale)
     return lambda X: ((X.double() - centre.to(X.device)) / scale.to(X.device)).float()
 

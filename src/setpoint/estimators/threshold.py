@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -21,37 +20,36 @@ from setpoint._internal.validation import check_share
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best
 from setpoint.certificates.sequence import Rows
-from setpoint.data.splits import certifying_split
-from setpoint.errors import InfeasibleGoalWarning, SetpointError
-from setpoint.estimators.cross_fit import Fold, Table, cross_fit, positive_scores, splits_of
-from setpoint.estimators.outputs import Outputs, tell
+from setpoint.data.splits import certification_split
+from setpoint.errors import SetpointError
+from setpoint.estimators.base import SetpointEstimator, draw_seed
+from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, positive_scores
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
 
 
 def _has(name: str) -> Any:
     """Return a check that the classifier has a method, for ``available_if``."""
 
     def check(self: SetpointThreshold) -> bool:
-        getattr(getattr(self, "estimator_", self.estimator), name)  # its error says what is missing
+        getattr(getattr(self, "estimator_", self.estimator), name)  # or its AttributeError
         return True
 
     return check
 
 
-class SetpointThreshold(Outputs, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Any classifier, with the exact threshold for a goal, and with a certificate if wanted.
+class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Any classifier, with the exact threshold for a goal, and optionally a certificate.
 
     The threshold is found on scores of rows that the classifier has not seen: cross-fitted,
     held-out, or all rows for a classifier that is fitted already. Without ``confidence`` every
     distinct cut is tried.
 
-    ``predict_proba`` and ``decision_function`` are the classifier's own; the threshold moves only
+    ``predict_proba`` and ``decision_function`` are the classifier's own; the threshold affects only
     ``predict``.
 
-    With ``confidence`` some rows are kept apart from all training. They certify: the threshold is
-    then the best one whose constraints are promised on new data. Where nothing can be promised,
-    ``fit`` warns with an ``UncertifiedWarning``, and ``certificate_`` says what is missing.
+    With ``confidence``, certification rows are split off, which do not train. The threshold is then
+    the best one whose constraints are certified on new data. If there is none, ``fit`` warns with
+    an ``UncertifiedWarning``, and ``certificate_.message`` tells what is missing.
 
     Parameters
     ----------
@@ -62,40 +60,41 @@ class SetpointThreshold(Outputs, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         What the threshold is for, e.g. ``"max recall s.t. precision >= 0.9"``.
     cv : int, float, splitter, iterable, "prefit" or None
         Where scores come from. An int is the number of stratified folds (None: 5), which respect
-        groups; a float the share of one held-out part; a splitter or an iterable yields pairs of
-        rows. ``"prefit"``: the estimator is fitted already, and all rows are new to it.
+        groups; a float the fraction of held-out rows in a single split; a splitter or an iterable
+        yields pairs of rows. ``"prefit"``: the estimator is fitted already, and all rows are new to
+        it.
     refit : bool
-        Whether the classifier that decides is trained on all rows (that do not certify). Without
-        it, ``cv`` must be a single split, and the classifier of that split decides.
+        Whether the classifier that decides is trained on all rows but the certification rows.
+        Without it, ``cv`` must be a single split, and the classifier of that split decides.
     confidence : float, optional
-        E.g. 0.9: how surely the constraints must hold on new data.
+        Confidence, e.g. 0.9, with which the constraints must hold on new data.
     certification : float, splitter or iterable
-        Which rows certify: a share, drawn by chance and by whole groups, or one pair of other and
-        certifying rows, which must not be stratified. Where there are groups, one row of each
-        certifies, for the others are no independent draws. Of no effect with ``"prefit"``: all rows
-        certify, but for the 30 % that plan where precision is constrained.
+        The certification rows: a fraction, drawn at random and by whole groups, or one pair of
+        other and certification rows, which must not be stratified. If there are groups, one row of
+        each is used, since the others are not independent draws. Without effect with ``"prefit"``:
+        all rows are certification rows, but for the 30 % that plan if precision is constrained.
     response_method : {"auto", "decision_function", "predict_proba"}
-        Which scores to use. ``"auto"``: the decision function where there is one, for probabilities
-        run together near 0 and 1.
+        Which scores to use. ``"auto"``: the decision function if there is one, since probabilities
+        near 0 and 1 may be equal.
     pos_label : optional
         The label of the positive class; by default the larger of the two.
     n_jobs : int, optional
         How many folds are fitted at once, as in joblib.
     random_state : int, RandomState or None
-        Seed of the folds and of the choice of certifying rows.
+        Seed of the folds and of the certification rows.
 
     Attributes
     ----------
     estimator_ : classifier
-        The one that decides.
+        The classifier that decides.
     threshold_ : float
-        Of its scores for the positive class: ``positive_scores(X) > threshold_`` is positive.
+        ``positive_scores(X) > threshold_`` is a positive decision.
     operating_point_ : OperatingPoint
-        Counts and metrics where the threshold was found.
+        Counts and metrics on the rows that set the threshold.
     thresholds_ : ndarray
-        The threshold that each fold alone would have chosen: its spread says how sure it is.
+        The threshold that each fold alone would have chosen; their spread is its uncertainty.
     certificate_ : Certificate or None
-        What is promised on new data.
+        What is certified on new data.
     classes_, pos_label_, goal_
         The labels, the positive one, and the goal, parsed.
 
@@ -144,100 +143,97 @@ class SetpointThreshold(Outputs, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         Parameters
         ----------
         X : array-like, data frame or sparse matrix
-            Whatever the classifier takes.
+            Rows that the classifier takes.
         y : array-like of shape (n,)
             Two different labels.
         sample_weight : array-like of shape (n,), optional
             Weights >= 0 of the counts; also given to the classifier if its ``fit`` takes them (that
             of a pipeline does not: give ``step__sample_weight`` as well, or enable routing).
         groups : array-like of shape (n,), optional
-            Rows of one group, e.g. of one patient, are never parted.
+            Rows of one group, e.g. of one patient, stay in the same split.
         **fit_params
-            Given to the classifier's ``fit``; parameters with one entry per row are parted with
-            the rows. Where scikit-learn's metadata routing is enabled, they go where requested.
+            Given to the classifier's ``fit``; parameters with one entry per row are split with
+            the rows. With scikit-learn's metadata routing enabled, they go where requested.
         """
         goal = Goal.parse(self.goal)
         if self.confidence is not None:
             check_share(self.confidence, "confidence")
-        table = Table.of(X, y, sample_weight, groups, self.pos_label)
+        data = LabelledRows.of(X, y, sample_weight, groups, self.pos_label)
         fit_params, split_params = self._route(sample_weight, groups, fit_params)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        certifying = None
+        seed = draw_seed(self.random_state)
+        certification = None
         if isinstance(self.cv, str) and self.cv == "prefit":
             check_is_fitted(self.estimator)
             estimator, on = self.estimator, "the rows given"
-            rows = table.rows
-            if self.confidence is not None and table.groups is not None:
-                rows = rows[one_of_each(table.groups[rows], seed)]
-            folds = [table.score(estimator, rows, self.response_method)]
+            rows = data.rows
+            if self.confidence is not None and data.groups is not None:
+                rows = rows[one_of_each(data.groups[rows], seed)]
+            folds = [data.score(estimator, rows, self.response_method)]
         else:
-            seen = table.rows
+            seen = data.rows
             if self.confidence is not None:
-                seen, certifying = certifying_split(
-                    self.certification, table.positive, table.weight, table.groups, seed
+                seen, certification = certification_split(
+                    self.certification, data.positive, data.weight, data.groups, seed
                 )
-            table.labels.check_counts(table.positive[seen])
-            splits = splits_of(self.cv, table, seen, seed, split_params)
+            data.labels.check_counts(data.positive[seen])
+            splits = cv_splits(self.cv, data, seen, seed, split_params)
             if len(splits) != 1 and not self.refit:
                 raise SetpointError(
                     f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
-                    "share such as cv=0.25."
+                    "fraction such as cv=0.25."
                 )
-            folds = cross_fit(
-                table, self.estimator, splits, fit_params, self.response_method, self.n_jobs
+            folds = data.cross_fit(
+                self.estimator, splits, fit_params, self.response_method, self.n_jobs
             )
             on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
             estimator = folds[0].classifier
             if self.refit:
-                estimator = table.fit(clone(self.estimator), seen, fit_params)
-        unseen = Fold.together(estimator, folds)
-        self._judged = table.positive[unseen.rows], unseen.scores
+                estimator = data.fit(clone(self.estimator), seen, fit_params)
+        unseen = Fold.merged(estimator, folds)
+        self._threshold_rows = data.positive[unseen.rows], unseen.scores
         if self.confidence is None:
-            certificate, point = None, table.point(unseen, goal, on)
+            certificate, point = None, data.point(unseen, goal, on)
         else:
             certificate = replace(
-                self._certify(table, unseen, goal, certifying, seed),
-                one_per_group=table.groups is not None,
-                pos_label=table.labels.positive,
+                self._certify(data, unseen, goal, certification, seed),
+                one_per_group=data.groups is not None,
+                pos_label=data.labels.positive,
             )
             point = certificate.operating_point
 
         self.estimator_ = estimator
         self.threshold_ = point.threshold
         self.operating_point_ = point
-        self.thresholds_ = np.array([p.threshold for p in table.points(folds, goal)])
+        self.thresholds_ = data.thresholds(folds, goal)
         self.certificate_ = certificate
-        self.classes_ = table.labels.classes
-        self.pos_label_ = table.labels.positive
         self.goal_ = goal
-        self._labels = table.labels
+        self._set_labels(data.labels)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
             elif hasattr(self, name):  # of an earlier fit
                 delattr(self, name)
-        if certificate is not None:
-            tell(certificate)
-        elif not point.feasible or point.empty:
-            warnings.warn(point.message, InfeasibleGoalWarning, stacklevel=2)
+        self._warn_if_unmet()
         return self
 
     def _certify(
-        self, table: Table, unseen: Fold, goal: Goal, certifying: Any, seed: int
+        self, data: LabelledRows, unseen: Fold, goal: Goal, certification: Any, seed: int
     ) -> Certificate:
+        """Return the certificate of the best threshold that can be certified."""
         assert self.confidence is not None
-        planned = table.positive[unseen.rows], unseen.scores
-        if certifying is None:
-            weight = None if table.weight is None else table.weight[unseen.rows]
+        planning = data.positive[unseen.rows], unseen.scores
+        if certification is None:
+            weight = None if data.weight is None else data.weight[unseen.rows]
             return certify(
-                *planned, goal, confidence=self.confidence, sample_weight=weight,
+                *planning, goal, confidence=self.confidence, sample_weight=weight,
                 random_state=seed, on="the rows given",
             )  # fmt: skip
-        apart = table.score(unseen.classifier, certifying, self.response_method)
-        self._judged = tests = table.positive[certifying], apart.scores
+        testing = data.score(unseen.classifier, certification, self.response_method)
+        self._threshold_rows = data.positive[certification], testing.scores
         return certify_best(
-            Rows.of(*planned), Rows.of(*tests), goal, self.confidence, on="the certifying rows"
-        )
+            Rows.of(*planning), Rows.of(*self._threshold_rows), goal, self.confidence,
+            on="the certification rows",
+        )  # fmt: skip
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return the scores that the threshold applies to, larger for likely positives."""
@@ -248,16 +244,6 @@ class SetpointThreshold(Outputs, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """Return the label decided at the threshold."""
         scores = self.positive_scores(X)
         return self._labels.of_decisions(scores.astype(np.float64, copy=False) > self.threshold_)
-
-    def evaluate(
-        self, X: Any, y: Any, sample_weight: Any = None, *, on: str = "the test data"
-    ) -> OperatingPoint:
-        """Return what the threshold does on other labelled data."""
-        scores = self.positive_scores(X)
-        return evaluate_threshold(
-            self._labels.is_positive(y), scores, self.threshold_, self.goal_,
-            sample_weight=sample_weight, on=on,
-        )  # fmt: skip
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setpoint.data import splits
+from setpoint.data.splits import validation_split
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import DivergedError
 from setpoint.paper.datasets.dataset import Dataset, Split, honest_split, paper_split
@@ -122,7 +122,7 @@ def _with_selection(
     rows = split.train
     groups = None if dataset.groups is None else dataset.groups[rows]
     kept = np.ones(len(rows), dtype=bool)
-    found = splits.split(SELECTION_FRACTION, dataset.y[rows], kept, groups, trial)
+    found = validation_split(SELECTION_FRACTION, dataset.y[rows], kept, groups, trial)
     assert found is not None
     training, selection = found
     return rows[training], rows[selection]

@@ -313,7 +313,7 @@ def report_of(
             verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups)
             options.setdefault("verdict", verdict)
     else:
-        judged = getattr(classifier, "_judged", None)
+        judged = getattr(classifier, "_threshold_rows", None)
         if judged is None:
             raise SetpointError(
                 "a model file does not contain the rows on which the threshold was chosen; give "

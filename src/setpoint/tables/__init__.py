@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from setpoint._internal.imports import lazy
+from setpoint._internal.renamed import renamed_names
 
 if TYPE_CHECKING:
     from setpoint.tables.classifiers import MODELS
     from setpoint.tables.fitting import fit_table
     from setpoint.tables.leakage import Smell, find_smells
     from setpoint.tables.model import TableModel
-    from setpoint.tables.parts import Parts, part_rows
     from setpoint.tables.results import FittedTable, Ordinary, TestRows
     from setpoint.tables.schema import Schema
     from setpoint.tables.scoring import Scored, score_file
@@ -29,10 +29,6 @@ _HOMES = {
         "find_smells",
     ),
     "model": ("TableModel",),
-    "parts": (
-        "Parts",
-        "part_rows",
-    ),
     "results": (
         "FittedTable",
         "Ordinary",
@@ -49,7 +45,6 @@ __all__ = [
     "MODELS",
     "FittedTable",
     "Ordinary",
-    "Parts",
     "Schema",
     "Scored",
     "Smell",
@@ -57,8 +52,10 @@ __all__ = [
     "TestRows",
     "find_smells",
     "fit_table",
-    "part_rows",
     "score_file",
 ]
 
-__getattr__, __dir__ = lazy(globals(), _HOMES)
+_get, __dir__ = lazy(globals(), _HOMES)
+__getattr__ = renamed_names(
+    __name__, _get, {"Parts": "setpoint.data.Split", "part_rows": "setpoint.data.split_rows"}
+)

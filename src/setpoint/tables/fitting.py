@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from setpoint._internal.imports import need
 from setpoint._internal.validation import check_share, listed, nearest
 from setpoint.data.label_columns import read_target
-from setpoint.data.splits import certifying_split
+from setpoint.data.splits import Rows, certification_split, newest_split, split_rows
 from setpoint.data.values import given, uncategorised
-from setpoint.errors import PartsError, SchemaError, SetpointError
+from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import (
     TRAINED,
@@ -26,9 +26,9 @@ from setpoint.tables.classifiers import (
     takes_raw_columns,
 )
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
+from setpoint.tables.kinds import times_of
 from setpoint.tables.leakage import find_smells
 from setpoint.tables.model import TableModel, above_threshold
-from setpoint.tables.parts import Rows, newest, part_rows, times_of
 from setpoint.tables.results import FittedTable, TestRows, ordinary
 from setpoint.tables.schema import Schema
 
@@ -121,7 +121,7 @@ def fit_table(
         None if time is None else times_of(frame[time]),
         random_state,
     )
-    parts = part_rows(
+    parts = split_rows(
         len(table.y), table.y, test=test, group=table.groups, time=table.times,
         random_state=random_state,
     )  # fmt: skip
@@ -204,15 +204,15 @@ class _Table:
         split: Any = _CERTIFYING
         if self.times is not None:
             place = _Places(train)
-            split = place.pair(*newest(train, self.times, self.groups, _CERTIFYING))
-        seen, certifying = certifying_split(split, self.y[train], None, own, self.seed)
+            split = place.pair(*newest_split(train, self.times, self.groups, _CERTIFYING))
+        seen, certifying = certification_split(split, self.y[train], None, own, self.seed)
         return train[seen], train[certifying]
 
     def judging(self, seen: Rows) -> tuple[Rows, Rows] | None:
         """Return older rows that train and newer ones that set the threshold, if enough."""
         if self.times is None:
             return None
-        parts = newest(seen, self.times, self.groups, _JUDGING)
+        parts = newest_split(seen, self.times, self.groups, _JUDGING)
         counts = [np.bincount(self.y[rows], minlength=2).min() for rows in parts]
         return parts if min(counts) >= _FEWEST else None
 
@@ -259,7 +259,7 @@ def _groups(series: Any) -> NDArray[np.intp]:
     told = given(series)
     if not told.all():
         row = int(np.flatnonzero(~told)[0])
-        raise PartsError(
+        raise SplitError(
             f"{int((~told).sum()):,} groups in {str(series.name)!r} are missing, the first in row "
             f"{row + 1:,}; give such rows groups of their own, or drop them."
         )
@@ -269,7 +269,7 @@ def _groups(series: Any) -> NDArray[np.intp]:
 def _check_counts(y: NDArray[np.bool_]) -> None:
     for count, name in ((int(y.sum()), "positive"), (int((~y).sum()), "negative")):
         if count < 2:
-            raise PartsError(
+            raise SplitError(
                 f"of the {len(y):,} rows to train on, {count} {'is' if count == 1 else 'are'} "
                 f"{name}, and there must be 2 or more; use more labelled rows, or keep fewer for "
                 "the test and the certificate."

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
+from setpoint._internal.validation import shown
 from setpoint.data.values import dates, given, is_text_like, numbers, texts, uncategorised, zone_of
-from setpoint.errors import SchemaError
+from setpoint.errors import SchemaError, SplitError
 from setpoint.tables.mixed_columns import almost_dates, almost_numbers, fits, several_ways
 
 Kind = Literal["number", "boolean", "category", "text", "date"]
@@ -193,3 +194,39 @@ def _unusable(series: Any, what: str) -> SchemaError:
         f"the column {str(series.name)!r} holds {what}, from which nothing can be learnt here; "
         "drop it, or turn it into numbers or texts."
     )
+
+
+def times_of(series: Any) -> NDArray[np.float64]:
+    """Return a column of dates, or of numbers that grow with time, as numbers."""
+    name = str(series.name)
+    series = uncategorised(series)
+    present = given(series)
+    if not present.all():
+        row = int(np.flatnonzero(~present)[0])
+        raise SplitError(
+            f"{int((~present).sum()):,} of {len(present):,} times in {name!r} are missing, the "
+            f"first in row {row + 1:,}; drop such rows, or split the rows in another way."
+        )
+    column = column_of(series)
+    times: Any
+    if column.kind == "number":
+        times = np.asarray(numbers(series, column.missing, column.format).values)
+        bad = np.isnan(times)
+    elif column.kind == "date":
+        times, bad = dates(series, column.format, column.zone)
+    else:
+        raise SplitError(
+            f"{name!r} holds neither dates nor numbers (e.g. {shown(series.iloc[0])}), so rows "
+            "cannot be ordered by it; write dates as 2024-12-31 or 2024-12-31 23:59:59."
+        )
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise SplitError(
+            f"{shown(series.iloc[row])} in row {row + 1:,} of {name!r} is not a time; correct it, "
+            "or drop such rows."
+        )
+    if column.kind == "number":
+        return np.asarray(times)
+    if column.zone is not None:
+        times = times.dt.tz_convert("UTC").dt.tz_localize(None)
+    return np.asarray(times.astype("int64").to_numpy(), dtype=np.float64)

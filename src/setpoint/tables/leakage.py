@@ -17,8 +17,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from setpoint._internal.imports import need
+from setpoint.data.splits import Rows, Split
 from setpoint.tables.kinds import Column
-from setpoint.tables.parts import Parts, Rows
 from setpoint.tables.schema import Schema
 
 _OF_EACH_CLASS = 10_000  # the most rows looked at
@@ -53,7 +53,7 @@ def find_smells(
     rows: Any,
     y: NDArray[np.bool_],
     schema: Schema,
-    parts: Parts,
+    parts: Split,
     judged: tuple[Rows, Rows] | None = None,
     groups: NDArray[np.intp] | None = None,
 ) -> list[Smell]:
@@ -67,7 +67,7 @@ def find_smells(
         Which of them are positive.
     schema : Schema
         The columns.
-    parts : Parts
+    parts : Split
         Which rows train and which test.
     judged : pair of ndarray of int, optional
         Which training rows a model is fitted on, and which certify it or set its threshold; by
@@ -188,7 +188,7 @@ def _is_identifier(values: Any, codes: NDArray[np.intp], column: Column) -> bool
 def _duplicates(
     rows: Any,
     y: NDArray[np.bool_],
-    parts: Parts,
+    parts: Split,
     judged: tuple[Rows, Rows] | None,
     groups: NDArray[np.intp] | None,
 ) -> Iterator[Smell]:

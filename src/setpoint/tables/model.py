@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
 from setpoint._internal.validation import listed, nearest
-from setpoint.data.label_columns import Label, labels_of
+from setpoint.data.label_columns import positive_rows
+from setpoint.data.labels import Label, Labels
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError
-from setpoint.estimators.outputs import decisions_html
+from setpoint.estimators.base import decisions_html
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import is_tree_model
 from setpoint.tables.encoder import encode
@@ -171,7 +172,7 @@ class TableModel:
                 f"there is no column {self.target!r} with the labels; the table has "
                 f"{listed(frame.columns)}.{nearest(self.target, list(frame.columns))}"
             )
-        y = labels_of(frame[self.target], self.negative, self.positive)
+        y = positive_rows(frame[self.target], Labels.pair(self.negative, self.positive))
         return y, self.scores(frame, ignore_extra=ignore_extra)
 
     def evaluate(

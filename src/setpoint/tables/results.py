@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint.data.splits import Rows
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import logistic
 from setpoint.tables.leakage import Smell
 from setpoint.tables.model import Floats, TableModel, in_blocks
-from setpoint.tables.parts import Rows
 
 if TYPE_CHECKING:
     from setpoint.thresholds.operating_point import OperatingPoint

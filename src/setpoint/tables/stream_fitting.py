@@ -15,9 +15,18 @@ from numpy.typing import NDArray
 from setpoint._internal.devices import stream_device
 from setpoint._internal.processes import from_first, gather, is_first, join, share
 from setpoint._internal.validation import check_share
-from setpoint.data.label_columns import choose_labels
+from setpoint.data.label_columns import labels_of_counts
 from setpoint.data.rows import Block, RowSource
-from setpoint.data.splits import CERTIFYING, JUDGING, TESTING, TRAINING, ByTime, Parting
+from setpoint.data.splits import (
+    CERTIFICATION,
+    TEST,
+    TRAINING,
+    VALIDATION,
+    ByTime,
+    Split,
+    SplitRule,
+    check_seed,
+)
 from setpoint.data.table_stream import TableFiles
 from setpoint.errors import SchemaError, SetpointError
 from setpoint.estimators.stream_fitting import fit_stream
@@ -27,11 +36,10 @@ from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_enc
 from setpoint.tables.fitting import notes_of_parts, roles_of
 from setpoint.tables.leakage import Smell, find_smells
 from setpoint.tables.model import TableModel, above_threshold
-from setpoint.tables.parts import Parts, check_seed
 from setpoint.tables.results import FittedTable, TestRows
 from setpoint.tables.schema import Schema
 from setpoint.tables.stream_rows import KeptRows, Roles, TableRows, has_room
-from setpoint.tables.stream_survey import Look, look, parting_of, settled
+from setpoint.tables.stream_survey import Look, look, settled, split_rule
 from setpoint.thresholds.stream import stream_evaluate
 from setpoint.training.stream_problem import StreamProblem
 
@@ -102,13 +110,13 @@ def fit_streamed(
     roles.check(files)
     used = [name for name in files.names if name in roles.names or name not in aside]
     seen = look(files, used, roles, random_state)
-    negative, chosen, note = choose_labels(target, seen.labels, positive)
-    roles = replace(roles, negative=negative, positive=chosen)
-    parting = parting_of(seen.times, test, confidence is not None, random_state)
-    parting, counts = settled(files, roles, parting, test, random_state)
+    labels = labels_of_counts(target, seen.labels, positive)
+    roles = replace(roles, negative=labels.negative, positive=labels.positive)
+    split = split_rule(seen.times, test, confidence is not None, random_state)
+    split, counts = settled(files, roles, split, test, random_state)
     # One process learns for all: several might round differently.
     learnt = from_first(
-        _learn(seen, files, roles, aside, parting, text_features, random_state)
+        _learn(seen, files, roles, aside, split, text_features, random_state)
         if is_first()
         else None
     )
@@ -121,31 +129,33 @@ def fit_streamed(
     classifier.device, classifier.checkpoint = device, checkpoint
     rows = TableRows(files, roles, learnt.schema, learnt.encoder, learnt.width)
     with _kept(rows, files.rows, learnt.width, keep_in) as source:
-        fit_stream(classifier, source, None, parting)
+        fit_stream(classifier, source, None, split)
         tested, point = None, None
         if test > 0:
-            problem = StreamProblem(source, goal, parting, shards=4)
-            count = int(counts[TESTING].sum())
+            problem = StreamProblem(source, goal, split, shards=4)
+            count = int(counts[TEST].sum())
             tested, point = _tested(classifier, problem, count, group is not None)
     # Both are of this machine, and not of the model.
     classifier.device, classifier.checkpoint = "auto", None
     facts = {
         "model": model, "rows": files.rows, "positives": int(counts[:, 1].sum()),
-        "training rows": int(counts[[TRAINING, JUDGING, CERTIFYING]].sum()),
-        "test rows": int(counts[TESTING].sum()),
-        "certifying rows": int(counts[CERTIFYING].sum()),
+        "training rows": int(counts[[TRAINING, VALIDATION, CERTIFICATION]].sum()),
+        "test rows": int(counts[TEST].sum()),
+        "certifying rows": int(counts[CERTIFICATION].sum()),
         "columns": len(learnt.schema.columns), "features": learnt.width,
         "group": group, "time": time, "random_state": random_state, "processes": share()[1],
         "seconds": round(clock.perf_counter() - begun, 1),
     }  # fmt: skip
-    fitted = TableModel(learnt.schema, learnt.encoder, classifier, target, negative, chosen, facts)
-    notes = [note] if note else []
+    fitted = TableModel(
+        learnt.schema, learnt.encoder, classifier, target, roles.negative, roles.positive, facts
+    )
+    notes = [labels.note] if labels.note else []
     notes += [*learnt.schema.notes, *notes_of_parts(group, time, confidence is not None)]
     if sampled < files.rows:
         notes.append(
             f"The columns were learnt from {sampled:,} of {files.rows:,} rows, drawn by chance."
         )
-    if time is not None and not isinstance(parting, ByTime):
+    if time is not None and not isinstance(split, ByTime):
         notes.append(
             "Too few rows of one label are new; the threshold was set on rows of all times."
         )
@@ -212,7 +222,7 @@ def _learn(
     files: TableFiles,
     roles: Roles,
     aside: dict[str, str],
-    parting: Parting,
+    split: SplitRule,
     text_features: int,
     seed: int,
 ) -> _Learnt:
@@ -222,11 +232,11 @@ def _learn(
     rows = replace(roles.block(piece, frame), number=seen.tensor)
     if roles.group is None:
         rows = replace(rows, unit=rows.number)
-    part = parting(rows).numpy()
+    part = split(rows).numpy()
     schema = Schema.of(frame, aside)
     checked = schema.check(frame)
     y = rows.positive.numpy()
-    known = np.flatnonzero(np.isin(part, (TRAINING, JUDGING)))
+    known = np.flatnonzero(np.isin(part, (TRAINING, VALIDATION)))
     schema = schema.counted(checked.iloc[known])
     encoder = make_encoder(schema, text_features=text_features, random_state=seed)
     fit_encoder(encoder, checked.iloc[known])
@@ -240,10 +250,10 @@ def _smells(
     """Look for what gives the label away, as far as a sample can tell."""
     if y.all() or not y.any():
         return []
-    train, test = (np.flatnonzero(own) for own in (part != TESTING, part == TESTING))
+    train, test = (np.flatnonzero(own) for own in (part != TEST, part == TEST))
     grouped = bool((rows.unit != rows.number).any())
     groups = np.unique(rows.unit.numpy(), return_inverse=True)[1] if grouped else None
-    return find_smells(checked, y, schema, Parts(train, test), None, groups)
+    return find_smells(checked, y, schema, Split(train, test), None, groups)
 
 
 def _tested(
@@ -253,7 +263,7 @@ def _tested(
     kept: list[tuple[NDArray[Any], ...]] = []
 
     def scan() -> Iterator[tuple[Any, Any, None]]:
-        for block in problem.part(TESTING):
+        for block in problem.part(TEST):
             scores = np.empty(0, dtype=np.float32)
             if len(block):
                 scores = above_threshold(classifier, block.X.numpy())

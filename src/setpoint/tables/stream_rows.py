@@ -18,10 +18,11 @@ from torch import Tensor
 
 from setpoint._internal.imports import need
 from setpoint.data import columns as _columns
-from setpoint.data.label_columns import Label, labels_of
+from setpoint.data.label_columns import positive_rows
+from setpoint.data.labels import Label, Labels
 from setpoint.data.rows import Block, RowSource, joined
 from setpoint.data.table_stream import Piece, TableFiles
-from setpoint.errors import PartsError, SchemaError
+from setpoint.errors import SchemaError, SplitError
 from setpoint.tables.encoder import encode
 from setpoint.tables.schema import Schema
 
@@ -120,7 +121,7 @@ class Roles:
                 continue
             arrow_type = files.types[name]
             if _columns.kind_of(arrow_type) not in _USABLE[role]:
-                raise PartsError(
+                raise SplitError(
                     f"{name!r} cannot be the {role}: it is of type {arrow_type}, and of a table "
                     f"that is read in pieces it must be one of these: {', '.join(_USABLE[role])}."
                 )
@@ -141,7 +142,7 @@ class Roles:
         ``frame`` is the piece as a data frame, where there is one already.
         """
         labels = piece.frame([self.target]) if frame is None else frame
-        positive = labels_of(labels[self.target], self.negative, self.positive)
+        positive = positive_rows(labels[self.target], Labels.pair(self.negative, self.positive))
         return Block(
             torch.empty(len(piece), 0),
             torch.from_numpy(positive),

@@ -15,13 +15,26 @@ from torch import Tensor
 
 from setpoint._internal.imports import need
 from setpoint._internal.processes import add_up, gather, share
-from setpoint.data.label_columns import Label, choose_labels, label_counts
+from setpoint.data.label_columns import label_counts, labels_of_counts
+from setpoint.data.labels import Label
 from setpoint.data.rows import Block
 from setpoint.data.sampling import uniform
-from setpoint.data.splits import CERTIFYING, JUDGING, TESTING, TRAINING, ByChance, ByTime, Parting
+from setpoint.data.splits import (
+    CERTIFICATION,
+    CERTIFICATION_FRACTION,
+    FEWEST,
+    TEST,
+    TRAINING,
+    VALIDATION,
+    VALIDATION_FRACTION,
+    ByChance,
+    ByTime,
+    SplitRule,
+    newest_since,
+)
 from setpoint.data.table_stream import Piece, TableFiles
 from setpoint.data.values import given, uncategorised
-from setpoint.errors import PartsError, TargetError
+from setpoint.errors import SplitError, TargetError
 from setpoint.tables.stream_rows import Roles
 
 SAMPLED = 200_000  # rows, about, on which columns and features are learnt
@@ -119,102 +132,100 @@ def _count(labels: Counter[Label], piece: Piece, target: str) -> None:
         )
     labels.update(label_counts(series))
     if len(labels) > _MOST_LABELS:
-        choose_labels(target, dict(labels), None)  # complains
+        labels_of_counts(target, labels)  # raises TargetError
 
 
-_CERTIFYING, _JUDGING = 0.3, 0.25  # as for tables in memory: of what is left
-_FEWEST = 10  # of either class that judge; with fewer, chance would choose
 _COUNTED_ROWS = 262_144
-_NAMES = {TRAINING: "training", JUDGING: "judging", CERTIFYING: "certifying", TESTING: "test"}
+_NAMES = {
+    TRAINING: "training",
+    VALIDATION: "validation",
+    CERTIFICATION: "certification",
+    TEST: "test",
+}
 
 
 @dataclass(frozen=True)
 class ByTimeAndChance:
-    """The newest rows test and certify; chance says which of the others judge."""
+    """The newest rows are for test and certification; validation rows are drawn at random."""
 
     since: tuple[float, float, float]
-    judging: float
+    validation: float
     seed: int
 
+    has_validation = True
+
     @property
-    def judges(self) -> bool:
-        """Whether there is a part that judges."""
-        return True
+    def _key(self) -> str:  # in the words of version 0.1, whose checkpoints hold its digest
+        return (
+            f"ByTimeAndChance(since={self.since!r}, judging={self.validation!r}, "
+            f"seed={self.seed!r})"
+        )
 
     def __call__(self, block: Block) -> Tensor:
-        """Return the part of each row."""
-        part = ByTime(self.since)(block)
-        judging = (part == TRAINING) & (uniform(block.unit, self.seed) < self.judging)
-        return torch.where(judging, JUDGING, part)
+        """Return the set of each row."""
+        found = ByTime(self.since)(block)
+        drawn = ByChance(self.validation, seed=self.seed)(block) == VALIDATION
+        return torch.where((found == TRAINING) & drawn, VALIDATION, found)
 
 
-def parting_of(
+def split_rule(
     times: NDArray[np.float64] | None, test: float, certified: bool, seed: int
-) -> Parting:
-    """Return the rule that parts the rows: by their times, or by chance."""
-    certify = _CERTIFYING if certified else 0.0
+) -> SplitRule:
+    """Return the rule that splits the rows, by their times or by chance.
+
+    ``test`` is a fraction of all rows; those of certification and validation rows are, as for
+    tables in memory, fractions of what is left.
+    """
+    certify = CERTIFICATION_FRACTION if certified else 0.0
     if times is None:
         left = (1 - test) * (1 - certify)
-        return ByChance(_JUDGING * left, certify * (1 - test), test, seed)
+        return ByChance(VALIDATION_FRACTION * left, certify * (1 - test), test, seed)
     ordered = np.sort(times)
-    testing = certifying = np.inf
+    test_since = certification_since = np.inf
     if test > 0:
-        testing = _cut(ordered, test)
-        ordered = ordered[ordered < testing]
+        test_since = newest_since(ordered, test)
+        ordered = ordered[ordered < test_since]
     if certified:
-        certifying = _cut(ordered, certify)
-        ordered = ordered[ordered < certifying]
-    certifying = min(certifying, testing)
-    # Where the rest is of one moment nothing judges by time, and chance will choose.
-    judging = _cut(ordered, _JUDGING) if ordered[0] < ordered[-1] else certifying
-    return ByTime((judging, certifying, testing))
-
-
-def _cut(ordered: NDArray[np.float64], part: float) -> float:
-    """Return the time from which rows are the newest part; rows of one moment stay together."""
-    cut = ordered[min(len(ordered) - 1, len(ordered) - max(1, round(part * len(ordered))))]
-    if cut > ordered[0]:
-        return float(cut)
-    later = ordered[ordered > cut]
-    if not len(later):
-        raise PartsError("all rows are of one moment; they cannot be parted by time.")
-    return float(later[0])
+        certification_since = newest_since(ordered, certify)
+        ordered = ordered[ordered < certification_since]
+    validation_since = certification_since = min(certification_since, test_since)
+    # If all rows that remain have one time, there are no validation rows; see `settled`.
+    if ordered[0] < ordered[-1]:
+        validation_since = newest_since(ordered, VALIDATION_FRACTION)
+    return ByTime((validation_since, certification_since, test_since))
 
 
 def settled(
-    files: TableFiles, roles: Roles, parting: Parting, test: float, seed: int
-) -> tuple[Parting, NDArray[np.int64]]:
-    """Return the rule, and how many rows of each part are negative and positive.
+    files: TableFiles, roles: Roles, split: SplitRule, test: float, seed: int
+) -> tuple[SplitRule, NDArray[np.int64]]:
+    """Return the rule, and how many rows of each set are negative and positive.
 
-    Too few new rows of one label cannot judge; then rows of all times do.
+    If the newest rows hold too few of one label for validation, rows of all times are drawn.
     """
-    counts = _counted(files, roles, parting)
-    if isinstance(parting, ByTime) and counts[JUDGING].min() < _FEWEST:
-        _, certifying, testing = parting.since
-        since = (certifying, certifying, testing)
-        parting = ByTimeAndChance(since, _JUDGING, seed)
-        counts = _counted(files, roles, parting)
-    wanted = {TRAINING, JUDGING, *((TESTING,) if test > 0 else ())}
-    for part in sorted(wanted):
+    counts = _counted(files, roles, split)
+    if isinstance(split, ByTime) and counts[VALIDATION].min() < FEWEST:
+        _, certification, test_since = split.since
+        since = (certification, certification, test_since)
+        split = ByTimeAndChance(since, VALIDATION_FRACTION, seed)
+        counts = _counted(files, roles, split)
+    wanted = (TRAINING, VALIDATION, *((TEST,) if test > 0 else ()))
+    for part in wanted:
         if counts[part].min() == 0:
             missing = "negative" if counts[part][0] == 0 else "positive"
-            raise PartsError(
-                f"the {_NAMES[part]} part has {counts[part].sum():,} rows and none of them is "
-                f"{missing}; choose another share of test rows, or use more labelled rows."
+            raise SplitError(
+                f"there are {counts[part].sum():,} {_NAMES[part]} rows, and none of them is "
+                f"{missing}; choose another fraction of test rows, or use more labelled rows."
             )
-    return parting, counts
+    return split, counts
 
 
-def _counted(files: TableFiles, roles: Roles, parting: Parting) -> NDArray[np.int64]:
+def _counted(files: TableFiles, roles: Roles, split: SplitRule) -> NDArray[np.int64]:
     """Read the labels, groups and times once."""
     counts = torch.zeros(4, 2, dtype=torch.int64)
     shard, shards = share()
     for piece in files.pieces(roles.names, _COUNTED_ROWS, shard, shards):
         block = roles.block(piece)
-        cell = 2 * parting(block) + block.positive
+        cell = 2 * split(block) + block.positive
         counts += torch.bincount(cell, minlength=8).view(4, 2)
     add_up(counts)
     return np.asarray(counts.numpy())
-
-
-# DOC of tabular.stream_parts: Which rows of a streamed table train, judge, certify and test.

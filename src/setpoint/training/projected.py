@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setpoint._internal.renamed import renamed_parameter
+from setpoint._internal.renamed import renamed_parameters
 from setpoint.errors import DivergedError
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.bundle import Bundle, LinearBundle
@@ -31,7 +31,7 @@ from setpoint.training.problem import Problem
 from setpoint.training.working_set import near
 
 
-@renamed_parameter("nearness", "proximity")
+@renamed_parameters(nearness="proximity")
 @dataclass(frozen=True)
 class Projected:
     """Minimise  (1/P) sum_i w_i min(fight_i, give_up_i) + proximity/2 |theta - theta_0|^2.

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from setpoint._internal.processes import from_first, is_first, take_means
-from setpoint._internal.renamed import renamed_parameter
+from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_share
-from setpoint.data.sampling import Nearness, PrioritySample, Sample, paced_batches, whole
-from setpoint.data.splits import JUDGING, TRAINING
+from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights, batches, gather_sample
+from setpoint.data.splits import TRAINING, VALIDATION
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.stream import stream_threshold
 from setpoint.training.bundle import ShardedSums, make_bundle
@@ -44,7 +44,7 @@ from setpoint.training.stream_problem import (
 )
 
 
-@renamed_parameter("nearness", "proximity")
+@renamed_parameters(nearness="proximity")
 @dataclass(frozen=True)
 class Stochastic:
     """Minimise what :class:`setpoint.training.Projected` does, in steps on mini-batches.
@@ -186,7 +186,7 @@ class StochasticRun:
         self._seed = from_first(int(torch.randint(2**31, (1,))))
         self._features = self.problem.row_shape().numel()
         self._totals, sample = first_pass(self.problem, self._rows, (self._seed, 0))
-        kinds = self._ordinary_models(whole(sample))
+        kinds = self._ordinary_models(gather_sample(sample))
         self._ordinary = list(chain.from_iterable(kinds))
         bundle = make_bundle(self.module, [model.weights for model in self._ordinary])
         points = iter(self._points_of(survey(self.problem, bundle)))  # on all rows
@@ -243,7 +243,7 @@ class StochasticRun:
         take_means(self._descent.bundle.buffers)  # e.g. BatchNorm's running means
         self._locate(self._sample)
         shift = self._descent.bundle.origins.detach().clone()
-        self._drawn = {"iteration": iteration, "shift": shift, "nearness": self._nearness}
+        self._drawn = {"iteration": iteration, "shift": shift, "nearness": self._sampling_weights}
         del self._sample, self._sign  # two samples are never in memory
         seen = self._survey(self._drawn)
         self._alive = seen.alive
@@ -260,13 +260,13 @@ class StochasticRun:
         importance = torch.empty_like(sample.weight)
         for own in work.split(sample.shard).values():  # by shards, as in _logits
             logits, positive = sample.logits[own].T, sample.positive[own]
-            importance[own] = self._nearness.importance(logits, positive)
+            importance[own] = self._sampling_weights.of_rows(logits, positive)
         key = (self._seed, iteration, 1)
-        batches = paced_batches(sample, importance, size, solver.positives, key)
+        drawn = batches(sample, importance, size, solver.positives, key)
         was_right = (sample.logits.T * self._sign > 0).to(descent.bundle.origins)
         begun = self._counts
         keep = max(0.0, 1 - _MEMORY_OF_COUNTS * size / min(self._rows, sum(self._totals.training)))
-        for rows, weight in islice(batches, self._steps):
+        for rows, weight in islice(drawn, self._steps):
             shards = work.split(sample.shard[rows])
             batch_of, change = {}, {}
             for shard, own in shards.items():
@@ -327,7 +327,7 @@ class StochasticRun:
         self._sign = torch.where(sample.positive, 1.0, -1.0).to(sample.logits)
         assert self.solver.near is not None
         seen = scores_on(sample.logits.T, sample, self._descent.bundle)
-        self._nearness = Nearness.of(seen.scores, self.solver.near)
+        self._sampling_weights = SamplingWeights.of(seen.scores, self.solver.near)
 
     def _set_origins(self, seen: SplitScores) -> None:
         """Make each model's threshold on the training rows the origin of its logits.
@@ -376,7 +376,7 @@ class StochasticRun:
         """Return the module's operating point at its exact threshold."""
         part, on = TRAINING, "the training data"
         if self._totals.judging != (0, 0):
-            part, on = JUDGING, "the validation data"
+            part, on = VALIDATION, "the validation data"
 
         def scan() -> Iterator[tuple[Any, Any, Any]]:
             for block in self.problem.part(part):
@@ -418,7 +418,7 @@ class StochasticRun:
             self._use(replace(sample, logits=self._logits(sample).T))
         else:
             bundle.origins.copy_(drawn["shift"])
-            drawn = {**drawn, "nearness": Nearness(**drawn["nearness"])}
+            drawn = {**drawn, "nearness": SamplingWeights(**drawn["nearness"])}
             self._use_shifted(self._survey(drawn), origins)
             bundle.origins.copy_(origins)
         self._drawn = drawn

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from setpoint._internal.processes import add_up, coarse, share
+from setpoint._internal.renamed import renamed_parameters
 from setpoint.data.arrays import ArrayRows
 from setpoint.data.rows import Block, RowSource
-from setpoint.data.sampling import Nearness, PrioritySample, Sample
-from setpoint.data.splits import JUDGING, TRAINING, Parting
+from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights
+from setpoint.data.splits import TRAINING, VALIDATION, SplitRule, has_validation, rule_key
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.histogram import EdgeCut, ScoreHistogram
@@ -22,6 +23,7 @@ from setpoint.training.bundle import Bundle
 from setpoint.training.problem import Problem, fingerprint_of
 
 
+@renamed_parameters(parting="split")
 @dataclass(frozen=True)
 class StreamProblem:
     """A problem for solvers that read rows in blocks.
@@ -32,7 +34,7 @@ class StreamProblem:
         The rows.
     goal : Goal
         What to train for.
-    parting : callable, optional
+    split : callable, optional
         Which of them are training and which validation rows; without it all are training rows.
     validation : RowSource, optional
         Further rows, for validation.
@@ -47,7 +49,7 @@ class StreamProblem:
 
     source: RowSource
     goal: Goal
-    parting: Parting | None = None
+    split: SplitRule | None = None
     validation: RowSource | None = None
     transform: Callable[[Tensor], Tensor] | None = None
     device: torch.device | str = "cpu"
@@ -56,7 +58,7 @@ class StreamProblem:
     @property
     def has_validation(self) -> bool:
         """Whether models are compared on validation rows instead of the training rows."""
-        return self.validation is not None or (self.parting is not None and self.parting.judges)
+        return self.validation is not None or has_validation(self.split)
 
     def blocks(self) -> Iterator[tuple[Block, Tensor]]:
         """Yield this process's blocks, features ready for models, with the split of each row."""
@@ -66,11 +68,11 @@ class StreamProblem:
                 shape = block.X.shape[1:] if shape is None else shape
                 _check_shape(block, shape, validating)
             if validating:
-                part = torch.full_like(block.number, JUDGING)
-            elif self.parting is None:
+                part = torch.full_like(block.number, VALIDATION)
+            elif self.split is None:
                 part = torch.zeros_like(block.number)
             else:
-                part = self.parting(block)
+                part = self.split(block)
             yield self._ready(block), part.to(self.device)
 
     def _every_block(self) -> Iterator[tuple[Block, bool]]:
@@ -119,7 +121,7 @@ class StreamProblem:
 
     def fingerprint(self) -> str:
         """Return a digest of data and goal, which identifies the problem in a checkpoint."""
-        known = [self.source.fingerprint(), repr(self.parting)]
+        known = [self.source.fingerprint(), rule_key(self.split)]
         if self.validation is not None:
             known.append(self.validation.fingerprint())
         return fingerprint_of(self.goal, [text.encode() for text in known])
@@ -157,7 +159,7 @@ class Counter:
         """Count the rows of a block."""
         weighty = block.weight > 0
         for label, own in enumerate((block.positive & weighty, ~block.positive & weighty)):
-            for i, which in enumerate((TRAINING, JUDGING)):
+            for i, which in enumerate((TRAINING, VALIDATION)):
                 self._rows[i, label] += int((own & (part == which)).sum())
             self._weights[label] += float(block.weight[own & (part == TRAINING)].sum())
 
@@ -231,12 +233,12 @@ class Survey:
 def survey(
     problem: StreamProblem,
     bundle: Bundle,
-    drawing: tuple[PrioritySample, Nearness] | None = None,
+    drawing: tuple[PrioritySample, SamplingWeights] | None = None,
 ) -> Survey:
     """Evaluate models on all rows in one pass, and draw a sample of the training rows if asked."""
     shift = bundle.origins.detach().clone()
     k = len(shift)
-    seen = {part: ScoreHistogram(k) for part in (TRAINING, JUDGING)}
+    seen = {part: ScoreHistogram(k) for part in (TRAINING, VALIDATION)}
     dead = torch.zeros(k, dtype=torch.float64)
     for block, part in problem.blocks():
         logits = logits_above(bundle, block.X, shift)
@@ -251,9 +253,9 @@ def survey(
                 histogram.add(own, block.positive[rows], block.weight[rows])
         rows = part == TRAINING
         if drawing is not None and rows.any():
-            sample, nearness = drawing
+            sample, weights = drawing
             own, trained = logits[:, rows], block.rows(rows)
-            importance = nearness.importance(own, trained.positive)
+            importance = weights.of_rows(own, trained.positive)
             sample.add(trained, own.T, importance * trained.weight)
     add_up(dead)
     alive = [d == 0 for d in dead.tolist()]
@@ -263,7 +265,7 @@ def survey(
         histogram.all_reduce()
     drawn = None if drawing is None else drawing[0].finish()
     return Survey(
-        SplitScores(seen[TRAINING], shift), SplitScores(seen[JUDGING], shift), alive, drawn
+        SplitScores(seen[TRAINING], shift), SplitScores(seen[VALIDATION], shift), alive, drawn
     )
 
 

@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from setpoint._internal.processes import from_first, join
+from setpoint._internal.renamed import renamed_parameters
 from setpoint.data.loaders import check_passes
 from setpoint.data.rows import RowSource, check_sources
-from setpoint.data.splits import Parting
+from setpoint.data.splits import SplitRule
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.training.loop import Callback, Solution, solve
@@ -19,13 +20,14 @@ from setpoint.training.stochastic import Stochastic
 from setpoint.training.stream_problem import StreamProblem
 
 
+@renamed_parameters(parting="split")
 def train(
     module: nn.Module,
     source: RowSource,
     goal: str | Goal,
     *,
     validation: RowSource | None = None,
-    parting: Parting | None = None,
+    split: SplitRule | None = None,
     solver: Stochastic | None = None,
     seed: int | None = 0,
     callback: Callback | None = None,
@@ -45,10 +47,10 @@ def train(
         What to train for.
     validation : RowSource, optional
         Validation rows, which choose among the candidates and set the threshold. Without them, and
-        without a ``parting`` that sets some apart, the training rows do.
-    parting : callable, optional
+        without a ``split`` that sets some apart, the training rows do.
+    split : callable, optional
         Which of the source's rows are for training and which for validation, e.g.
-        ``ByChance(judging=0.25)``. A loader must not shuffle then.
+        ``ByChance(validation=0.25)``. A loader must not shuffle then.
     solver : Stochastic, optional
         ``Stochastic(start="given")`` starts from the module's own weights.
     seed, callback, checkpoint
@@ -78,8 +80,8 @@ def train(
     first = next(module.parameters(), None)
     if first is None:
         raise SetpointError("the model has no parameters to train.")
-    check_passes(source, validation, parting)
-    problem = StreamProblem(source, Goal.parse(goal), parting, validation, device=first.device)
+    check_passes(source, validation, split)
+    problem = StreamProblem(source, Goal.parse(goal), split, validation, device=first.device)
     check_model(module, problem.first_rows())
     with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):
         # All processes start from the first one's weights and seed.

@@ -1,4 +1,4 @@
-"""Which rows certify, and what both estimators promise of them."""
+"""Certification rows and certificates of both estimators."""
 
 import warnings
 
@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupShuffleSplit, KFold, PredefinedSplit, ShuffleSplit
+from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -20,8 +20,7 @@ from setpoint import (
     certify,
 )
 from setpoint._internal.arrays import one_of_each
-from setpoint.data.splits import certifying_split
-from setpoint.estimators.outputs import tell
+from setpoint.data.splits import certification_split
 from setpoint.training import Lifted
 
 QUICK = Lifted(outer_iterations=2, inner_iterations=3)
@@ -72,144 +71,16 @@ def seed_of(clf):
     return int(np.random.RandomState(clf.random_state).randint(2**31 - 1))
 
 
-def parts(clf, y, weight=None, groups=None):
+def rows_of(clf, y, weight=None, groups=None):
     """The rows that a fit saw, and those that it did not."""
     positive = np.asarray(y) == clf.pos_label_
-    return certifying_split(clf.certification, positive, weight, groups, seed_of(clf))
-
-
-def split(certification, n=200, *, weight=None, groups=None, seed=0, y=None):
-    positive = np.arange(n) % 4 == 0 if y is None else y
-    return certifying_split(certification, positive, weight, groups, seed)
-
-
-# --- which rows certify -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("share", [0.3, 0.5, np.float32(0.1)])
-def test_a_share_is_drawn_by_chance_alone(share):
-    seen, certifying = split(share)
-    assert len(certifying) == round(float(share) * 200)
-    assert sorted([*seen, *certifying]) == list(range(200))
-    assert (split(share)[1] == certifying).all()
-    assert set(split(share, seed=1)[1]) != set(certifying)
-    # whatever the labels are
-    assert (split(share, y=np.arange(200) < 3)[1] == certifying).all()
-
-
-def test_every_row_is_as_likely_to_certify_and_classes_are_not_balanced():
-    drawn = np.array([np.isin(np.arange(40), split(0.3, 40, seed=s)[1]) for s in range(600)])
-    assert (drawn.sum(axis=1) == 12).all()
-    deviation = np.sqrt(0.3 * 0.7 / 600)
-    assert np.abs(drawn.mean(axis=0) - 0.3).max() < 4 * deviation
-    positives = drawn[:, ::4].sum(axis=1)  # hypergeometric, not the same each time
-    assert positives.mean() == pytest.approx(3.0, abs=0.2)
-    assert positives.var() == pytest.approx(12 * 0.25 * 0.75 * 28 / 39, rel=0.25)
-
-
-def test_rows_without_weight_are_in_neither_part():
-    weight = (np.arange(200) % 5 > 0) * 2.0  # equal weights say nothing
-    held = PredefinedSplit(np.where(np.arange(200) < 120, -1, 0))
-    for certification in (0.3, held):
-        seen, certifying = split(certification, weight=weight)
-        assert sorted([*seen, *certifying]) == np.flatnonzero(weight).tolist()
-    assert len(split(0.25, weight=weight)[1]) == 40
-    weight[7] = 1.0
-    with pytest.raises(SetpointError, match=r"independent rows.* different weights; leave"):
-        split(0.3, weight=weight)
-
-
-def test_of_each_group_one_row_certifies_and_no_other_trains():
-    groups = np.random.default_rng(0).integers(0, 50, 200).astype(str)
-    seen, certifying = split(0.3, groups=groups)
-    assert len(certifying) == 15
-    assert len(set(groups[certifying])) == 15
-    assert not set(groups[seen]) & set(groups[certifying])
-    assert set(groups[seen]) | set(groups[certifying]) == set(groups)
-    others = ~np.isin(groups, groups[certifying])
-    assert seen.tolist() == np.flatnonzero(others).tolist()
-
-
-def test_within_a_group_every_row_is_as_likely_to_certify():
-    groups = np.arange(12) // 4
-    rows = np.arange(12)
-    drawn = np.array([np.isin(rows, one_of_each(groups, seed)) for seed in range(800)])
-    assert (drawn.reshape(800, 3, 4).sum(axis=2) == 1).all()
-    assert np.abs(drawn.mean(axis=0) - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / 800)
-
-
-def test_splitters_iterables_and_masks_say_which_rows():
-    fold = np.where(np.arange(200) % 4 == 1, 0, -1)
-    expected = [np.flatnonzero(fold == -1).tolist(), np.flatnonzero(fold == 0).tolist()]
-    for certification in (PredefinedSplit(fold), [expected], [(fold == -1, fold == 0)]):
-        assert [rows.tolist() for rows in split(certification)] == expected
-    groups = np.arange(200) // 4 * 4
-    halves = [(np.arange(100), np.arange(100, 200))]
-    seen, certifying = split(halves, groups=groups)
-    assert seen.tolist() == list(range(100))
-    assert (groups[certifying] == np.arange(100, 200, 4)).all()
-    grouped = split(GroupShuffleSplit(1, test_size=0.4, random_state=0), groups=groups)
-    assert len(grouped[0]) == 120
-    assert len(grouped[1]) == 20
-
-
-BAD_CERTIFICATIONS = [
-    (0.0, "share between 0 and 1, not 0.0"),
-    (1.0, "share between 0 and 1"),
-    (-0.1, "share between 0 and 1"),
-    (float("nan"), "share between 0 and 1"),
-    (1, "certification 1 is not a share or a splitter"),
-    (True, "certification True is not a share"),
-    (None, "certification None is not a share"),
-    ("auto", "certification 'auto' is not a share"),
-    (KFold, "certification is the class KFold; give an instance"),
-    (KFold(3), "certification yields 3 splits"),
-    ([], "certification must yield one pair"),
-    ([([0, 1], [1, 2])], "training and the certification part share rows"),
-    ([([0, 1], [90_000])], "certification names rows 90000 to 90000, but there are"),
-    ([([0.5], [1.5])], "certification must yield indices of rows"),
-    ((np.arange(5), np.arange(5, 9)), r"one pair, e.g. \[\(training_rows, certification_rows"),
-    (GroupShuffleSplit(1), "cannot be split for certification.*groups"),
-    ([(np.arange(100), np.arange(0))], "certif"),  # no rows to certify with
-]
-
-
-@pytest.mark.parametrize(
-    ("certification", "message"), BAD_CERTIFICATIONS, ids=lambda value: str(value)[:20]
-)
-def test_bad_certifications_are_named(certification, message):
-    with pytest.raises(SetpointError, match=message):
-        split(certification)
-
-
-def test_groups_that_cannot_be_kept_apart_are_named():
-    with pytest.raises(SetpointError, match="all rows are of one group"):
-        split(0.3, groups=np.zeros(200))
-    with pytest.raises(SetpointError, match="parts rows of one group"):
-        split([(np.arange(101), np.arange(101, 200))], groups=np.arange(200) // 2)
-
-
-def test_a_share_that_leaves_no_group_to_train_on_is_named():
-    with pytest.raises(SetpointError, match="group"):
-        split(0.9, groups=np.arange(200) % 2)
-
-
-def test_a_row_named_twice_is_no_second_draw():
-    """A promise that counts a row ten times would be worth nothing."""
-    try:
-        certifying = split([(np.arange(100), np.repeat(np.arange(100, 200), 10))])[1]
-    except SetpointError:
-        return
-    assert len(np.unique(certifying)) == len(certifying)
-
-
-# --- what the estimators do with them -------------------------------------------------------------
+    return certification_split(clf.certification, positive, weight, groups, seed_of(clf))
 
 
 @BOTH
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("pos_label", [0, 1])
-def test_predictions_on_the_certifying_rows_are_what_was_counted(which, goal, pos_label):
+def test_counts_are_those_of_predictions_on_the_certification_rows(which, goal, pos_label):
     X, y = cases()
     clf = both(goal, pos_label=pos_label)[which].fit(X, y)
     certificate, point = clf.certificate_, clf.operating_point_
@@ -217,14 +88,14 @@ def test_predictions_on_the_certifying_rows_are_what_was_counted(which, goal, po
     assert certificate.confidence == 0.9
     assert certificate.goal == clf.goal_
     assert certificate.operating_point == point
-    assert point.on == "the certifying rows"
+    assert point.on == "the certification rows"
     assert certificate.threshold == point.threshold
     if which == 0:
         assert clf.threshold_ == certificate.threshold
         assert len(clf.thresholds_) == 2
     else:
         assert certificate.threshold == 0.0  # scores are measured from the threshold
-    _, rows = parts(clf, y)
+    _, rows = rows_of(clf, y)
     assert len(rows) == 240
     alarm, positive = clf.predict(X[rows]) == pos_label, y[rows] == pos_label
     assert (alarm & positive).sum() == point.tp
@@ -248,21 +119,21 @@ def passes(constraint, y, alarm):
 
 @BOTH
 @pytest.mark.parametrize("goal", GOALS[:4])
-def test_every_promised_constraint_passes_its_test(which, goal):
+def test_every_certified_constraint_passes_its_test(which, goal):
     X, y = cases()
     clf = both(goal)[which].fit(X, y)
-    _, rows = parts(clf, y)
+    _, rows = rows_of(clf, y)
     alarm, positive = clf.predict(X[rows]) == 1, y[rows] == 1
     assert all(passes(c, positive, alarm) for c in clf.goal_.constraints)
 
 
 @BOTH
 @pytest.mark.parametrize("goal", GOALS[1:3])
-def test_of_nested_thresholds_the_best_that_passes_is_taken(which, goal):
-    """Every threshold, one by one, on the certifying rows."""
+def test_the_best_nested_threshold_that_passes_is_chosen(which, goal):
+    """Every threshold, one by one, on the certification rows."""
     X, y = cases()
     clf = both(goal)[which].fit(X, y)
-    _, rows = parts(clf, y)
+    _, rows = rows_of(clf, y)
     scores, positive = clf.positive_scores(X[rows]), y[rows] == 1
     (constraint,) = clf.goal_.constraints
     best = -1.0
@@ -283,7 +154,7 @@ def test_thresholds_of_other_goals_are_planned_on_other_rows(which):
     assert clf.certificate_.choice == "planned"
     assert clf.certificate_.tested >= 1
     # the plan does not look at the certifying labels: with others, only the choice within it moves
-    _, rows = parts(clf, y)
+    _, rows = rows_of(clf, y)
     other = y.copy()
     other[rows] = np.random.default_rng(0).permutation(y[rows])
     with warnings.catch_warnings():
@@ -294,7 +165,7 @@ def test_thresholds_of_other_goals_are_planned_on_other_rows(which):
 
 
 @BOTH
-def test_the_promise_can_be_watched(which):
+def test_the_certificate_can_be_monitored(which):
     X, y = cases()
     clf = both(PRECISE)[which].fit(X, y)
     X_new, y_new = cases(n=3000, seed=1)
@@ -314,11 +185,11 @@ def test_the_promise_can_be_watched(which):
 
 
 @BOTH
-def test_without_confidence_nothing_is_promised(which):
+def test_without_confidence_there_is_no_certificate(which):
     X, y = cases()
     clf = both(PRECISE, confidence=None, certification="is not looked at")[which].fit(X, y)
     assert clf.certificate_ is None
-    assert clf.operating_point_.on != "the certifying rows"
+    assert clf.operating_point_.on != "the certification rows"
     again = both(PRECISE)[which].fit(X, y)
     assert again.certificate_ is not None
     assert again.set_params(confidence=None).fit(X, y).certificate_ is None
@@ -338,7 +209,7 @@ def test_more_confidence_is_never_cheaper(which):
 
 @BOTH
 @pytest.mark.parametrize("confidence", [0, 1, 0.0, 1.0, -0.5, 90, True, float("nan"), "0.9", [0.9]])
-def test_bad_confidences_are_named(which, confidence):
+def test_invalid_confidence(which, confidence):
     X, y = cases(100)
     with pytest.raises(SetpointError, match="confidence must lie between 0 and 1, not"):
         both(confidence=confidence)[which].fit(X, y)
@@ -348,15 +219,15 @@ def test_bad_confidences_are_named(which, confidence):
 @pytest.mark.parametrize(
     ("certification", "message"),
     [
-        (1.5, "certification must be a share between 0 and 1, not 1.5"),
-        (None, "certification None is not a share or a splitter"),
+        (1.5, "certification must be a fraction between 0 and 1, not 1.5"),
+        (None, "certification None is not a fraction or a splitter"),
         (KFold(3), "certification yields 3 splits"),
         ([(np.arange(200), np.arange(0))], "certif"),
         ([(np.arange(0), np.arange(200))], "has 0 rows"),  # nothing to train on
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_bad_certifications_stop_both_before_any_fitting(which, certification, message):
+def test_invalid_certification_is_found_before_any_fitting(which, certification, message):
     X, y = cases(200)
     clf = both(certification=certification)[which]
     if which == 0:
@@ -368,7 +239,7 @@ def test_bad_certifications_stop_both_before_any_fitting(which, certification, m
 
 
 @BOTH
-def test_weights_that_differ_cannot_certify(which):
+def test_different_weights_cannot_certify(which):
     X, y = cases(300)
     weight = np.where(np.arange(300) < 10, 2.0, 1.0)
     clf = both(PRECISE)[which]
@@ -392,9 +263,9 @@ def test_rows_without_weight_do_not_certify(which):
     X, y = cases()
     weight = (np.arange(len(y)) % 4 > 0).astype(float)
     clf = both(PRECISE)[which].fit(X, y, sample_weight=weight)
-    _, rows = parts(clf, y, weight=weight)
+    _, rows = rows_of(clf, y, weight=weight)
     assert len(rows) == 180
-    assert clf.evaluate(X[rows], y[rows], on="the certifying rows") == clf.operating_point_
+    assert clf.evaluate(X[rows], y[rows], on="the certification rows") == clf.operating_point_
 
 
 @BOTH
@@ -417,13 +288,13 @@ def test_few_rows_warn_and_do_not_crash(which, goal, n, positives):
         assert clf.certificate_ is not None
         assert clf.predict(X).shape == (n,)
         assert clf.certificate_.message
-        _, rows = parts(clf, y)
+        _, rows = rows_of(clf, y)
         assert clf.evaluate(X[rows], y[rows]).counts == clf.operating_point_.counts
     assert tried
 
 
 @BOTH
-def test_what_is_not_certified_is_told_at_the_callers_line(which):
+def test_the_warning_points_to_the_line_of_the_caller(which):
     X, y = cases(150, apart=0.2)
     clf = both("max recall s.t. precision >= 0.99")[which]
     with pytest.warns(UncertifiedWarning, match="Not certified at 90 % confidence") as told:
@@ -437,7 +308,7 @@ def test_what_is_not_certified_is_told_at_the_callers_line(which):
 
 
 @BOTH
-def test_a_metric_without_an_exact_bound_is_not_promised(which):
+def test_a_metric_without_an_exact_bound_is_not_certified(which):
     X, y = cases(300)
     for goal in ("max mcc", "max recall s.t. mcc >= 0.1"):
         with pytest.warns(UncertifiedWarning, match="for mcc there is no exact bound"):
@@ -454,11 +325,15 @@ def test_certified_fits_do_not_warn():
             assert clf.fit(X, y).certificate_.certified
 
 
-def test_tell_is_silent_about_what_holds():
+@BOTH
+def test_there_is_no_warning_if_the_goal_is_certified(which):
     X, y = cases()
-    tell(certify(y, X.sum(axis=1), PRECISE))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = both()[which].fit(X, y)
+    assert clf.certificate_.certified
     with pytest.warns(UncertifiedWarning, match="Not certified"):
-        tell(certify(y, X[:, 0] - X[:, 1], PRECISE))
+        both()[which].fit(X[:, :1] * 0 + np.arange(len(y))[:, None] % 7, y)
 
 
 # --- what training sees -------------------------------------------------------------------------
@@ -474,7 +349,7 @@ def test_tell_is_silent_about_what_holds():
     [0.3, PredefinedSplit(np.where(np.arange(400) % 4 == 0, 0, -1))],
     ids=["0.3", "p"],
 )
-def test_no_classifier_sees_a_certifying_row(cv, refit, certification):
+def test_no_classifier_sees_a_certification_row(cv, refit, certification):
     X, y = cases(400)
     FITS.clear()
     clf = SetpointThreshold(
@@ -484,7 +359,7 @@ def test_no_classifier_sees_a_certifying_row(cv, refit, certification):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncertifiedWarning)
         clf.fit(np.column_stack([np.arange(400), X]), y)
-    seen, certifying = parts(clf, y)
+    seen, certifying = rows_of(clf, y)
     for fit in FITS:
         assert not set(fit.seen_) & set(certifying)
     assert clf.estimator_ is FITS[-1]
@@ -507,14 +382,14 @@ def spoil(X, y, rows):
 
 @BOTH
 @pytest.mark.parametrize("grouped", [False, True])
-def test_models_do_not_depend_on_the_certifying_rows(which, grouped):
+def test_models_do_not_depend_on_the_certification_rows(which, grouped):
     X, y = cases(600)
     groups = np.arange(600) // 3 if grouped else None
     clf, other = both(PRECISE)[which], both(PRECISE)[which]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncertifiedWarning)
         clf.fit(X, y, groups=groups)
-        seen, rows = parts(clf, y, groups=groups)
+        seen, rows = rows_of(clf, y, groups=groups)
         apart = np.setdiff1d(np.arange(600), seen)  # the other rows of their groups as well
         assert len(apart) == 180
         assert len(rows) == (180 if not grouped else 60)
@@ -528,15 +403,15 @@ def test_models_do_not_depend_on_the_certifying_rows(which, grouped):
     assert sum(clf.operating_point_.counts[2:]) == len(rows)
 
 
-def test_the_certificate_is_that_of_the_scores_kept_apart():
+def test_the_certificate_is_that_of_the_certification_scores():
     """Of the refitted classifier, not of those of the folds."""
     X, y = cases()
     clf = both("max precision s.t. recall >= 0.7")[0].fit(X, y)
-    seen, rows = parts(clf, y)
+    seen, rows = rows_of(clf, y)
     model = LogisticRegression().fit(X[seen], y[seen])
     expected = certify(
         y[rows], model.decision_function(X[rows]), clf.goal, confidence=0.9,
-        on="the certifying rows",
+        on="the certification rows",
     )  # fmt: skip
     assert clf.certificate_ == expected
 
@@ -575,13 +450,13 @@ def test_data_frames_and_texts_are_certified():
     frame.index = labels.index = np.arange(len(y))[::-1] * 7  # an index of no meaning
     for clf in both(PRECISE, pos_label="bad"):
         clf.fit(frame, labels)
-        _, rows = parts(clf, labels)
+        _, rows = rows_of(clf, labels)
         here = frame.iloc[rows], labels.iloc[rows]
-        assert clf.evaluate(*here, on="the certifying rows") == clf.operating_point_
+        assert clf.evaluate(*here, on="the certification rows") == clf.operating_point_
         assert clf.certificate_.certified
 
 
-# --- the promise itself ---------------------------------------------------------------------------
+# --- validity -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import estimator_html_repr
 
 from setpoint import SetpointClassifier, SetpointThreshold, certify, choose_threshold
-from setpoint.estimators.outputs import decisions_html
+from setpoint.estimators.base import decisions_html
 
 GOAL = "max recall s.t. precision >= 0.5"
 HOSTILE = "<script>alert('fraud')</script>"
@@ -48,14 +48,14 @@ def above(estimator):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "threshold"])
-def test_before_a_fit_there_is_the_diagram_only(kind):
+def test_before_a_fit_only_the_diagram_is_shown(kind):
     assert above(make(kind)) == ""
     assert "sk-container" in shown(make(kind))
 
 
 @pytest.mark.parametrize("kind", ["classifier", "threshold"])
 @pytest.mark.parametrize("confidence", [None, 0.8])
-def test_after_a_fit_it_says_first_what_it_does_and_what_it_promises(rows, kind, confidence):
+def test_after_a_fit_the_operating_point_and_the_certificate_come_first(rows, kind, confidence):
     clf = make(kind, confidence=confidence).fit(*rows)
     first = above(clf)
     assert clf.operating_point_.message.partition("'")[0] in first
@@ -67,7 +67,7 @@ def test_after_a_fit_it_says_first_what_it_does_and_what_it_promises(rows, kind,
 
 
 @pytest.mark.parametrize("kind", ["classifier", "threshold"])
-def test_nothing_of_the_users_becomes_a_tag(rows, kind):
+def test_labels_and_texts_are_escaped(rows, kind):
     clf = make(kind, confidence=0.8).fit(*rows)
     assert "<script>alert" not in shown(clf)
     assert "&lt;script&gt;alert" in above(clf)
@@ -76,14 +76,14 @@ def test_nothing_of_the_users_becomes_a_tag(rows, kind):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "threshold"])
-def test_who_asks_scikit_learn_for_text_gets_text(rows, kind):
+def test_the_text_display_of_scikit_learn_is_respected(rows, kind):
     clf = make(kind).fit(*rows)
     with config_context(display="text"):
         assert set(clf._repr_mimebundle_()) == {"text/plain"}
         assert not hasattr(clf, "_repr_html_")
 
 
-def test_scikit_learns_own_function_still_draws_the_diagram_alone(rows):
+def test_estimator_html_repr_draws_the_diagram_only(rows):
     clf = make("classifier").fit(*rows)
     assert clf.operating_point_.message not in estimator_html_repr(clf)
 

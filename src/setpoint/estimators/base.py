@@ -1,0 +1,112 @@
+"""What both estimators share: evaluation, warnings, reports, model files, the notebook view."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from setpoint.certificates.certificate import Certificate
+from setpoint.data.labels import Labels
+from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
+from setpoint.goals.goal import Goal
+from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
+
+
+class SetpointEstimator:
+    """A fitted binary classifier with an operating threshold."""
+
+    classes_: NDArray[Any]
+    pos_label_: Any
+    goal_: Goal
+    operating_point_: OperatingPoint
+    certificate_: Certificate | None
+    _labels: Labels
+    # Labels and scores of the rows that set the threshold; None if they are not in memory.
+    _threshold_rows: tuple[NDArray[np.bool_], NDArray[np.floating]] | None
+
+    def positive_scores(self, X: Any) -> NDArray[np.floating]:
+        """Return one score per row, larger for likely positives."""
+        raise NotImplementedError
+
+    def evaluate(
+        self, X: Any, y: Any, sample_weight: Any = None, *, on: str = "the test data"
+    ) -> OperatingPoint:
+        """Return the operating point at the threshold on other labelled rows."""
+        scores = self.positive_scores(X)
+        return evaluate_threshold(
+            self._labels.is_positive(y), scores, getattr(self, "threshold_", 0.0), self.goal_,
+            sample_weight=sample_weight, on=on,
+        )  # fmt: skip
+
+    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write a report, one HTML file, on the classifier and its certificate.
+
+        ``X`` and ``y`` are labelled rows that are new to the classifier; they are compared with the
+        certificate (give their ``groups`` if the fit had some). Without them the report is about
+        the rows that set the threshold, which look better than new ones will. ``options`` are
+        fields of :class:`setpoint.report.Report`, such as ``title``, ``positive`` and ``costs``.
+        """
+        from setpoint.report.page import write_report_of
+
+        return write_report_of(self, path, X, y, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted classifier to a folder, or to one file if the path ends in .zip."""
+        from setpoint.estimators.saving import describe
+        from setpoint.saving.storage import save
+
+        save(self, path, describe)
+
+    def _set_labels(self, labels: Labels) -> None:
+        self._labels = labels
+        self.classes_, self.pos_label_ = labels.classes, labels.positive
+
+    def _warn_if_unmet(self, stacklevel: int = 3) -> None:
+        """Warn, at the caller of the calling ``fit``, if the goal is not met or not certified."""
+        point, certificate = self.operating_point_, self.certificate_
+        if certificate is not None:
+            if not certificate.certified:
+                warnings.warn(certificate.message, UncertifiedWarning, stacklevel=stacklevel)
+        elif not point.feasible or point.empty:
+            warnings.warn(point.message, InfeasibleGoalWarning, stacklevel=stacklevel)
+
+    # scikit-learn's `_repr_html_` calls the first; both respect its `display` setting.
+
+    def _repr_html_inner(self) -> str:
+        return self._decisions_html() + str(super()._repr_html_inner())  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] = self._decisions_html() + bundle["text/html"]
+        return bundle
+
+    def _decisions_html(self) -> str:
+        if not hasattr(self, "operating_point_"):
+            return ""
+        negative, positive = self._labels.negative, self._labels.positive
+        return decisions_html(self.operating_point_, self.certificate_, positive, negative)
+
+
+def decisions_html(
+    point: OperatingPoint, certificate: Certificate | None, positive: Any, negative: Any
+) -> str:
+    """Return an operating point with the labels' names, and its certificate, for a notebook."""
+    names = f"positive: {_short(positive)}", f"negative: {_short(negative)}"
+    shown = point._summary(*names).html()
+    return shown + ("" if certificate is None else certificate._repr_html_())
+
+
+def _short(label: Any) -> str:
+    text = str(label)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return a seed drawn from an int, RandomState or None."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
