@@ -179,9 +179,9 @@ def test_no_such_file(tmp_path):
 
 def test_empty_folder_and_unknown_ending(tmp_path):
     (tmp_path / "data.csv").mkdir()
-    with pytest.raises(TableFileError, match="data.csv holds no file that ends in .parquet"):
+    with pytest.raises(TableFileError, match="data.csv contains no file that ends in .parquet"):
         read_table(tmp_path / "data.csv")
-    with pytest.raises(TableFileError, match="ending, which is one of .csv"):
+    with pytest.raises(TableFileError, match="the ending of its name, which must be one of .csv"):
         read_table(tmp_path / "data.xlsx")
 
 
@@ -225,21 +225,21 @@ def test_duplicate_names(tmp_path):
 
 
 def test_bytes_that_are_no_text(tmp_path):
-    broken(tmp_path, "latin.csv", "a,b\n1,ä\n".encode("latin1"), "no UTF-8.*iconv")
-    broken(tmp_path, "head.csv", "ä,b\n1,2\n".encode("latin1"), "no UTF-8")
+    broken(tmp_path, "latin.csv", "a,b\n1,ä\n".encode("latin1"), "not UTF-8.*iconv")
+    broken(tmp_path, "head.csv", "ä,b\n1,2\n".encode("latin1"), "not UTF-8")
 
 
 @pytest.mark.parametrize(
     ("content", "advice"),
     [
         ("a,b\n1,2\n".encode("utf-16"), "in UTF-16; .*iconv -f utf-16"),
-        ("a,b\n1,2\n".encode("utf-16-be"), "no text file"),
-        (gzip.compress(b"a,b\n1,2\n", mtime=0), "gzipped; let its name end in .gz"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "an image and no table"),
+        ("a,b\n1,2\n".encode("utf-16-be"), "not a text file"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), "gzipped; its name must end in .gz"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "an image, not a table"),
         (b"PK\x03\x04" + bytes(range(256)), "workbook; save the table in it as CSV"),
-        (b"PAR1" + bytes(range(256)), "Parquet file; let its name end in .parquet"),
-        (b"\x08\x09\x12\x08model:\x87\x04", "no text file"),
-        (b"a,b\n1,2\n\0\0,3\n", "no text file"),
+        (b"PAR1" + bytes(range(256)), "Parquet file; its name must end in .parquet"),
+        (b"\x08\x09\x12\x08model:\x87\x04", "not a text file"),
+        (b"a,b\n1,2\n\0\0,3\n", "not a text file"),
     ],
 )
 def test_files_of_another_kind(tmp_path, content, advice):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from setpoint.errors import PartsError
-from setpoint.tables.leakage import find_smells
+from setpoint.tables.leakage import find_leakage
 from setpoint.tables.parts import part_rows, times_of
 from setpoint.tables.schema import Schema
 
@@ -67,7 +67,7 @@ def test_too_many_strangers_are_told_of_and_no_identifier():
     assert "95 % of its values are dates" in note
     assert "'week 0' (row 601)" in note
     y = np.arange(len(values)) % 5 == 0
-    assert find_smells(schema.check(frame), y, schema, part_rows(len(values), y)) == []
+    assert find_leakage(schema.check(frame), y, schema, part_rows(len(values), y)) == []
 
 
 def test_times_must_be_clean():

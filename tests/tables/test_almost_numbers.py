@@ -10,7 +10,7 @@ from setpoint.data import read_table
 from setpoint.data.values import amount
 from setpoint.errors import PartsError, SchemaError
 from setpoint.tables import fit_table, score_file
-from setpoint.tables.leakage import find_smells
+from setpoint.tables.leakage import find_leakage
 from setpoint.tables.parts import part_rows, times_of
 from setpoint.tables.schema import Schema
 
@@ -191,7 +191,7 @@ def test_never_taken_for_an_identifier(odd):
     frame = pd.DataFrame({"x": [*values, odd], "z": RNG.normal(size=201)})
     y = np.arange(201) % 5 == 0
     schema = Schema.of(frame)
-    assert find_smells(schema.check(frame), y, schema, part_rows(201, y)) == []
+    assert find_leakage(schema.check(frame), y, schema, part_rows(201, y)) == []
     assert schema.notes
 
 
@@ -213,7 +213,7 @@ def test_from_a_dirty_file_to_scores(tmp_path):
     frame.to_csv(path, sep=";", index=False)
     fitted = fit_table(read_table(path), "y", "max f1", model="logistic")
     assert fitted.test_point.f1 > 0.7
-    assert fitted.smells == []
+    assert fitted.leakage == []
     assert any("'unknown' (row 6)" in note for note in fitted.notes)
     model = fitted.model
     expected = model.scores(pd.DataFrame({"amount": x}).iloc[10:])

@@ -112,9 +112,9 @@ def test_markers_of_missing_are_known_later(tmp_path):
     empty.loc[[3, 4, 9], "n"] = np.nan
     empty.loc[3, "day"] = None
     assert model.scores(rows).tolist() == model.scores(empty).tolist()
-    assert model.strangers(rows) == [
-        "In 'n', 3 values count as missing ('?', 'UNKNOWN'), as they are no numbers.",
-        "In 'day', 1 value counts as missing ('unknown'), as it is no date.",
+    assert model.unseen_values(rows) == [
+        "In 'n', 3 values count as missing ('?', 'UNKNOWN'), since they are not numbers.",
+        "In 'day', 1 value counts as missing ('unknown'), since it is not a date.",
     ]
     assert model.evaluate(rows).tp > 0
     with pytest.raises(SchemaError, match=r"'old' in row 6 .*Correct .* or leave .* empty"):

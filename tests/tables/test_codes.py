@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from setpoint.tables.leakage import find_smells
+from setpoint.tables.leakage import find_leakage
 from setpoint.tables.parts import part_rows
 from setpoint.tables.schema import Schema
 
@@ -80,8 +80,8 @@ def test_numbers_with_words_are_told_of(write, told):
     assert told in note
     assert "plain numbers such as 1234.5" in note
     y = np.arange(300) % 5 == 0
-    smells = find_smells(schema.check(frame), y, schema, part_rows(300, y))
-    assert not any(smell.kind == "identifier" for smell in smells)
+    found = find_leakage(schema.check(frame), y, schema, part_rows(300, y))
+    assert not any(warning.kind == "identifier" for warning in found)
 
 
 @pytest.mark.parametrize(

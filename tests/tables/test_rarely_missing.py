@@ -80,8 +80,8 @@ def test_how_many_are_enough(missing, rows, marked):
 
 def test_filled_categories_keep_their_levels(model, frame):
     later = table(seed=1).assign(where="moon")
-    (note,) = model.strangers(later)
-    assert "In 'where', 1,500 of 1,500 values were not there" in note
+    (note,) = model.unseen_values(later)
+    assert "In 'where', 1,500 of 1,500 values did not occur in training" in note
     names = feature_names(model.encoder)
     assert "where_" not in names
     assert "where_far" in names or "where" in names  # of trees
@@ -90,15 +90,15 @@ def test_filled_categories_keep_their_levels(model, frame):
 
 def test_columns_that_are_missing_more_often_are_told_of(model, tmp_path):
     later = table(seed=1).head(200)
-    assert model.strangers(later) == []
+    assert model.unseen_values(later) == []
     later.loc[:5, "age"] = None  # 3 %, which may happen
     later.loc[:79, "where"] = None
     later["when"] = pd.NaT
     told = [
-        "'where' is missing in 80 of 200 rows; in training it was in 1 of 1,500.",
-        "'when' is missing in all 200 rows; in training it was in 1 of 1,500.",
+        "'where' is missing in 80 of 200 rows; in training it was missing in 1 of 1,500.",
+        "'when' is missing in all 200 rows; in training it was missing in 1 of 1,500.",
     ]
-    assert model.strangers(later) == told
+    assert model.unseen_values(later) == told
     with TableWriter(tmp_path / "later.parquet") as out:
         out.write(later)
     source, scored = tmp_path / "later.parquet", tmp_path / "scored.csv"

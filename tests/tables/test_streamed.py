@@ -9,13 +9,11 @@ import pytest
 import torch
 
 from setpoint.data.splits import TESTING
-from setpoint.data.table_stream import TableFiles
+from setpoint.data.table_reader import TableFile
 from setpoint.errors import PartsError, SchemaError, SetpointError, TableFileError, TargetError
 from setpoint.estimators import stream_fitting as fitting
 from setpoint.tables import stream_fitting
-from setpoint.tables import stream_rows as stream_kept
-from setpoint.tables import stream_survey as stream_look
-from setpoint.tables import stream_survey as stream_parts
+from setpoint.tables import stream_rows, stream_survey
 from setpoint.tables.stream_fitting import fit_streamed
 from setpoint.tables.stream_rows import KeptRows, Roles, TableRows
 from setpoint.training import Stochastic
@@ -85,7 +83,7 @@ def whole(folder):
 
 def test_pieces_are_all_rows_once_however_they_are_shared(messy):
     frame, folder = messy
-    files = TableFiles(folder)
+    files = TableFile(folder)
     assert files.rows == len(frame)
     assert files.row_groups == 5 + 1 + 6  # with rows from 0.3 and 0.45 on
     for shards in (1, 3, 4):
@@ -104,7 +102,7 @@ def test_row_groups_without_rows_count_for_nothing(tmp_path):
         part = frame[100 * i : 100 * i + 100]
         part.to_parquet(tmp_path / f"{i}a.parquet", index=False)
         part[:0].to_parquet(tmp_path / f"{i}b.parquet", index=False)
-    files = TableFiles(tmp_path)
+    files = TableFile(tmp_path)
     assert (files.rows, files.row_groups) == (300, 3)
     assert [files.place(row)[1] for row in (0, 99, 100, 299)] == [0, 99, 0, 99]
     assert [files.place(row)[0].stem for row in (99, 100, 299)] == ["0a", "1a", "2a"]
@@ -120,13 +118,13 @@ def test_a_file_without_rows_says_nothing_of_types(tmp_path):
     frame[:0].astype({"code": object}).to_parquet(tmp_path / "0.parquet", index=False)
     assert pq.read_schema(tmp_path / "0.parquet").field("code").type == pa.null()
     frame.to_parquet(tmp_path / "1.parquet", index=False)
-    files = TableFiles(tmp_path)
+    files = TableFile(tmp_path)
     assert files.types["code"] == pa.string()
     (piece,) = files.pieces(files.names, 1000)
     assert piece.frame()["code"].tolist() == frame["code"].tolist()
     frame[:0].drop(columns="code").to_parquet(tmp_path / "2.parquet", index=False)
     with pytest.raises(SchemaError, match="2.parquet has no column 'code'"):
-        TableFiles(tmp_path)
+        TableFile(tmp_path)
 
 
 def without_values(frame, column, rows):
@@ -142,15 +140,15 @@ def test_a_column_without_values_in_a_file_has_the_type_of_the_others(tmp_path, 
     frame = plain().assign(empty=True)
     rows = [range(240), range(240, 360), range(360, 800)]
     changed = without_values(frame, column, rows[empty])
-    known = TableFiles(write(frame, tmp_path / "known"))
-    files = TableFiles(write(changed, tmp_path / "data", endings=("parquet", "arrow", "parquet")))
+    known = TableFile(write(frame, tmp_path / "known"))
+    files = TableFile(write(changed, tmp_path / "data", endings=("parquet", "arrow", "parquet")))
     assert files.types == known.types
     assert files.widest_types() == known.widest_types()
     pieces = list(files.pieces(files.names, 1000))
     assert {piece.batch.schema.field(column).type for piece in pieces} == {known.types[column]}
     found = pd.concat([piece.frame() for piece in pieces], ignore_index=True)
     assert found[column].isna().tolist() == changed[column].isna().tolist()
-    seen = stream_look.look(files, files.names, Roles("bad"), 0)
+    seen = stream_survey.survey(files, files.names, Roles("bad"), 0)
     assert seen.sample.schema.field(column).type == known.types[column]
 
 
@@ -160,7 +158,7 @@ def test_a_coded_column_without_values_has_the_type_of_the_others(tmp_path):
     for name, part in (("0", pa.table({"code": none, "when": none})), ("1", rows)):
         with pa.ipc.new_file(tmp_path / f"{name}.arrow", part.schema) as writer:
             writer.write_table(part)
-    files = TableFiles(tmp_path)
+    files = TableFile(tmp_path)
     frames = [piece.frame() for piece in files.pieces(files.names, 10)]
     assert pd.concat(frames)["code"].isna().tolist() == [True, True, False, False]
     assert [str(frame["when"].dtype) for frame in frames] == ["datetime64[s]"] * 2
@@ -175,7 +173,7 @@ def test_a_column_without_values_hides_no_other_type(tmp_path):
     ):
         part.to_parquet(tmp_path / f"{name}.parquet", index=False)
     with pytest.raises(SchemaError, match=r"int64 in .*2.parquet and of type .*1.parquet"):
-        TableFiles(tmp_path)
+        TableFile(tmp_path)
 
 
 def test_a_column_without_values_in_all_files_is_like_that_of_one_table(tmp_path):
@@ -210,9 +208,9 @@ def test_columns_in_names_of_folders_are_known(tmp_path):
     for inner in ("code=1/a=b=c", "code=2", "=x", "_day=5", "other"):
         (tmp_path / "year=9" / inner).mkdir(parents=True)
         frame.to_parquet(tmp_path / "year=9" / inner / "x=1.parquet", index=False)
-    assert TableFiles(tmp_path).folder_columns == ["year", "a"]
-    assert TableFiles(tmp_path / "year=9" / "other").folder_columns == []
-    assert TableFiles(tmp_path / "year=9" / "other" / "x=1.parquet").folder_columns == []
+    assert TableFile(tmp_path).folder_columns == ["year", "a"]
+    assert TableFile(tmp_path / "year=9" / "other").folder_columns == []
+    assert TableFile(tmp_path / "year=9" / "other" / "x=1.parquet").folder_columns == []
 
 
 @pytest.mark.parametrize("role", ["target", "group", "time"])
@@ -236,7 +234,7 @@ def test_a_file_of_another_schema_is_named(tmp_path, change, words):
     folder = write(plain(), tmp_path)
     change(plain(50)).to_parquet(folder / "9.parquet", index=False)
     with pytest.raises(SchemaError, match=words) as caught:
-        TableFiles(folder)
+        TableFile(folder)
     assert "9.parquet" in str(caught.value)
 
 
@@ -244,18 +242,18 @@ def test_numbers_of_other_sizes_are_the_same(tmp_path):
     folder = write(plain(), tmp_path)
     changed = plain(60).assign(amount=np.arange(60, dtype=np.int16))
     changed.to_parquet(folder / "9.parquet", index=False)
-    files = TableFiles(folder)
-    found = stream_look.look(files, files.names, Roles("bad"), 0)
+    files = TableFile(folder)
+    found = stream_survey.survey(files, files.names, Roles("bad"), 0)
     assert sum(found.labels.values()) == files.rows == 860
     assert found.piece(folder).frame()["amount"].tail(60).tolist() == list(range(60))
 
 
 def test_no_tables_and_no_rows(tmp_path):
-    with pytest.raises(TableFileError, match="holds no file"):
-        TableFiles(tmp_path)
+    with pytest.raises(TableFileError, match="contains no file"):
+        TableFile(tmp_path)
     plain(5).head(0).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(TableFileError, match="no rows"):
-        TableFiles(tmp_path)
+        TableFile(tmp_path)
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -275,7 +273,7 @@ def fitted(messy):
 def source_of(model, folder, **roles):
     roles = Roles("outcome", negative="fine", positive="fraud", **roles)
     width = model.classifier.n_features_in_
-    return TableRows(TableFiles(folder), roles, model.schema, model.encoder, width)
+    return TableRows(TableFile(folder), roles, model.schema, model.encoder, width)
 
 
 def test_rows_are_the_models_features_in_every_shard(messy, fitted):
@@ -337,12 +335,12 @@ def test_a_full_disk_is_no_end(messy, fitted, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(stream_kept.np, "save", full)
+    monkeypatch.setattr(stream_rows.np, "save", full)
     for _ in range(2):
         rows = sum(len(block) for block in kept.blocks())
-        assert rows == TableFiles(folder).rows
-    assert not stream_kept.has_room(tmp_path, 10**15, 100)
-    assert not stream_kept.has_room(tmp_path / "nowhere", 1, 1)
+        assert rows == TableFile(folder).rows
+    assert not stream_rows.has_room(tmp_path, 10**15, 100)
+    assert not stream_rows.has_room(tmp_path / "nowhere", 1, 1)
 
 
 # --- fitting --------------------------------------------------------------------------------------
@@ -418,7 +416,7 @@ def test_too_few_new_positives_are_told(tmp_path):
 @pytest.mark.parametrize("test", [0.0, 0.25])
 def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
     times = np.random.default_rng(0).permutation(1000).astype(float)
-    parting = stream_parts.parting_of(times, test, certified, 0)
+    parting = stream_survey.parting_of(times, test, certified, 0)
     judging, certifying, testing = parting.since
     left = 1000 * (1 - test)
     assert testing == (1000 - 1000 * test if test else np.inf)
@@ -431,27 +429,27 @@ def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
 
 def test_one_moment_cannot_be_parted():
     with pytest.raises(PartsError, match="one moment"):
-        stream_parts.parting_of(np.zeros(10), 0.2, False, 0)
+        stream_survey.parting_of(np.zeros(10), 0.2, False, 0)
     # Most rows are of one moment: that is the older part, and chance will choose who judges.
-    found = stream_parts.parting_of(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
+    found = stream_survey.parting_of(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
     assert found.since == (1.0, 1.0, 1.0)
     assert not found.judges
 
 
 def test_columns_are_learnt_from_a_sample(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(stream_look, "SAMPLED", 200)
+    monkeypatch.setattr(stream_survey, "SAMPLED", 200)
     fitted = fit_streamed(folder, "bad", GOAL, drop=["when", "customer"])
-    told = next(note for note in fitted.notes if "drawn by chance" in note)
-    count = int(told.split()[5].replace(",", ""))
+    told = next(note for note in fitted.notes if "random sample" in note)
+    count = int(told.split()[8].replace(",", ""))
     assert 120 < count < 280
     # A value that the sample did not show is told with its file and row.
     frame = whole(folder)
-    files = TableFiles(folder)
-    seen = stream_look.look(files, files.names, Roles("bad"), 0).number
+    files = TableFile(folder)
+    seen = stream_survey.survey(files, files.names, Roles("bad"), 0).number
     row = next(i for i in range(500, 800) if i not in seen)
     frame.loc[row, "code"] = "seven"
     broken = write(frame, tmp_path)
-    with pytest.raises(SchemaError, match=r"2\.parquet does not go.*'code'.*'seven' in row ") as e:
+    with pytest.raises(SchemaError, match=r"2\.parquet does not fit.*'code'.*'seven' in row ") as e:
         fit_streamed(broken, "bad", GOAL, drop=["when", "customer"])
     assert f"row {row - 360 + 1:,}" in str(e.value)
 
@@ -475,7 +473,7 @@ def test_too_many_test_rows_are_counted_and_not_kept(folder, monkeypatch):
     ("options", "error", "words"),
     [
         ({"model": "hgb"}, SetpointError, "'hgb' needs the whole table in memory"),
-        ({"group": "customer", "time": "when"}, SetpointError, "name one of both"),
+        ({"group": "customer", "time": "when"}, SetpointError, "name only one of them"),
         ({"time": "code"}, PartsError, "'code' cannot be the time"),
         ({"target": "badd"}, SchemaError, "Did you mean 'bad'"),
         ({"target": "code"}, TargetError, "3 different values"),
@@ -506,9 +504,9 @@ def test_missing_labels_and_groups_are_found(tmp_path, column, words):
 
 
 def test_a_test_part_is_of_its_share(folder):
-    files, roles = TableFiles(folder), Roles("bad")
-    parting = stream_parts.parting_of(None, 0.3, True, 5)
-    _, counts = stream_parts.settled(files, roles, parting, 0.3, 5)
+    files, roles = TableFile(folder), Roles("bad")
+    parting = stream_survey.parting_of(None, 0.3, True, 5)
+    _, counts = stream_survey.settled(files, roles, parting, 0.3, 5)
     assert counts.sum() == 800
     assert abs(counts[TESTING].sum() / 800 - 0.3) < 0.05
     assert counts[TESTING, 1] == pytest.approx(0.3 * counts[:, 1].sum(), rel=0.4)
@@ -516,4 +514,4 @@ def test_a_test_part_is_of_its_share(folder):
 
 def test_the_number_of_bytes_is_about_that_of_a_data_frame(folder):
     known = whole(folder).memory_usage(deep=True).sum()
-    assert known / 3 < TableFiles(folder).decoded_bytes < 3 * known
+    assert known / 3 < TableFile(folder).decoded_bytes < 3 * known

@@ -40,17 +40,19 @@ def later():
 
 
 def test_known_rows_have_no_strangers(model):
-    assert model.strangers(rows(400)) == []
-    assert model.strangers(rows(400).head(1).assign(amount=None)) == []  # one row may well lack it
+    assert model.unseen_values(rows(400)) == []
+    assert (
+        model.unseen_values(rows(400).head(1).assign(amount=None)) == []
+    )  # one row may well lack it
 
 
 def test_strangers_are_counted(model, later):
-    told = model.strangers(later)
+    told = model.unseen_values(later)
     assert told == [
-        "In 'where', 15 of 100 values were not there in training ('moon', 'mars', 'venus', ...) "
-        "and tell the model nothing.",
-        "'amount' is missing in all 100 rows, which it was not in training.",
-        "'when' is missing in all 100 rows, which it was not in training.",
+        "In 'where', 15 of 100 values did not occur in training ('moon', 'mars', 'venus', ...) "
+        "and are ignored by the model.",
+        "'amount' is missing in all 100 rows; in training it never was.",
+        "'when' is missing in all 100 rows; in training it never was.",
     ]
 
 
@@ -59,12 +61,12 @@ def test_batches_add_up(model, later, tmp_path):
     with TableWriter(path) as out:
         out.write(later)
     done = score_file(model, path, tmp_path / "scored.csv", batch_rows=13)
-    assert list(done.notes) == model.strangers(later)
+    assert list(done.notes) == model.unseen_values(later)
     later.loc[99, "amount"] = 1.0  # in the last batch alone
     with TableWriter(path) as out:
         out.write(later)
     done = score_file(model, path, tmp_path / "scored.csv", batch_rows=13)
-    told = "'amount' is missing in 99 of 100 rows; in training it was in 0 of 400."
+    told = "'amount' is missing in 99 of 100 rows; in training it was missing in 0 of 400."
     assert [note for note in done.notes if "'amount'" in note] == [told]
 
 

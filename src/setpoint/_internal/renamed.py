@@ -1,11 +1,11 @@
-"""Former module names, which still import for one release, with a ``DeprecationWarning``."""
+"""Former names, which still work for one release, with a ``DeprecationWarning``."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -69,6 +69,35 @@ class _Finder(MetaPathFinder, Loader):
             DeprecationWarning,
             stacklevel=2,
         )
+
+
+def renamed_names(
+    package: str, get: Callable[[str], Any], names: Mapping[str, str]
+) -> Callable[[str], Any]:
+    """Return a package's ``__getattr__`` that also knows former names.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    get : callable
+        Its ``__getattr__`` for all other names.
+    names : mapping of str to str
+        The package and name of today for each former name, e.g. ``"setpoint.data.Split"``.
+    """
+
+    def get_renamed(name: str) -> Any:
+        if name not in names:
+            return get(name)
+        warnings.warn(
+            f"{package}.{name} is deprecated; it is now {names[name]}.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        home, _, new = names[name].rpartition(".")
+        return getattr(importlib.import_module(home), new)
+
+    return get_renamed
 
 
 def install() -> None:

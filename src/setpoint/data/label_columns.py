@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
 from setpoint._internal.validation import listed, nearest, shown
-from setpoint.data.columns import kind_of
-from setpoint.data.table_files import Part
+from setpoint.data.file_formats import RowGroupFile, kind_of
 from setpoint.data.values import as_text, given, numbers, uncategorised
 from setpoint.errors import TargetError
 
@@ -249,7 +248,7 @@ class TableLabels:
     Otherwise the whole column is read once, so that every process knows both.
     """
 
-    def __init__(self, parts: Sequence[Part], target: str, positive: Any) -> None:
+    def __init__(self, parts: Sequence[RowGroupFile], target: str, positive: Any) -> None:
         self.target = target
         self.positive: Any = 1 if positive is None else positive
         self.negative: Any = None
@@ -274,7 +273,7 @@ class TableLabels:
             return f"the labels are {self.negative!r} and {self.positive!r}."
         return "labels are 0 and 1, or else name the positive one (positive=...)."
 
-    def _search(self, parts: Sequence[Part]) -> list[Any]:
+    def _search(self, parts: Sequence[RowGroupFile]) -> list[Any]:
         """Return all labels; three are enough to know that there are too many."""
         found: list[Any] = []
         for part in parts:

@@ -1,4 +1,8 @@
-"""The values of a column in the type that a model wants, and which of them do not fit."""
+"""Conversion of columns to the types of a model: numbers, booleans, texts and dates.
+
+Texts may write numbers with thousands separators, decimal commas, a currency or a per cent sign.
+The format of such a column is kept as an example, such as ``€1,234.5`` or ``1.234,5``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from numpy.typing import NDArray
 from setpoint._internal.imports import need
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "None", "#N/A", "<NA>")
-# What else is written where a number or date is not known, in small letters.
+# Other texts that stand for a missing number or date, in lower case.
 MARKERS = frozenset(
     [
         *(m.casefold() for m in MISSING), "?", "??", "-", "--", "---", ".", "..", "...", "*",
@@ -26,27 +30,26 @@ MARKERS = frozenset(
         "#name?", "#null!", "1.#qnan", "-1.#ind",
     ]
 ) - {"none"}  # fmt: skip
-# Beyond it a square overflows; such a number counts as infinite.
-LARGEST = 1e100
+LARGEST = 1e100  # beyond it a square overflows; such a number counts as infinite
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _TRUTH = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 
 class Values(NamedTuple):
-    """Converted values, and which of the given ones could not be converted."""
+    """Converted values, and a mask of those that could not be converted."""
 
     values: Any
     bad: NDArray[np.bool_]
 
 
 def is_text_like(series: Any) -> bool:
-    """Whether a column holds texts or anything at all, and not numbers, booleans or dates."""
+    """Whether a column holds texts or arbitrary objects, and not numbers, booleans or dates."""
     types = need("pandas", "cli", "a table").api.types
     return bool(types.is_object_dtype(series) or types.is_string_dtype(series.dtype))
 
 
 def uncategorised(series: Any) -> Any:
-    """Return a categorical column as the values that it stands for."""
+    """Return a categorical column as its plain values."""
     pd = need("pandas", "cli", "a table")
     if not isinstance(series.dtype, pd.CategoricalDtype):
         return series
@@ -54,7 +57,7 @@ def uncategorised(series: Any) -> Any:
 
 
 def given(series: Any) -> NDArray[np.bool_]:
-    """Return where there is a value; a blank text is none."""
+    """Return where a value is present; a blank text is missing."""
     pd = need("pandas", "cli", "a table")
     found = np.array(series.notna(), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
@@ -65,7 +68,7 @@ def given(series: Any) -> NDArray[np.bool_]:
 
 
 def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) -> Values:
-    """Return 64-bit floats: NaN where there is none, infinite beyond what can be squared.
+    """Return 64-bit floats: NaN where missing, infinite if too large to be squared.
 
     Parameters
     ----------
@@ -74,8 +77,8 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
     missing : collection of str
         Texts that count as missing, besides those that always do.
     how : str, optional
-        An example of how texts are written, such as ``€1,234.5``; by default they are plain. Where
-        it has a unit, numbers without one do not fit, be they texts or not: 0.081 may be 8.1 %.
+        An example of the format of texts, such as ``€1,234.5``; by default they are plain. If it
+        has a unit, numbers without one do not fit, whether texts or not: 0.081 may be 8.1 %.
     """
     pd = need("pandas", "cli", "a table")
     types = pd.api.types
@@ -98,7 +101,7 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
 
 
 def _parsed(series: Any, how: str | None) -> NDArray[np.float64]:
-    """Return texts as numbers, NaN where they are none."""
+    """Return texts as numbers, NaN where they are not numbers."""
     pd = need("pandas", "cli", "a table")
     if how is not None:
         codes, distinct = pd.factorize(series)
@@ -109,7 +112,7 @@ def _parsed(series: Any, how: str | None) -> NDArray[np.float64]:
 
 
 def _amount(value: Any, how: str) -> float:
-    """Return the number of a text, or of what is a number already, where units allow that."""
+    """Return the number of a text, or of a number if the format has no unit."""
     if isinstance(value, str) or has_unit(how):
         return amount(str(value), how)
     return float(value) if isinstance(value, (int, float, np.number, Decimal)) else np.nan
@@ -134,10 +137,7 @@ def truths(series: Any) -> Values:
 
 
 def texts(series: Any, strict: bool = True) -> Values:
-    """Return texts without blanks around them, empty where there is none.
-
-    ``strict`` takes numbers and dates for a mistake.
-    """
+    """Return stripped texts, empty where missing; ``strict`` marks numbers and dates as bad."""
     pd = need("pandas", "cli", "a table")
     bad = np.zeros(len(series), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
@@ -153,7 +153,7 @@ def texts(series: Any, strict: bool = True) -> Values:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as a text; whole numbers are written alike, whatever their type.
+    """Return a value as a text; integers are written alike, whatever their type.
 
     Examples
     --------
@@ -166,16 +166,16 @@ def as_text(value: Any) -> str:
 
 
 def dates(series: Any, how: str | None, zone: str | None, missing: Collection[str] = ()) -> Values:
-    """Return times in a zone, or without one.
+    """Return times in a time zone, or without one.
 
     Parameters
     ----------
     series : Series
         Dates, or texts.
     how : str, optional
-        How texts are to be read, as for ``strptime``, or ``"ISO8601"``, which is the default.
+        The format of texts, as for ``strptime``, or ``"ISO8601"``, which is the default.
     zone : str, optional
-        The time zone to which they are brought; times without a zone then do not fit.
+        The time zone to convert to; times without a zone then do not fit.
     missing : collection of str
         Texts that count as missing.
     """
@@ -208,7 +208,7 @@ def dates(series: Any, how: str | None, zone: str | None, missing: Collection[st
 
 
 def zone_of(values: Any) -> str | None:
-    """Return the zone to which texts of times are brought, or None where they name none."""
+    """Return the time zone to convert texts of times to, or None if they have none."""
     return "UTC" if any(_ZONE.search(v.strip()) for v in values.head(100)) else None
 
 
@@ -225,7 +225,7 @@ def _no_times(series: Any, zone: str | None) -> Any:
 
 _MONEY = "€$£¥"
 _SEPARATORS = {"1,234.5": (",", "."), "1.234,5": (".", ",")}  # of thousands and of decimals
-_DRESSED = re.compile(rf"[+-]?\s*([{_MONEY}]?)\s*[+-]?[\d.,]+\s*([%{_MONEY}]?)")
+_WITH_UNIT = re.compile(rf"[+-]?\s*([{_MONEY}]?)\s*[+-]?[\d.,]+\s*([%{_MONEY}]?)")
 _BARE = r"(?:(?:\d{1,3}(?:[.,'\s]\d{3})+|\d+)(?:[.,]\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _LIKE_NUMBERS = re.compile(rf"[+-]?\s*[{_MONEY}]?\s*[+-]?{_BARE}\s*[%{_MONEY}]?")
 _ZERO = re.compile(r"[+-]?0(?:[.,]0+)?")  # the same in every unit
@@ -233,14 +233,14 @@ _CURRENCIES = (
     "USD|EUR|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|RUB|UAH|ILS|INR|KRW|SGD|HKD|THB|IDR|"
     "AUD|NZD|CAD|MXN|BRL|ZAR|NGN|KES|EGP|AED|SAR|Rs\\.?|kr\\.?|R\\$|US\\$"
 )
-_IN_WORDS = re.compile(
+_WITH_WORD = re.compile(
     rf"[+-]?\s*({_CURRENCIES})?\s*[+-]?{_BARE}\s*([^\W\d_]{{1,8}}[²³]?(?:/[^\W\d_]{{1,4}})?|°[CF]?)?"
     rf"|(\()\s*[{_MONEY}]?\s*{_BARE}\s*\)"
 )
 
 
 def looks_like_number(text: str) -> bool:
-    """Whether a text is perhaps a number, in whatever way it is written.
+    """Whether a text may be a number, in any format.
 
     Examples
     --------
@@ -251,19 +251,19 @@ def looks_like_number(text: str) -> bool:
 
 
 def unit_in_words(text: str) -> str | None:
-    """Return the unit that a number has in letters, ``(`` for brackets, or None if it is no number.
+    """Return a number's unit in letters, ``(`` for brackets, or None if it is not a number.
 
     Examples
     --------
     >>> [unit_in_words(t) for t in ("USD 9.12", "12.5 kg", "(12.50)", "7", "E885.9")]
     ['USD', 'kg', '(', '', None]
     """
-    found = _IN_WORDS.fullmatch(text)
+    found = _WITH_WORD.fullmatch(text)
     return None if found is None else "".join(part or "" for part in found.groups())
 
 
 def has_unit(how: str | None) -> bool:
-    """Whether numbers are written with a currency or a per cent sign.
+    """Whether a format has a currency or per cent sign.
 
     Examples
     --------
@@ -274,28 +274,26 @@ def has_unit(how: str | None) -> bool:
 
 
 def without_units(text: str) -> str:
-    """Return a text without the signs of currencies and per cent."""
+    """Return a text without currency and per cent signs."""
     return "".join(c for c in text if c not in _MONEY + "%").strip()
 
 
 def formats_like(texts: Iterable[str]) -> list[str]:
-    """Return in which ways numbers may be written, by the unit that most texts have.
+    """Return possible formats of numbers, with the unit that most texts have.
 
     Examples
     --------
     >>> formats_like(["12.5 %"])
     ['1,234.5%', '1.234,5%']
     """
-    found = (_DRESSED.fullmatch(t) for t in texts if not _ZERO.fullmatch(t))
+    found = (_WITH_UNIT.fullmatch(t) for t in texts if not _ZERO.fullmatch(t))
     units = Counter(m.groups() for m in found if m)
     before, after = units.most_common(1)[0][0] if units else ("", "")
     return [f"{before}{core}{after}" for core in _SEPARATORS]
 
 
 def amount(text: str, how: str) -> float:
-    """Return the number that a text stands for, NaN where it is written in another way.
-
-    A plain 0 is 0 in every way.
+    """Return the number of a text, NaN if it has another format; a plain 0 fits every format.
 
     Examples
     --------
@@ -313,10 +311,10 @@ def amount(text: str, how: str) -> float:
 def _pattern(how: str) -> tuple[re.Pattern[str], str, str]:
     cores = [core for core in _SEPARATORS if core in how]
     if len(cores) != 1:
-        raise ValueError(f"numbers are not written like {how!r}")
+        raise ValueError(f"{how!r} is not a format of numbers")
     before, _, after = how.partition(cores[0])
     thousands, decimal = _SEPARATORS[cores[0]]
-    # Money has no three decimals: before three digits the mark is one of thousands.
+    # Amounts of money do not have three decimals: before three digits, a mark separates thousands.
     short = r"(?!\d{3}(?!\d))" if any(c in _MONEY for c in before + after) else ""
     number = (
         rf"(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+|\d+)"
@@ -324,9 +322,3 @@ def _pattern(how: str) -> tuple[re.Pattern[str], str, str]:
     )
     pattern = rf"([+-]?)\s*{re.escape(before)}\s*([+-]?)({number})\s*{re.escape(after)}"
     return re.compile(pattern), thousands, decimal
-
-
-# DOC of tabular._amounts: Numbers as people write them: with thousands, decimal commas, a currency or a per cent sign.
-#
-# How a column writes them is kept as an example, such as ``€1,234.5`` or ``1.234,5``.
-#

@@ -10,55 +10,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from setpoint._internal.imports import lazy
+from setpoint._internal.renamed import renamed_names
 
 if TYPE_CHECKING:
     from setpoint.tables.classifiers import MODELS
-    from setpoint.tables.fitting import fit_table
-    from setpoint.tables.leakage import Smell, find_smells
+    from setpoint.tables.fitting import FittedTable, TestRows, fit_table
+    from setpoint.tables.leakage import LeakageWarning, find_leakage
     from setpoint.tables.model import TableModel
     from setpoint.tables.parts import Parts, part_rows
-    from setpoint.tables.results import FittedTable, Ordinary, TestRows
     from setpoint.tables.schema import Schema
-    from setpoint.tables.scoring import Scored, score_file
+    from setpoint.tables.scoring import Scored, UnseenValues, score_file
 
 _HOMES = {
     "classifiers": ("MODELS",),
-    "fitting": ("fit_table",),
-    "leakage": (
-        "Smell",
-        "find_smells",
-    ),
+    "fitting": ("FittedTable", "TestRows", "fit_table"),
+    "leakage": ("LeakageWarning", "find_leakage"),
     "model": ("TableModel",),
-    "parts": (
-        "Parts",
-        "part_rows",
-    ),
-    "results": (
-        "FittedTable",
-        "Ordinary",
-        "TestRows",
-    ),
+    "parts": ("Parts", "part_rows"),
     "schema": ("Schema",),
-    "scoring": (
-        "Scored",
-        "score_file",
-    ),
+    "scoring": ("Scored", "UnseenValues", "score_file"),
 }
 
 __all__ = [
     "MODELS",
     "FittedTable",
-    "Ordinary",
+    "LeakageWarning",
     "Parts",
     "Schema",
     "Scored",
-    "Smell",
     "TableModel",
     "TestRows",
-    "find_smells",
+    "UnseenValues",
+    "find_leakage",
     "fit_table",
     "part_rows",
     "score_file",
 ]
 
-__getattr__, __dir__ = lazy(globals(), _HOMES)
+_get, __dir__ = lazy(globals(), _HOMES)
+__getattr__ = renamed_names(
+    __name__,
+    _get,
+    {
+        "Ordinary": "setpoint.report.Baseline",
+        "Smell": "setpoint.tables.LeakageWarning",
+        "find_smells": "setpoint.tables.find_leakage",
+    },
+)
