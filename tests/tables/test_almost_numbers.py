@@ -178,10 +178,10 @@ def test_rare_thousands_are_read_and_not_lost():
 def test_formats_from_a_file_are_checked():
     fields = schema_of(DECIMALS).to_dict()
     fields["columns"][0] |= {"kind": "number", "format": "(.*)*"}
-    with pytest.raises(SchemaError, match="no schema"):
+    with pytest.raises(SchemaError, match="not a schema"):
         Schema.from_dict(fields)
     fields["columns"][0] |= {"format": None, "name": "other"}
-    with pytest.raises(SchemaError, match="no schema: columns of the names"):
+    with pytest.raises(SchemaError, match="not a schema: columns of the names"):
         Schema.from_dict(fields)
 
 

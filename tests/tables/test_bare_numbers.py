@@ -76,7 +76,7 @@ def test_others_are_refused_later_in_files_of_all_kinds(way, later):
         schema.check(pd.DataFrame({"x": later, "other": 1}))
     told = str(caught.value)
     assert f"'x' held numbers written like {how}" in told
-    assert f"Write them like {how}, as in training, or fit the model anew on plain numbers" in told
+    assert f"Write them like {how}, as in training, or fit the model again on plain numbers" in told
     fine = pd.DataFrame({"x": [0.0, np.nan], "other": 1})
     assert schema.check(fine)["x"].fillna(-1).tolist() == [0, -1]
 

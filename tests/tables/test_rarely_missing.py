@@ -113,5 +113,5 @@ def test_counts_are_kept_and_checked(model):
     assert {c.absent for c in Schema.from_dict(fields).columns} == {None}
     for wrong in ("x", [1], [1, "a"], [3, 2], [-1, 2], [True, 2]):
         fields["columns"][0]["absent"] = wrong
-        with pytest.raises(Exception, match="no schema"):
+        with pytest.raises(Exception, match="not a schema"):
             Schema.from_dict(fields)

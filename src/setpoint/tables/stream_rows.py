@@ -72,7 +72,7 @@ class Roles:
         return None if self.time is None else self._read(_columns.times, piece, self.time)
 
     def block(self, piece: Piece, frame: Any = None) -> Block:
-        """Return labelled rows without features; ``frame`` is the piece as a data frame, or None."""
+        """Return labelled rows without features; ``frame`` is the piece as a data frame, if any."""
         labels = piece.frame([self.target]) if frame is None else frame
         positive = labels_of(labels[self.target], self.negative, self.positive)
         return Block(
