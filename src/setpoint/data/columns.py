@@ -12,11 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data.file_formats import kind_of, plain
 from setpoint.data.rows import Where
 from setpoint.data.sampling import mix
 from setpoint.errors import SourceError
+
+pa = OptionalModule("pyarrow", "cli", "reading tables")
 
 Units = NDArray[np.int64]
 
@@ -59,7 +61,6 @@ def groups(column: Any, where: Where) -> Units:
     column = _present(column, where)
     kind = kind_of(column.type)
     if kind == "text":
-        pa = need("pyarrow", "cli", "reading tables")
         wide = column.cast(pa.large_string())
         _, offsets, data = wide.buffers()
         ends = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
@@ -178,7 +179,6 @@ def _check_groups(missing: NDArray[np.bool_], where: Where) -> None:
 
 
 def _microseconds(column: Any) -> Any:
-    pa = need("pyarrow", "cli", "reading tables")
     return column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
 
 

@@ -15,9 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data.values import MISSING
 from setpoint.errors import TableFileError
+
+pa = OptionalModule("pyarrow", "cli", "CSV files")
+pc = OptionalModule("pyarrow.compute", "cli", "CSV files")
+arrow_csv = OptionalModule("pyarrow.csv", "cli", "CSV files")
 
 _BLOCK = 1 << 23  # bytes; a row must fit into one
 _DELIMITERS = ",;\t|"
@@ -63,7 +67,6 @@ class CsvFile:
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[Any]:
         """Yield record batches; ``texts`` are columns that stay text whatever they look like."""
-        pa = need("pyarrow", "cli", "reading CSV files")
         kinds = self._kinds(columns, texts)
         for batch in self._as_text(columns):
             values = [self._convert(c, kind) for c, kind in zip(batch.columns, kinds, strict=True)]
@@ -72,8 +75,6 @@ class CsvFile:
     @staticmethod
     def writer(path: Path, sink: Any, schema: Any) -> Any:
         """Return an object that writes tables of a schema to an open file."""
-        pa = need("pyarrow", "cli", "writing tables")
-        arrow_csv = need("pyarrow.csv", "cli", "writing CSV")
         options = arrow_csv.WriteOptions(delimiter="\t" if _is_tsv(path) else ",")
         if not _is_gzipped(path):
             return arrow_csv.CSVWriter(sink, schema, write_options=options)
@@ -102,8 +103,6 @@ class CsvFile:
 
     def _fitting(self, column: Any, kinds: list[str]) -> list[str]:
         """Return which of these types hold all values of a block."""
-        pa = need("pyarrow", "cli", "reading CSV files")
-        pc = need("pyarrow.compute", "cli", "reading CSV files")
         kept = []
         for kind in kinds:
             try:
@@ -118,8 +117,6 @@ class CsvFile:
 
     def _convert(self, column: Any, kind: str) -> Any:
         """Return a column of texts in another type; raises ArrowInvalid if it does not fit."""
-        pa = need("pyarrow", "cli", "reading CSV files")
-        pc = need("pyarrow.compute", "cli", "reading CSV files")
         if kind == "nothing":
             return pa.nulls(len(column), pa.float64())
         if kind == "text":
@@ -139,8 +136,6 @@ class CsvFile:
 
     def _as_text(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield record batches in which every value is a text, or missing."""
-        pa = need("pyarrow", "cli", "reading CSV files")
-        arrow_csv = need("pyarrow.csv", "cli", "reading CSV files")
         options = {
             "read_options": arrow_csv.ReadOptions(block_size=_BLOCK),
             "parse_options": arrow_csv.ParseOptions(

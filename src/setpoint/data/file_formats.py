@@ -18,10 +18,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import nearest
 from setpoint.data.csv_files import CsvFile
 from setpoint.errors import TableFileError
+
+pa = OptionalModule("pyarrow", "cli", "reading tables")
+parquet = OptionalModule("pyarrow.parquet", "cli", "Parquet files")
+ipc = OptionalModule("pyarrow.ipc", "cli", "Arrow files")
 
 Kind = Literal["number", "boolean", "text", "time", "other"]
 
@@ -51,7 +55,6 @@ class RowGroupFile:
     kind: ClassVar[str]
 
     def __init__(self, path: Path) -> None:
-        pa = need("pyarrow", "cli", f"reading {self.kind} files")
         self.path = path
         try:
             self._stamp = _stamp(path)
@@ -105,7 +108,6 @@ class RowGroupFile:
     @contextmanager
     def _in_use(self) -> Iterator[None]:
         """Raise TableFileError if the file changed since it was opened, or cannot be read."""
-        pa = need("pyarrow", "cli", f"reading {self.kind} files")
         try:
             self._check_unchanged()
             yield
@@ -146,7 +148,6 @@ class ParquetFile(RowGroupFile):
     kind = "Parquet"
 
     def _open(self) -> Any:
-        parquet = need("pyarrow.parquet", "cli", "reading Parquet files")
         # Without a buffer of bounded size, whole columns of a row group would be in memory.
         return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER)
 
@@ -174,7 +175,7 @@ class ParquetFile(RowGroupFile):
     @staticmethod
     def writer(path: Path, sink: Any, schema: Any) -> Any:
         """Return an object that writes tables of a schema to an open file."""
-        return need("pyarrow.parquet", "cli", "writing Parquet").ParquetWriter(sink, schema)
+        return parquet.ParquetWriter(sink, schema)
 
 
 class ArrowFile(RowGroupFile):
@@ -185,8 +186,6 @@ class ArrowFile(RowGroupFile):
     @contextmanager
     def _reader(self, fields: Iterable[int] = (), *, mapped: bool = False) -> Iterator[Any]:
         """Open the file for reading some fields, or all."""
-        pa = need("pyarrow", "cli", "reading Arrow files")
-        ipc = need("pyarrow.ipc", "cli", "reading Arrow files")
         options = ipc.IpcReadOptions(included_fields=list(fields))
         with (pa.memory_map if mapped else pa.OSFile)(str(self.path)) as source:
             try:
@@ -219,7 +218,7 @@ class ArrowFile(RowGroupFile):
     @staticmethod
     def writer(path: Path, sink: Any, schema: Any) -> Any:
         """Return an object that writes tables of a schema to an open file."""
-        return need("pyarrow.ipc", "cli", "writing Arrow").new_file(sink, schema)
+        return ipc.new_file(sink, schema)
 
 
 FORMATS: dict[str, type[CsvFile | RowGroupFile]] = {
@@ -276,7 +275,6 @@ def plain_type(arrow_type: Any) -> Any:
 
     Dictionaries are decoded, since each batch may have its own.
     """
-    pa = need("pyarrow", "cli", "reading tables")
     types = pa.types
     if types.is_dictionary(arrow_type):
         return plain_type(arrow_type.value_type)
@@ -297,7 +295,7 @@ def plain(column: Any) -> Any:
 
 def kind_of(arrow_type: Any) -> Kind:
     """Return what a column of a plain type holds."""
-    types = need("pyarrow", "cli", "reading tables").types
+    types = pa.types
     if types.is_integer(arrow_type) or types.is_floating(arrow_type):
         return "number"
     if types.is_boolean(arrow_type):
@@ -321,7 +319,7 @@ def _record_batches(reader: Any, groups: Iterable[int] | None = None) -> Iterato
 
 def _is_null(arrow_type: Any) -> bool:
     """Whether a type, or the value type of a dictionary, is that of a column without values."""
-    types = need("pyarrow", "cli", "reading tables").types
+    types = pa.types
     if types.is_dictionary(arrow_type):
         arrow_type = arrow_type.value_type
     return bool(types.is_null(arrow_type))

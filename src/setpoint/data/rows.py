@@ -61,8 +61,10 @@ class Block:
         return self._each(lambda field: field.to(device))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Block:
-        tensors = {name: t for name, t in vars(self).items() if isinstance(t, Tensor)}
-        return replace(self, **{name: change(t) for name, t in tensors.items()})
+        changed: dict[str, Any] = {
+            name: change(value) for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **changed)
 
 
 class RowSource(Protocol):

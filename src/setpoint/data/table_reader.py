@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import listed, nearest
 from setpoint.data.csv_files import CsvFile
 from setpoint.data.file_formats import (
@@ -26,6 +26,9 @@ from setpoint.data.file_formats import (
     plain,
 )
 from setpoint.errors import SchemaError, TableFileError
+
+pa = OptionalModule("pyarrow", "cli", "reading tables")
+pd = OptionalModule("pandas", "cli", "reading tables")
 
 BATCH_ROWS = 131_072  # rows in memory at a time
 _BATCH = 65_536
@@ -59,7 +62,6 @@ class Piece(NamedTuple):
 
     def frame(self, columns: Sequence[str] | None = None) -> Any:
         """Return some columns, or all, as a data frame."""
-        pa = need("pyarrow", "cli", "reading tables")
         batch = self.batch if columns is None else self.batch.select(list(columns))
         return _to_frame(pa.Table.from_batches([batch]))
 
@@ -210,7 +212,6 @@ class TableFile:
 
     def read(self, columns: Sequence[str] | None = None, texts: Collection[str] = ()) -> Any:
         """Return the whole table as one data frame; parameters as in ``frames``."""
-        pa = need("pyarrow", "cli", "reading tables")
         return _to_frame(pa.Table.from_batches(list(self._batches(columns, texts))))
 
     def pieces(
@@ -220,7 +221,6 @@ class TableFile:
 
         Row group j, counted over all files without empty ones, belongs to shard ``j % shards``.
         """
-        pa = need("pyarrow", "cli", "reading tables")
         columns = list(columns)
         first = turn = 0
         for file in self.files:
@@ -241,7 +241,6 @@ class TableFile:
 
     def widest_types(self) -> dict[str, Any]:
         """Return for each column a type that holds the values of all files."""
-        pa = need("pyarrow", "cli", "reading tables")
         every = [
             pa.schema(
                 (n, self.types[n] if n in file.untyped else file.types[n]) for n in self.names
@@ -273,7 +272,6 @@ class TableFile:
 
     def _batches(self, columns: Sequence[str] | None, texts: Collection[str]) -> Iterator[Any]:
         """Yield record batches in which a column always has the same type."""
-        pa = need("pyarrow", "cli", "reading tables")
         names = self.names if columns is None else list(columns)
         if unknown := [name for name in names if name not in self.names]:
             raise TableFileError(
@@ -392,7 +390,6 @@ def _comparable(arrow_type: Any, same_zones: bool) -> str:
 
 def _of_rows(batches: Iterable[Any], rows: int) -> Iterator[Any]:
     """Yield tables of exactly ``rows`` rows; the last may have fewer."""
-    pa = need("pyarrow", "cli", "reading tables")
     held: list[Any] = []
     count = 0
     for batch in batches:
@@ -410,8 +407,6 @@ def _of_rows(batches: Iterable[Any], rows: int) -> Iterator[Any]:
 
 def _to_frame(table: Any) -> Any:
     """Return a data frame; integers and booleans keep their types if some are missing."""
-    pa = need("pyarrow", "cli", "reading tables")
-    pd = need("pandas", "cli", "reading tables")
     bits = (8, 16, 32, 64)
     whole = {getattr(pa, f"int{b}")(): getattr(pd, f"Int{b}Dtype")() for b in bits}
     unsigned = {getattr(pa, f"uint{b}")(): getattr(pd, f"UInt{b}Dtype")() for b in bits}

@@ -9,9 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data.file_formats import format_of
 from setpoint.errors import TableFileError
+
+pa = OptionalModule("pyarrow", "cli", "writing tables")
 
 
 class TableWriter:
@@ -59,7 +61,6 @@ class TableWriter:
 
     def write(self, frame: Any) -> None:
         """Append the rows of a frame; all frames must have the columns of the first."""
-        pa = need("pyarrow", "cli", "writing tables")
         try:
             table = pa.Table.from_pandas(frame, preserve_index=False)
             if self._schema is None:
@@ -124,6 +125,5 @@ class TableWriter:
 
 def _writable(schema: Any) -> Any:
     """Return types that later frames can have too: a column without values may become texts."""
-    pa = need("pyarrow", "cli", "writing tables")
     fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in schema]
     return pa.schema(fields)

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "None", "#N/A", "<NA>")
 # Other texts that stand for a missing number or date, in lower case.
@@ -44,13 +46,12 @@ class Values(NamedTuple):
 
 def is_text_like(series: Any) -> bool:
     """Whether a column holds texts or arbitrary objects, and not numbers, booleans or dates."""
-    types = need("pandas", "cli", "a table").api.types
+    types = pd.api.types
     return bool(types.is_object_dtype(series) or types.is_string_dtype(series.dtype))
 
 
 def uncategorised(series: Any) -> Any:
     """Return a categorical column as its plain values."""
-    pd = need("pandas", "cli", "a table")
     if not isinstance(series.dtype, pd.CategoricalDtype):
         return series
     return series.astype(series.cat.categories.dtype if len(series.cat.categories) else "float64")
@@ -58,7 +59,6 @@ def uncategorised(series: Any) -> Any:
 
 def given(series: Any) -> NDArray[np.bool_]:
     """Return where a value is present; a blank text is missing."""
-    pd = need("pandas", "cli", "a table")
     found = np.array(series.notna(), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
         found &= (series.fillna("").str.strip() != "").to_numpy(dtype=bool)
@@ -80,7 +80,6 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
         An example of the format of texts, such as ``€1,234.5``; by default they are plain. If it
         has a unit, numbers without one do not fit, whether texts or not: 0.081 may be 8.1 %.
     """
-    pd = need("pandas", "cli", "a table")
     types = pd.api.types
     bad = np.zeros(len(series), dtype=bool)
     if types.is_timedelta64_dtype(series):
@@ -102,7 +101,6 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
 
 def _parsed(series: Any, how: str | None) -> NDArray[np.float64]:
     """Return texts as numbers, NaN where they are not numbers."""
-    pd = need("pandas", "cli", "a table")
     if how is not None:
         codes, distinct = pd.factorize(series)
         found = np.array([_amount(value, how) for value in distinct], dtype=np.float64)
@@ -138,7 +136,6 @@ def truths(series: Any) -> Values:
 
 def texts(series: Any, strict: bool = True) -> Values:
     """Return stripped texts, empty where missing; ``strict`` marks numbers and dates as bad."""
-    pd = need("pandas", "cli", "a table")
     bad = np.zeros(len(series), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
         return Values(series.fillna("").str.strip().astype("str"), bad)
@@ -179,7 +176,6 @@ def dates(series: Any, how: str | None, zone: str | None, missing: Collection[st
     missing : collection of str
         Texts that count as missing.
     """
-    pd = need("pandas", "cli", "a table")
     told = given(series)
     if missing and is_text_like(series):
         told[told] = ~_absent(series[told], missing)
@@ -213,12 +209,10 @@ def zone_of(values: Any) -> str | None:
 
 
 def _read(texts: Any, how: str, zoned: bool) -> Any:
-    pd = need("pandas", "cli", "a table")
     return pd.to_datetime(texts, format=how, errors="coerce", utc=zoned)
 
 
 def _no_times(series: Any, zone: str | None) -> Any:
-    pd = need("pandas", "cli", "a table")
     nothing = pd.Series(pd.NaT, index=series.index, name=series.name, dtype="datetime64[us]")
     return nothing if zone is None else nothing.dt.tz_localize(zone)
 

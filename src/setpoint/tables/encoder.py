@@ -12,11 +12,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.errors import SchemaError
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema
+
+skrub = OptionalModule("skrub", "cli", "encoding tables")
 
 TEXT_FEATURES = 200
 FEW_LEVELS = 40  # categories with more are encoded by their letters
@@ -59,17 +67,15 @@ def make_encoder(
     random_state : int
         Seed of the truncated SVD.
     """
-    compose = need("sklearn.compose", "cli", "encoding tables")
     if text_features < 1:
         raise SchemaError(f"text_features must be at least 1, not {text_features}.")
     few, many = _by_levels(schema, TREE_LEVELS if for_trees else FEW_LEVELS)
     parts = _tree_parts(schema, few) if for_trees else _linear_parts(schema, few)
-    skrub = need("skrub", "cli", "encoding tables")
     strings = skrub.StringEncoder(_CATEGORY_FEATURES, random_state=random_state)
     parts += [(f"letters_{i}", strings, name) for i, name in enumerate(many)]
     text = _text(text_features, random_state)
     parts += [(f"text_{i}", text, c.name) for i, c in enumerate(schema.of_kind("text"))]
-    return compose.ColumnTransformer(parts, sparse_threshold=0.0)
+    return ColumnTransformer(parts, sparse_threshold=0.0)
 
 
 def tree_categories(schema: Schema) -> int:
@@ -119,23 +125,16 @@ def _by_levels(schema: Schema, most: int) -> tuple[list[str], list[str]]:
 
 
 def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
-    impute = need("sklearn.impute", "cli", "encoding tables")
-    pipeline = need("sklearn.pipeline", "cli", "encoding tables")
-    preprocessing = need("sklearn.preprocessing", "cli", "encoding tables")
-    skrub = need("skrub", "cli", "encoding tables")
-
     def filled(strategy: str, marked: bool, *before: Any) -> Any:
-        filler = impute.SimpleImputer(
-            strategy=strategy, add_indicator=marked, keep_empty_features=True
-        )
-        return pipeline.make_pipeline(*before, filler)
+        filler = SimpleImputer(strategy=strategy, add_indicator=marked, keep_empty_features=True)
+        return make_pipeline(*before, filler)
 
     def of(kind: str, marked: bool) -> list[str]:
         return [c.name for c in schema.of_kind(kind) if _marked(c) is marked]
 
     squash = skrub.SquashingScaler()
-    levels = preprocessing.OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    common = impute.SimpleImputer(missing_values="", strategy="most_frequent")
+    levels = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    common = SimpleImputer(missing_values="", strategy="most_frequent")
     rare = [c.name for c in schema.of_kind("category") if c.name in few and _rarely_missing(c)]
     times = skrub.DatetimeEncoder(add_weekday=True, periodic_encoding="circular")
     parts: list[tuple[str, Any, Any]] = [
@@ -144,7 +143,7 @@ def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
         ("booleans", filled("most_frequent", True), of("boolean", True)),
         ("booleans_filled", filled("most_frequent", False), of("boolean", False)),
         ("categories", levels, [name for name in few if name not in rare]),
-        ("categories_filled", pipeline.make_pipeline(common, levels), rare),
+        ("categories_filled", make_pipeline(common, levels), rare),
     ]
     parts = [part for part in parts if part[2]]
     for i, column in enumerate(schema.of_kind("date")):
@@ -171,9 +170,7 @@ def _marked(column: Column) -> bool:
 
 
 def _tree_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
-    preprocessing = need("sklearn.preprocessing", "cli", "encoding tables")
-    skrub = need("skrub", "cli", "encoding tables")
-    levels = preprocessing.OrdinalEncoder(
+    levels = OrdinalEncoder(
         handle_unknown="use_encoded_value", unknown_value=np.nan, dtype=np.float64
     )
     plain = [c.name for c in schema.of_kind("number", "boolean")]
@@ -185,10 +182,7 @@ def _tree_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
 
 
 def _text(features: int, random_state: int) -> Any:
-    text = need("sklearn.feature_extraction.text", "cli", "encoding tables")
-    decomposition = need("sklearn.decomposition", "cli", "encoding tables")
-    pipeline = need("sklearn.pipeline", "cli", "encoding tables")
-    pieces = text.HashingVectorizer(
+    pieces = HashingVectorizer(
         n_features=_BUCKETS,
         analyzer="char_wb",
         ngram_range=(3, 4),
@@ -196,8 +190,8 @@ def _text(features: int, random_state: int) -> Any:
         norm=None,
         dtype=np.float32,
     )
-    return pipeline.make_pipeline(
+    return make_pipeline(
         pieces,
-        text.TfidfTransformer(sublinear_tf=True),
-        decomposition.TruncatedSVD(features, random_state=random_state),
+        TfidfTransformer(sublinear_tf=True),
+        TruncatedSVD(features, random_state=random_state),
     )

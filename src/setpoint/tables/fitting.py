@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import check_share, listed, nearest
 from setpoint.data.label_columns import read_target
 from setpoint.data.splits import certifying_split
@@ -41,6 +41,8 @@ from setpoint.tables.schema import Schema
 if TYPE_CHECKING:
     from setpoint.report.content import Baseline
     from setpoint.thresholds.operating_point import OperatingPoint
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 CERTIFICATION_FRACTION, VALIDATION_FRACTION = 0.3, 0.25  # of the training rows; of the rest
 _FEWEST = 10  # validation rows of either class; with fewer, the threshold would be random
@@ -344,7 +346,6 @@ def notes_on_fit(
 
 
 def _groups(series: Any) -> NDArray[np.intp]:
-    pd = need("pandas", "cli", "a table")
     present = given(series)
     if not present.all():
         row = int(np.flatnonzero(~present)[0])

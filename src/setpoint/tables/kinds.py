@@ -10,10 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data.values import dates, given, is_text_like, numbers, texts, uncategorised, zone_of
 from setpoint.errors import SchemaError
 from setpoint.tables.text_columns import fits, read_dates, read_numbers, several_formats
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 Kind = Literal["number", "boolean", "category", "text", "date"]
 
@@ -73,7 +75,7 @@ class Column:
 
 def column_of(series: Any) -> Column:
     """Return the kind of a column that has at least one value."""
-    types = need("pandas", "cli", "a table").api.types
+    types = pd.api.types
     name, dtype = str(series.name), str(series.dtype)
     plain = uncategorised(series)
     if plain is not series and not is_text_like(plain):  # categories that are named by numbers
@@ -170,7 +172,6 @@ def _date_format(values: Any, first: str) -> str | None:
 
 def _zone_name(zone: Any) -> str:
     """Return a name of a time zone that pandas recognises."""
-    pd = need("pandas", "cli", "a table")
     try:
         pd.Timestamp("2000-01-01", tz=str(zone))
     except (ValueError, KeyError, TypeError):

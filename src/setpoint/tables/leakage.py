@@ -16,10 +16,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.tables.kinds import Column
 from setpoint.tables.parts import Parts, Rows
 from setpoint.tables.schema import Schema
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 _OF_EACH_CLASS = 10_000  # the most rows checked
 _FEWEST = 10  # of each class; with fewer, a column may predict the label by chance
@@ -129,7 +131,6 @@ def _of_column(rows: Any, y: NDArray[np.bool_], column: Column) -> Iterator[Leak
 
 def _coded(values: Any) -> tuple[NDArray[np.intp], Any]:
     """Return codes of the distinct values; missing is a value too."""
-    pd = need("pandas", "cli", "a table")
     codes, levels = pd.factorize(values, use_na_sentinel=False)
     return np.asarray(codes), levels
 
@@ -193,7 +194,7 @@ def _duplicates(
     groups: NDArray[np.intp] | None,
 ) -> Iterator[LeakageWarning]:
     """Find rows that test or set the threshold and also occur among those trained on."""
-    hashes = need("pandas", "cli", "a table").util.hash_pandas_object(rows, index=False).to_numpy()
+    hashes = pd.util.hash_pandas_object(rows, index=False).to_numpy()
     if len(np.unique(hashes[parts.train])) < _COARSE * len(parts.train):
         return
     found = [_again(hashes, y, *parts, "test rows are among the training rows")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import listed, nearest
 from setpoint.data.label_columns import Label, labels_of
 from setpoint.data.table_reader import TableFile
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from setpoint.estimators.classifier import SetpointClassifier
     from setpoint.estimators.threshold import SetpointThreshold
     from setpoint.thresholds.operating_point import OperatingPoint
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 _ENCODER = "encoder.skops"
 _LABEL = (str, int, float)  # and so booleans
@@ -155,7 +157,6 @@ class TableModel:
 
     def predict_checked(self, checked: Any, first_row: int = 0) -> Any:
         """Do the same as ``predict`` for rows that ``schema.check`` returned."""
-        pd = need("pandas", "cli", "a table")
         scores = self._scored(checked, first_row)
         alarm = scores > 0
         labels = pd.Series([self.negative, self.positive]).take(alarm.astype(int))
@@ -230,8 +231,7 @@ def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableM
     for name, kind in wanted.items():
         if not isinstance(getattr(model, name), kind):
             raise ModelFileError(f"the {name} of the model is {getattr(model, name)!r}.")
-    pandas = need("pandas", "cli", "a table")
-    row = pandas.DataFrame({name: [None] for name in model.schema.names})
+    row = pd.DataFrame({name: [None] for name in model.schema.names})
     try:  # to score a row of missing values
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

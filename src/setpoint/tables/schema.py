@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import listed, nearest, shown
 from setpoint.data.values import (
     MARKERS,
@@ -25,6 +25,8 @@ from setpoint.data.values import (
 )
 from setpoint.errors import SchemaError
 from setpoint.tables.kinds import Column, column_of
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 _MISSING, _CONSTANT = "missing in every row", "the same in every row"
 # What each kind of column holds, and what to do about other values.
@@ -162,7 +164,6 @@ class Schema:
         SchemaError
             With every column that is missing, unknown, or of another type.
         """
-        pd = need("pandas", "cli", "a table")
         _check_names(frame)
         wrong = self._wrong_names(list(frame.columns), ignore_extra)
         found = {}
@@ -264,7 +265,9 @@ def _check_names(frame: Any) -> None:
         raise SchemaError(f"the table has {len(frame.columns)} columns and {len(frame)} rows.")
     for name in frame.columns:
         if not isinstance(name, str):
-            raise SchemaError(f"column names must be strings, not {name!r} ({type(name).__name__}).")
+            raise SchemaError(
+                f"column names must be strings, not {name!r} ({type(name).__name__})."
+            )
     twice = [name for name, count in Counter(frame.columns).items() if count > 1]
     if twice:
         raise SchemaError(f"several columns are named {listed(twice)}; rename them.")

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data import columns as _columns
 from setpoint.data.file_formats import kind_of
 from setpoint.data.label_columns import Label, labels_of
@@ -25,6 +25,8 @@ from setpoint.data.table_reader import Piece, TableFile
 from setpoint.errors import PartsError, SchemaError
 from setpoint.tables.encoder import encode
 from setpoint.tables.schema import Schema
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 _NUMBERS = 2**21  # features in a block, about: 16 MiB while they are made
 _MOST, _FEWEST = 65_536, 2_048  # rows in a block
@@ -136,7 +138,6 @@ class TableRows:
         return digest.hexdigest()
 
     def _block(self, pieces: list[Piece]) -> Block:
-        pd = need("pandas", "cli", "a table")
         frames = [piece.frame() for piece in pieces]
         checked = [self._checked(p, frame) for p, frame in zip(pieces, frames, strict=True)]
         X = encode(self._encoder, pd.concat(checked, ignore_index=True))

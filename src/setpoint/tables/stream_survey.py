@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.processes import add_up, gather, share
 from setpoint.data.label_columns import Label, choose_labels, label_counts
 from setpoint.data.rows import Block
@@ -23,6 +23,8 @@ from setpoint.data.table_reader import Piece, TableFile
 from setpoint.data.values import given, uncategorised
 from setpoint.errors import PartsError, TargetError
 from setpoint.tables.stream_rows import Roles
+
+pa = OptionalModule("pyarrow", "cli", "reading tables")
 
 SAMPLED = 200_000  # approximate number of rows from which columns and features are learnt
 TIMED = 1_000_000  # approximate number of rows whose times split the table, to within 0.1 %
@@ -60,7 +62,6 @@ class Survey:
 
 def survey(table: TableFile, columns: Sequence[str], roles: Roles, seed: int) -> Survey:
     """Read all rows once; each process reads its shard."""
-    pa = need("pyarrow", "cli", "reading tables")
     tables, numbers, times = [], [], []
     labels: Counter[Label] = Counter()
     for piece in table.pieces(columns, _SURVEYED, *share()):

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data.values import (
     MARKERS,
     MISSING,
@@ -30,6 +30,8 @@ from setpoint.data.values import (
     without_units,
     zone_of,
 )
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 _MOST = 0.9  # of the values must be numbers or dates
 _FEW = 0.01  # more others than this among integers or dates are not typing errors
@@ -218,7 +220,6 @@ def _some(values: dict[str, int]) -> dict[str, int]:
 
 def _numbers(values: dict[str, int], how: str | None) -> dict[str, float]:
     """Return the texts that are numbers in a format."""
-    pd = need("pandas", "cli", "a table")
     if how is None:
         found = pd.to_numeric(pd.Series(list(values), dtype=object), errors="coerce").tolist()
     else:
