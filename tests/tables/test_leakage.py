@@ -60,7 +60,7 @@ def leak(kind, y, rng):
 
 
 @pytest.mark.parametrize("kind", ["number", "band", "category", "many levels", "date", "infinite"])
-def test_column_that_tells_the_label(kind):
+def test_column_that_reveals_the_label(kind):
     frame, y, rng = honest()
     (found,) = leakage_in(frame.assign(leak=leak(kind, y, rng)), y)
     assert (found.kind, found.column) == ("predictor", "leak")
@@ -129,7 +129,7 @@ def test_rows_that_certify_and_were_trained_on():
     assert find_leakage(schema.check(frame), y, schema, parts, apart) == []
 
 
-def test_twins_among_training_rows_where_chance_sets_the_threshold():
+def test_duplicates_among_training_rows():
     frame, y = doubled()
     parts = Parts(np.arange(N + 100), np.arange(0))
     (found,) = leakage_in(frame, y, parts)

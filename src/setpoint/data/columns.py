@@ -23,7 +23,7 @@ pa = OptionalModule("pyarrow", "cli", "reading tables")
 Units = NDArray[np.int64]
 
 _ROWS = 1_024  # of all columns fit into a processor's cache
-_HASHED_ROWS = 4_096  # at a time, lest long texts need much memory
+_HASHED_ROWS = 4_096  # at a time, since long texts need much memory
 
 
 def numbers(column: Any, where: Where) -> NDArray[Any]:

@@ -224,8 +224,8 @@ def check_passes(source: RowSource, validation: RowSource | None, parting: Parti
     """
     if isinstance(source, LoaderRows) and _goes_by_number(parting):
         _check_order(source, parting)
-    judges = source if validation is None else validation
-    if isinstance(judges, LoaderRows) and _draws(judges.loader):
+    validating = source if validation is None else validation
+    if isinstance(validating, LoaderRows) and _draws(validating.loader):
         raise SourceError(
             "the loader yields other rows in every pass: its sampler draws some of them at random, "
             "or it drops the last ones of a shuffled order. Validation rows must stay the same. "

@@ -31,15 +31,15 @@ class Standardizer:
     def fit(cls, X: NDArray[np.floating], weight: NDArray[np.floating]) -> Standardizer:
         """Fit to rows of positive weight."""
         dtype, X = X.dtype, X.astype(np.float64, copy=False)
-        share = weight / weight.sum(dtype=np.float64)
+        fraction = weight / weight.sum(dtype=np.float64)
         low, high = X.min(axis=0), X.max(axis=0)
         half = high / 2 - low / 2  # half the range, which cannot overflow
         middle = low / 2 + high / 2
         constant = half <= 2 * np.finfo(np.float64).eps * np.abs(middle)  # rounding noise, or 0
         unit = np.where(constant, 1.0, half)
         inner = (X - middle) / unit  # in [-1, 1]
-        mean = share @ inner
-        deviation = np.sqrt(share @ np.square(inner - mean))
+        mean = fraction @ inner
+        deviation = np.sqrt(fraction @ np.square(inner - mean))
         scale = unit * deviation
         return cls(middle + mean * unit, np.where(constant | (scale == 0), np.inf, scale), dtype)
 

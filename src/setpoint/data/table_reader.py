@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,6 +112,7 @@ class TableFile:
     ) -> None:
         paths = [path] if isinstance(path, str | Path) else list(path)
         self.path = Path(paths[0] if paths else "")
+        self._folder = self.path if len(paths) == 1 and self.path.is_dir() else None
         self.files: list[Any] = [open_file(p) for p in _find_files(paths, streamed)]
         filled = [file for file in self.files if file.rows != 0]
         first = filled[0] if filled else self.files[0]
@@ -142,12 +144,12 @@ class TableFile:
         """The number of row groups that have rows."""
         return sum(rows > 0 for file in self.files for rows in file.group_rows)
 
-    @property
+    @cached_property
     def folder_columns(self) -> list[str]:
         """Columns that exist only in names of folders, such as ``day=5``; they are not read."""
-        if not self.path.is_dir():
+        if self._folder is None:
             return []
-        inner = (file.path.relative_to(self.path).parts[:-1] for file in self.files)
+        inner = (file.path.relative_to(self._folder).parts[:-1] for file in self.files)
         pairs = (folder.partition("=") for folders in inner for folder in folders)
         names = dict.fromkeys(name for name, equals, _ in pairs if name and equals)
         return [name for name in names if name not in self.names]
@@ -260,8 +262,8 @@ class TableFile:
         raise IndexError(row)
 
     def where(self, row: int) -> str:
-        """Return a sentence that names the file of a row; empty unless the table is a folder."""
-        if not self.path.is_dir():
+        """Return a sentence that names the file of a row; empty if the table is a single file."""
+        if self._folder is None and len(self.files) == 1:
             return ""
         path, there = self.place(row)
         return f" Rows are counted over all files; row {row + 1:,} is row {there + 1:,} of {path}."
@@ -317,7 +319,7 @@ def table_batches(
 
 
 def count_rows(path: str | Path) -> int | None:
-    """Return the number of rows of a table, or None if only reading it would tell."""
+    """Return the number of rows of a table, or None if it must be read for that."""
     return TableFile(path).rows
 
 
@@ -398,7 +400,7 @@ def _of_rows(batches: Iterable[Any], rows: int) -> Iterator[Any]:
         while count >= rows:
             table = pa.Table.from_batches(held)
             yield table.slice(0, rows)
-            # The rest is copied, lest a few rows keep a large block of memory alive.
+            # The rest is copied, so that a few rows do not keep a large block of memory alive.
             held = table.slice(rows).combine_chunks().to_batches()
             count -= rows
     if count:

@@ -87,10 +87,10 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
     elif types.is_datetime64_any_dtype(series):
         return Values(np.full(len(series), np.nan), given(series))
     elif is_text_like(series):
-        told = given(series)
+        present = given(series)
         values = np.full(len(series), np.nan)
-        values[told] = _parsed(series[told], how)
-        bad = told & np.isnan(values)
+        values[present] = _parsed(series[present], how)
+        bad = present & np.isnan(values)
         bad[bad] = ~_absent(series[bad], {*MISSING, *missing})
     else:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -125,11 +125,11 @@ def _absent(series: Any, missing: Collection[str]) -> NDArray[np.bool_]:
 def truths(series: Any) -> Values:
     """Return 1, 0 or NaN."""
     if is_text_like(series):
-        told = given(series)
+        present = given(series)
         values = np.full(len(series), np.nan)
-        lower = [str(v).strip().lower() for v in series[told]]
-        values[told] = [_TRUTH.get(v, np.nan) for v in lower]
-        return Values(values, told & np.isnan(values))
+        lower = [str(v).strip().lower() for v in series[present]]
+        values[present] = [_TRUTH.get(v, np.nan) for v in lower]
+        return Values(values, present & np.isnan(values))
     values, bad = numbers(series)
     return Values(values, bad | ~(np.isnan(values) | (values == 0) | (values == 1)))
 
@@ -139,13 +139,13 @@ def texts(series: Any, strict: bool = True) -> Values:
     bad = np.zeros(len(series), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
         return Values(series.fillna("").str.strip().astype("str"), bad)
-    told = given(series)
+    present = given(series)
     if is_text_like(series):
         if strict:
-            bad = told & np.array([not isinstance(v, str) for v in series], dtype=bool)
+            bad = present & np.array([not isinstance(v, str) for v in series], dtype=bool)
     elif strict:
-        bad = told
-    found = [as_text(v) if t else "" for v, t in zip(series, told, strict=True)]
+        bad = present
+    found = [as_text(v) if t else "" for v, t in zip(series, present, strict=True)]
     return Values(pd.Series(found, index=series.index, name=series.name, dtype="str"), bad)
 
 
@@ -176,13 +176,13 @@ def dates(series: Any, how: str | None, zone: str | None, missing: Collection[st
     missing : collection of str
         Texts that count as missing.
     """
-    told = given(series)
+    present = given(series)
     if missing and is_text_like(series):
-        told[told] = ~_absent(series[told], missing)
+        present[present] = ~_absent(series[present], missing)
     if pd.api.types.is_datetime64_any_dtype(series):
         times, found = series, series.dt.tz
-    elif is_text_like(series) and told.any():
-        chosen = series[told]
+    elif is_text_like(series) and present.any():
+        chosen = series[present]
         if all(isinstance(v, str) for v in chosen):
             found = zone_of(chosen)
             parsed = _read(chosen.str.strip(), how or "ISO8601", found is not None)
@@ -194,13 +194,13 @@ def dates(series: Any, how: str | None, zone: str | None, missing: Collection[st
             parsed = pd.to_datetime(chosen, errors="coerce", utc=found is not None)
         times = parsed.reindex(series.index)
     else:
-        return Values(_no_times(series, zone), told)
+        return Values(_no_times(series, zone), present)
     if (found is None) != (zone is None):
-        return Values(_no_times(series, zone), told)
+        return Values(_no_times(series, zone), present)
     if zone is not None:
         times = times.dt.tz_convert(zone)
     times = times.dt.as_unit("us")
-    return Values(times, told & times.isna().to_numpy(dtype=bool))
+    return Values(times, present & times.isna().to_numpy(dtype=bool))
 
 
 def zone_of(values: Any) -> str | None:

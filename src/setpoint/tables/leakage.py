@@ -1,7 +1,7 @@
 """Leakage checks: signs that a table reveals what will not be known of new cases.
 
 They are signs, not proofs: a legitimate column may predict very well, and equal rows may be
-different cases. They need to be judged by someone who knows the data.
+different cases. Someone who knows the data must decide.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What new rows hold that training did not know is told, with counts."""
+"""Scored files, and notes on values that training has not seen."""
 
 from dataclasses import replace
 
@@ -39,14 +39,19 @@ def later():
     return frame.assign(amount=np.nan, when=pd.NaT)
 
 
-def test_known_rows_have_no_strangers(model):
+def test_the_former_name_of_unseen_values(model):
+    with pytest.warns(DeprecationWarning, match="use unseen_values"):
+        assert model.strangers(rows(400)) == []
+
+
+def test_known_rows_have_no_unseen_values(model):
     assert model.unseen_values(rows(400)) == []
     assert (
         model.unseen_values(rows(400).head(1).assign(amount=None)) == []
-    )  # one row may well lack it
+    )  # one missing value is not unusual
 
 
-def test_strangers_are_counted(model, later):
+def test_unseen_values_are_counted(model, later):
     told = model.unseen_values(later)
     assert told == [
         "In 'where', 15 of 100 values did not occur in training ('moon', 'mars', 'venus', ...) "
@@ -81,7 +86,7 @@ def test_a_column_called_label_may_be_kept(model, tmp_path):
     assert set(found["predicted"]) <= {0, 1}
 
 
-def test_scores_that_are_no_numbers_are_refused(model):
+def test_scores_that_are_not_numbers_raise_an_error(model):
     class Broken:
         def positive_scores(self, X):
             return np.where(np.arange(len(X)) == 2, np.nan, 1.0)

@@ -1,4 +1,4 @@
-"""The regression that a model is compared with: cut at 0.5, and cut where the goal wants it."""
+"""The baseline that a model is compared with: threshold 0.5, and a threshold tuned for the goal."""
 
 import numpy as np
 import pandas as pd
