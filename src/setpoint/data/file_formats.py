@@ -128,7 +128,7 @@ class RowGroupFile:
             raise TableFileError(f"{self.path} was changed while in use; start again.")
 
     def _look(self) -> tuple[Any, list[int]]:
-        """Return the schema, and the number of rows of each row group."""
+        """Return the schema and the number of rows of each row group."""
         raise NotImplementedError
 
     def _read(

@@ -102,7 +102,11 @@ class LoaderRows:
         """
         if not self._digest:
             dataset = getattr(self.loader, "dataset", self.loader)
-            about = [type(dataset).__qualname__, self._rows_in(dataset)]
+            try:
+                rows = len(dataset) if isinstance(dataset, Sized) else None
+            except TypeError:  # an IterableDataset may define __len__ without having a length
+                rows = None
+            about = [type(dataset).__qualname__, rows]
             if dataset is not self.loader:
                 about.append(_ADDRESS.sub("", repr(dataset)))
             digest = hashlib.sha256(repr(about).encode())
@@ -122,12 +126,6 @@ class LoaderRows:
         for batch in loader:
             return batch
         raise SourceError("the loader yields no batches.")
-
-    def _rows_in(self, dataset: Any) -> int | None:
-        try:
-            return len(dataset) if isinstance(dataset, Sized) else None
-        except TypeError:  # an IterableDataset may have a length, or only the name of one
-            return None
 
     def _check(self, rows: int) -> None:
         if rows == 0:
@@ -275,14 +273,12 @@ def _sampler(loader: Any) -> Any:
 
 
 def _first_rows_differ(source: LoaderRows) -> bool:
-    with torch.random.fork_rng(devices=[]):  # the check leaves no trace
-        first, second = (digest_of(_first_block(source)) for _ in range(2))
-    return first != second
+    def first() -> str:
+        block = next(source.blocks())
+        return digest_of((block.X, block.positive, block.weight))
 
-
-def _first_block(source: LoaderRows) -> tuple[torch.Tensor, ...]:
-    block = next(source.blocks())
-    return block.X, block.positive, block.weight
+    with torch.random.fork_rng(devices=[]):  # the check must not advance the generator
+        return first() != first()
 
 
 def _draws(loader: Any) -> bool:

@@ -39,24 +39,12 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class Piece(NamedTuple):
-    """Consecutive rows of one file.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    row : int
-        The first row's number in the file.
-    number : int
-        The first row's number in the table.
-    batch : RecordBatch
-        The rows, in plain types.
-    """
+    """Consecutive rows of one file."""
 
     path: Path
-    row: int
-    number: int
-    batch: Any
+    row: int  # number of the first row in the file
+    number: int  # number of the first row in the table
+    batch: Any  # the rows, in plain types
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)

@@ -77,24 +77,10 @@ def make_classifier(
     random_state: int,
     callback: Any,
 ) -> Any:
-    """Return an unfitted classifier.
+    """Return an unfitted classifier; parameters as for the estimators.
 
-    Parameters
-    ----------
-    name : str
-        One of ``MODELS``.
-    goal : Goal
-        Its goal.
-    schema : Schema
-        The columns from which its features come.
-    confidence, certification
-        As for the estimators.
-    validation : list of one pair of row indices, or None
-        Training rows and those that set the threshold; by default a random split.
-    random_state : int
-        Seed of all randomness.
-    callback : callable or None
-        Called after every outer iteration of a model that is trained for the goal.
+    ``validation`` is a list of one pair of row indices, training rows and those that set the
+    threshold, or None for a random split.
     """
     from setpoint.estimators.classifier import SetpointClassifier
     from setpoint.estimators.threshold import SetpointThreshold
@@ -151,21 +137,10 @@ def fit_baselines(
 ) -> tuple[Baseline, Baseline | None]:
     """Return logistic regression with threshold 0.5, and with a threshold tuned for the goal.
 
-    Scores are probabilities. There is no tuned threshold if there are too few rows of one label.
-
-    Parameters
-    ----------
-    features, y, groups : ndarray
-        The training rows.
-    test : ndarray
-        The features of the test rows.
-    goal : Goal
-        The goal for which the threshold is tuned.
-    validation : list of one pair of row indices, or None
-        Training rows of the regression by which the threshold is tuned, and the rows that tune it;
-        by default a random split.
-    random_state : int
-        Seed of that split.
+    It is fitted on ``features`` and gives probabilities for the rows of ``test``. ``validation`` is
+    a list of one pair of row indices: those that fit another regression for tuning, and those that
+    tune the threshold; by default that split is random. There is no tuned threshold if there are
+    too few rows of one label.
     """
     from setpoint.estimators.threshold import SetpointThreshold
     from setpoint.report.content import Baseline

@@ -99,14 +99,7 @@ class UnseenValues:
     """Counts levels of categories that training has not seen, and unusually many missing values.
 
     Rows may be added in batches. Categories that the encoder represents by their letters, since
-    they have many levels, have no unseen values.
-
-    Parameters
-    ----------
-    schema : Schema
-        The model's columns.
-    encoder : ColumnTransformer
-        The model's fitted encoder.
+    they have many levels, have no unseen values. Schema and encoder are those of the model.
     """
 
     def __init__(self, schema: Schema, encoder: Any) -> None:

@@ -92,21 +92,7 @@ class Roles:
 
 
 class TableRows:
-    """A row source whose columns are checked and encoded as they are read.
-
-    Parameters
-    ----------
-    table : TableFile
-        The table.
-    roles : Roles
-        The columns of labels, groups and times.
-    schema : Schema
-        The columns of the features.
-    encoder : ColumnTransformer
-        The fitted encoder.
-    width : int
-        The number of features.
-    """
+    """A row source whose columns are checked and encoded as they are read, to ``width`` features."""
 
     classes = (False, True)
 
@@ -156,17 +142,10 @@ class TableRows:
 
 
 class KeptRows:
-    """A row source that caches blocks in unnamed temporary files, so that later passes are faster.
+    """A row source that caches the blocks of another on disk, so that later passes are faster.
 
-    Such a file disappears with the process. If the disk is full, features are computed in every
-    pass.
-
-    Parameters
-    ----------
-    source : RowSource
-        The rows.
-    place : path
-        A folder on the disk to use.
+    Blocks are in unnamed temporary files in the folder ``place``, which disappear with the process.
+    If the disk is full, features are computed in every pass.
     """
 
     def __init__(self, source: RowSource, place: str | Path) -> None:

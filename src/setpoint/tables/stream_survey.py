@@ -35,24 +35,12 @@ _COLUMNS, _TIMES = 11, 12  # keys of random draws
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Results of the first pass over a table, the same in all processes.
+    """Results of the first pass over a table, the same in all processes."""
 
-    Attributes
-    ----------
-    sample : Table
-        A random sample of the rows; all rows of a small table.
-    number : ndarray of int
-        Their numbers, ascending.
-    labels : dict of label to int
-        How often each label occurs in the whole table.
-    times : ndarray of float or None
-        Times of randomly drawn rows, if there is a column of times.
-    """
-
-    sample: Any
-    number: NDArray[np.int64]
-    labels: dict[Label, int]
-    times: NDArray[np.float64] | None
+    sample: Any  # an Arrow table of randomly drawn rows; all rows of a small table
+    number: NDArray[np.int64]  # the numbers of these rows, ascending
+    labels: dict[Label, int]  # how often each label occurs in the whole table
+    times: NDArray[np.float64] | None  # of randomly drawn rows, if there is a column of times
 
     def piece(self, path: Path) -> Piece:
         """Return the sample as one piece, though its rows are not consecutive."""

@@ -46,40 +46,20 @@ _PLAIN = "Write plain numbers such as 1234.5 for it to be numbers."
 
 
 class Reading(NamedTuple):
-    """How a column of texts is read.
-
-    Attributes
-    ----------
-    kind : {"number", "date", "category"}
-        What the texts are taken for.
-    note : str
-        A note for the user.
-    how : str, optional
-        The format: of dates, or an example of numbers that are not plain.
-    missing : tuple of str
-        The texts that count as missing.
-    zone : str, optional
-        The time zone of dates.
-    """
+    """How a column of texts is read."""
 
     kind: Literal["number", "date", "category"]
-    note: str
-    how: str | None = None
-    missing: tuple[str, ...] = ()
-    zone: str | None = None
+    note: str  # for the user
+    how: str | None = None  # the format of dates, or an example of numbers that are not plain
+    missing: tuple[str, ...] = ()  # texts that count as missing
+    zone: str | None = None  # of dates
 
 
 def read_numbers(name: str, texts: Any, rows: NDArray[np.intp]) -> Reading | None:
     """Return how a column of texts is read, or None if few of them are numbers.
 
-    Parameters
-    ----------
-    name : str
-        The column's name.
-    texts : Series of str
-        The values that are present, stripped.
-    rows : ndarray of int
-        Their rows in the table.
+    ``texts`` is a series of the values that are present, stripped; ``rows`` are their rows in the
+    table.
     """
     counts: dict[str, int] = texts.value_counts(sort=False).to_dict()
     values = {t: n for t, n in counts.items() if t.casefold() not in MARKERS}
