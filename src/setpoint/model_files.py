@@ -12,8 +12,7 @@ from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.saving.document import MODEL
 from setpoint.saving.reading import read
 from setpoint.saving.storage import check_target
-from setpoint.tables.model import TableModel
-from setpoint.tables.saving import restore_table
+from setpoint.tables.model import TableModel, restore_table
 
 __all__ = ["check_target", "load", "save"]
 

@@ -166,7 +166,7 @@ def test_folders_that_cannot_be_scored(alone, new_folder, tmp_path, capsys):
     assert f"{inside} lies in the table" in refused(new_folder, inside)
     assert not inside.exists()
     (tmp_path / "none").mkdir()
-    assert "holds no file that ends in .parquet" in refused(tmp_path / "none")
+    assert "contains no file that ends in .parquet" in refused(tmp_path / "none")
     data = tmp_path / "data"
     data.mkdir()
     frame = payments(60, seed=2).drop(columns=["id", "customer"])
@@ -274,12 +274,12 @@ def test_what_cannot_be_streamed_is_said(folder, files, tmp_path, capsys):
     out = tmp_path / "model"
     assert "--stream" in failed(capsys, arguments(folder, out, "--no-stream"))
     csv = files / "train.csv"
-    assert "write it as Parquet" in failed(capsys, arguments(csv, out, "--stream"))
+    assert "Convert it to Parquet" in failed(capsys, arguments(csv, out, "--stream"))
     assert "whole table in memory" in failed(capsys, arguments(folder, out, "--model", "hgb"))
     inside = arguments(folder, folder / "model")
     assert "lies in the table" in failed(capsys, inside)
     both = arguments(folder, out, "--time", "when", "--group", "country")
-    assert "name one of both" in failed(capsys, both)
+    assert "name only one of them" in failed(capsys, both)
     for path in (folder, out):
         said = failed(capsys, arguments(folder, out, "--checkpoint", path))
         assert "checkpoint" in said
@@ -288,7 +288,7 @@ def test_what_cannot_be_streamed_is_said(folder, files, tmp_path, capsys):
 
 @pytest.mark.parametrize("option", ["--checkpoint", "--report", "--figures"])
 def test_nothing_is_written_into_the_table(folder, tmp_path, capsys, monkeypatch, option):
-    monkeypatch.setattr("setpoint.data.table_stream.TableFiles", None)  # before any work
+    monkeypatch.setattr("setpoint.data.table_reader.TableFile", None)  # before any work
     (tmp_path / "link").symlink_to(folder)
     for inside in (folder / "ck.parquet", folder / "new" / "ck.pt", tmp_path / "link" / "ck.pt"):
         said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))

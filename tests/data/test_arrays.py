@@ -244,7 +244,7 @@ def test_a_sparse_matrix_is_refused():
         ({"sample_weight": ["1", "2", "x"]}, r"sample_weight\[0\] is '1'; a weight is a number"),
         ({"groups": np.array(["a", "b", None], dtype=object)}, r"groups\[2\] is missing"),
         ({"groups": [1.0, 2.0, np.nan]}, r"groups\[2\] is missing"),
-        ({"groups": [1.0, 2.0, 2.5]}, r"groups\[2\] is 2.5; groups are texts or whole"),
+        ({"groups": [1.0, 2.0, 2.5]}, r"groups\[2\] is 2.5; groups are texts or integers"),
         ({"groups": np.array(["2024-01-01"] * 2 + ["NaT"], dtype="M8[D]")}, r"groups\[2\] is miss"),
     ],
 )

@@ -104,7 +104,7 @@ def test_what_turns_out_to_be_empty_the_second_time_is_refused():
 
     source = LoaderRows(Hidden())
     assert len(list(source.blocks())) == 1
-    with pytest.raises(SourceError, match="no rows. Can it be gone through only once"):
+    with pytest.raises(SourceError, match="no rows. Can it be iterated only once"):
         list(source.blocks())
 
 
@@ -123,7 +123,7 @@ def test_every_pass_must_give_as_many_rows():
 
 @pytest.mark.parametrize("loader", [5, torch.nn.Linear(1, 1)])
 def test_what_is_no_loader(loader):
-    with pytest.raises(SourceError, match="no iterable of batches"):
+    with pytest.raises(SourceError, match="not an iterable of batches"):
         LoaderRows(loader)
 
 

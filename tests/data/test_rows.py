@@ -97,10 +97,10 @@ def test_what_is_no_source(trained, given):
     if isinstance(given, str) and given == "loader":
         given = DataLoader(TensorDataset(torch.from_numpy(X), torch.from_numpy(y)))
     name = type(given).__name__
-    with pytest.raises(SetpointError, match=f"a {name} is none: wrap arrays in"):
+    with pytest.raises(SetpointError, match=f"not from a {name}: wrap arrays in"):
         trained(given)
     if given is not None:
-        with pytest.raises(SetpointError, match=f"a {name} is none: wrap arrays in"):
+        with pytest.raises(SetpointError, match=f"not from a {name}: wrap arrays in"):
             trained(ArrayRows(X, y), given)
 
 

@@ -1,4 +1,4 @@
-"""Tables in files: the same whole and in batches, and clear words for what is broken."""
+"""Tables in files and folders: the same whole and in batches, and errors for broken ones."""
 
 import errno
 import gzip
@@ -6,14 +6,16 @@ import gzip
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 
 from setpoint.data import table_reader as files
 from setpoint.data import table_writer as writer
 from setpoint.data.table_reader import TableFile, read_table, table_batches
 from setpoint.data.table_writer import TableWriter
-from setpoint.errors import TableFileError
+from setpoint.errors import SchemaError, TableFileError
+from table_folders import plain, without_values
+from table_folders import write as write_folder
 
 ENDINGS = [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".arrow", ".feather"]
 
@@ -130,7 +132,7 @@ def test_types_that_only_some_formats_have(tmp_path):
             "__index_level_0__": pa.array([7, 8, 9]),
         }
     )
-    pa.parquet.write_table(table, path)
+    pq.write_table(table, path)
     frame = read_table(path)
     kinds = ["str", "datetime64[ms]", "datetime64[us, Europe/Paris]", "float64", "float64"]
     assert [str(t) for t in frame.dtypes] == [*kinds, "Int8", "UInt64"]
@@ -156,6 +158,36 @@ def test_memory_of_batches_does_not_grow_with_the_file(tmp_path):
     assert most < 3 * 65_536 * 8
 
 
+@pytest.mark.parametrize("compression", [None, "lz4"])
+def test_large_and_small_record_batches_are_read_alike(tmp_path, compression):
+    table = pa.table({"a": np.arange(150_000), "b": np.arange(150_000) % 7, "c": ["x"] * 150_000})
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    frames = []
+    for rows in (1_000, 150_000):
+        path = tmp_path / f"{rows}.arrow"
+        with pa.ipc.new_file(path, table.schema, options=options) as out:
+            out.write_table(table, max_chunksize=rows)
+        frames.append(TableFile(path).read(["c", "a"]))
+        assert sum(map(len, TableFile(path).pieces(["b"], 40_000))) == 150_000
+    pd.testing.assert_frame_equal(*frames)
+    assert frames[0]["a"].tolist() == list(range(150_000))
+
+
+def test_several_files_are_one_table(tmp_path):
+    paths = [tmp_path / "b.parquet", tmp_path / "a.arrow"]
+    for path, values in zip(paths, ([1, 2], [3]), strict=True):
+        write(path, pd.DataFrame({"a": values}), pieces=1)
+    table = TableFile(paths)
+    assert table.read()["a"].tolist() == [1, 2, 3]
+    assert f"row 3 is row 1 of {paths[1]}" in table.where(2)
+    assert TableFile(tmp_path).where(0) != TableFile(paths[0]).where(0) == ""
+    assert TableFile([tmp_path]).folder_columns == []
+    (tmp_path / "c.csv").write_text("a\n4\n")
+    for given, streamed in (([*paths, tmp_path / "c.csv"], False), (tmp_path / "c.csv", True)):
+        with pytest.raises(TableFileError, match="c.csv is neither Parquet nor Arrow"):
+            TableFile(given, streamed=streamed)
+
+
 # --- what is broken -----------------------------------------------------------------------------
 
 
@@ -179,9 +211,9 @@ def test_no_such_file(tmp_path):
 
 def test_empty_folder_and_unknown_ending(tmp_path):
     (tmp_path / "data.csv").mkdir()
-    with pytest.raises(TableFileError, match="data.csv holds no file that ends in .parquet"):
+    with pytest.raises(TableFileError, match="data.csv contains no file that ends in .parquet"):
         read_table(tmp_path / "data.csv")
-    with pytest.raises(TableFileError, match="ending, which is one of .csv"):
+    with pytest.raises(TableFileError, match="the ending of its name, which must be one of .csv"):
         read_table(tmp_path / "data.xlsx")
 
 
@@ -201,7 +233,7 @@ def test_header_only(tmp_path, content):
 
 def test_parquet_without_rows(tmp_path):
     path = tmp_path / "none.parquet"
-    pa.parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
+    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
     with pytest.raises(TableFileError, match="no rows"):
         read_table(path)
 
@@ -219,27 +251,27 @@ def test_broken_row_late_in_a_gzipped_file(tmp_path):
 def test_duplicate_names(tmp_path):
     broken(tmp_path, "twice.csv", b"a,b,a\n1,2,3\n", r"'a' \(columns 1, 3\)")
     path = tmp_path / "twice.parquet"
-    pa.parquet.write_table(pa.table([[1], [2]], names=["a", "a"]), path)
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), path)
     with pytest.raises(TableFileError, match="several columns of one name"):
         read_table(path)
 
 
 def test_bytes_that_are_no_text(tmp_path):
-    broken(tmp_path, "latin.csv", "a,b\n1,ä\n".encode("latin1"), "no UTF-8.*iconv")
-    broken(tmp_path, "head.csv", "ä,b\n1,2\n".encode("latin1"), "no UTF-8")
+    broken(tmp_path, "latin.csv", "a,b\n1,ä\n".encode("latin1"), "not UTF-8.*iconv")
+    broken(tmp_path, "head.csv", "ä,b\n1,2\n".encode("latin1"), "not UTF-8")
 
 
 @pytest.mark.parametrize(
     ("content", "advice"),
     [
         ("a,b\n1,2\n".encode("utf-16"), "in UTF-16; .*iconv -f utf-16"),
-        ("a,b\n1,2\n".encode("utf-16-be"), "no text file"),
-        (gzip.compress(b"a,b\n1,2\n", mtime=0), "gzipped; let its name end in .gz"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "an image and no table"),
+        ("a,b\n1,2\n".encode("utf-16-be"), "not a text file"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), "gzipped; its name must end in .gz"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "an image, not a table"),
         (b"PK\x03\x04" + bytes(range(256)), "workbook; save the table in it as CSV"),
-        (b"PAR1" + bytes(range(256)), "Parquet file; let its name end in .parquet"),
-        (b"\x08\x09\x12\x08model:\x87\x04", "no text file"),
-        (b"a,b\n1,2\n\0\0,3\n", "no text file"),
+        (b"PAR1" + bytes(range(256)), "Parquet file; its name must end in .parquet"),
+        (b"\x08\x09\x12\x08model:\x87\x04", "not a text file"),
+        (b"a,b\n1,2\n\0\0,3\n", "not a text file"),
     ],
 )
 def test_files_of_another_kind(tmp_path, content, advice):
@@ -265,6 +297,123 @@ def test_parquet_damaged_in_the_middle(tmp_path):
     content = bytearray(path.read_bytes())
     content[4:4_000] = bytes(3_996)
     broken(tmp_path, "bad.parquet", bytes(content), "damaged")
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def test_pieces_are_all_rows_once_for_any_number_of_shards(tmp_path):
+    frame = plain(600)
+    folder = write_folder(frame, tmp_path, endings=("parquet", "arrow", "parquet"))
+    files = TableFile(folder)
+    assert files.rows == len(frame)
+    assert files.row_groups == 5 + 1 + 6  # with rows from 0.3 and 0.45 on
+    for shards in (1, 3, 4):
+        found = {}
+        for shard in range(shards):
+            for piece in files.pieces(["customer"], 50, shard, shards):
+                assert len(piece) <= 50
+                values = piece.frame()["customer"]
+                found |= dict(enumerate(values, piece.number))
+        assert [found[i] for i in range(len(frame))] == frame["customer"].tolist()
+
+
+def test_row_groups_without_rows_count_for_nothing(tmp_path):
+    frame = plain(300)
+    for i in range(3):
+        part = frame[100 * i : 100 * i + 100]
+        part.to_parquet(tmp_path / f"{i}a.parquet", index=False)
+        part[:0].to_parquet(tmp_path / f"{i}b.parquet", index=False)
+    files = TableFile(tmp_path)
+    assert (files.rows, files.row_groups) == (300, 3)
+    assert [files.place(row)[1] for row in (0, 99, 100, 299)] == [0, 99, 0, 99]
+    assert [files.place(row)[0].stem for row in (99, 100, 299)] == ["0a", "1a", "2a"]
+    for shards in (2, 3):
+        found = [list(files.pieces(["bad"], 1000, shard, shards)) for shard in range(shards)]
+        assert all(found)
+        assert sorted(piece.number for own in found for piece in own) == [0, 100, 200]
+
+
+def test_a_file_without_rows_says_nothing_of_types(tmp_path):
+    """Pandas writes columns of texts without a type where there are no rows."""
+    frame = plain(100)
+    frame[:0].astype({"code": object}).to_parquet(tmp_path / "0.parquet", index=False)
+    assert pq.read_schema(tmp_path / "0.parquet").field("code").type == pa.null()
+    frame.to_parquet(tmp_path / "1.parquet", index=False)
+    files = TableFile(tmp_path)
+    assert files.types["code"] == pa.string()
+    (piece,) = files.pieces(files.names, 1000)
+    assert piece.frame()["code"].tolist() == frame["code"].tolist()
+    frame[:0].drop(columns="code").to_parquet(tmp_path / "2.parquet", index=False)
+    with pytest.raises(SchemaError, match="2.parquet has no column 'code'"):
+        TableFile(tmp_path)
+
+
+def test_a_coded_column_without_values_has_the_type_of_the_others(tmp_path):
+    rows = pa.table({"code": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("s"))})
+    none = pa.nulls(2).dictionary_encode()
+    for name, part in (("0", pa.table({"code": none, "when": none})), ("1", rows)):
+        with pa.ipc.new_file(tmp_path / f"{name}.arrow", part.schema) as writer:
+            writer.write_table(part)
+    files = TableFile(tmp_path)
+    frames = [piece.frame() for piece in files.pieces(files.names, 10)]
+    assert pd.concat(frames)["code"].isna().tolist() == [True, True, False, False]
+    assert [str(frame["when"].dtype) for frame in frames] == ["datetime64[s]"] * 2
+
+
+def test_a_column_without_values_hides_no_other_type(tmp_path):
+    frame = plain(90)
+    for name, part in (
+        ("0", without_values(frame, "code", range(90))),
+        ("1", frame),
+        ("2", frame.assign(code=frame["code"].astype(int))),
+    ):
+        part.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    with pytest.raises(SchemaError, match=r"int64 in .*2.parquet and of type .*1.parquet"):
+        TableFile(tmp_path)
+
+
+def test_columns_in_names_of_folders_are_known(tmp_path):
+    """Whole folders may have them and others not; what the files hold as well is no such column."""
+    frame = plain(90)
+    for inner in ("code=1/a=b=c", "code=2", "=x", "_day=5", "other"):
+        (tmp_path / "year=9" / inner).mkdir(parents=True)
+        frame.to_parquet(tmp_path / "year=9" / inner / "x=1.parquet", index=False)
+    assert TableFile(tmp_path).folder_columns == ["year", "a"]
+    assert TableFile(tmp_path / "year=9" / "other").folder_columns == []
+    assert TableFile(tmp_path / "year=9" / "other" / "x=1.parquet").folder_columns == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: f.rename(columns={"amount": "amuont"}), "Did you mean 'amuont'"),
+        (lambda f: f.assign(extra=1), "has 'extra', and"),
+        (lambda f: f.assign(code=f["code"].astype(int)), "'code' is of type int64 in"),
+        (lambda f: f.assign(bad=f["bad"].astype(int)), "'bad' is of type int64 in"),
+        (lambda f: f.assign(when=f["when"].dt.tz_localize("UTC")), "'when' is of type timestamp"),
+    ],
+)
+def test_a_file_of_another_schema_is_named(tmp_path, change, words):
+    folder = write_folder(plain(), tmp_path)
+    change(plain(50)).to_parquet(folder / "9.parquet", index=False)
+    with pytest.raises(SchemaError, match=words) as caught:
+        TableFile(folder)
+    assert "9.parquet" in str(caught.value)
+
+
+def test_no_tables_and_no_rows(tmp_path):
+    with pytest.raises(TableFileError, match="contains no file"):
+        TableFile(tmp_path)
+    plain(5).head(0).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TableFileError, match="no rows"):
+        TableFile(tmp_path)
+
+
+def test_decoded_bytes_are_about_those_of_a_data_frame(tmp_path):
+    folder = write_folder(plain(), tmp_path)
+    known = plain().memory_usage(deep=True).sum()
+    assert known / 3 < TableFile(folder).decoded_bytes < 3 * known
 
 
 # --- writing ------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_values_of_another_type(one_table, name, value):
 
 @pytest.mark.parametrize("schema", [None, {"columns": [], "aside": []}])
 def test_schemas_that_are_none(one_table, schema):
-    refused(forge(one_table, lambda model: model.update(schema=schema)), "no schema")
+    refused(forge(one_table, lambda model: model.update(schema=schema)), "not a schema")
 
 
 def test_a_schema_of_other_columns(table):

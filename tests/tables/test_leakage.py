@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from setpoint.data.splits import Split, split_rows
-from setpoint.tables.leakage import find_smells
+from setpoint.data import Split, split_rows
+from setpoint.tables.leakage import find_leakage
 from setpoint.tables.schema import Schema
 
 N = 1_000
@@ -31,21 +31,21 @@ def honest(n=N, seed=0, share=0.1):
     return frame, y, rng
 
 
-def smells_of(frame, y, parts=None):
+def leakage_in(frame, y, parts=None):
     schema = Schema.of(frame)
-    return find_smells(schema.check(frame), y, schema, parts or split_rows(len(y), y))
+    return find_leakage(schema.check(frame), y, schema, parts or split_rows(len(y), y))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_honest_tables_do_not_smell(seed):
     frame, y, _ = honest(seed=seed)
-    assert smells_of(frame, y) == []
+    assert leakage_in(frame, y) == []
 
 
 def test_small_honest_tables_do_not_smell():
     for seed in range(4):
         frame, y, _ = honest(n=150, seed=seed, share=0.2)
-        assert smells_of(frame, y) == []
+        assert leakage_in(frame, y) == []
 
 
 def leak(kind, y, rng):
@@ -60,20 +60,20 @@ def leak(kind, y, rng):
 
 
 @pytest.mark.parametrize("kind", ["number", "band", "category", "many levels", "date", "infinite"])
-def test_column_that_tells_the_label(kind):
+def test_column_that_reveals_the_label(kind):
     frame, y, rng = honest()
-    (found,) = smells_of(frame.assign(leak=leak(kind, y, rng)), y)
+    (found,) = leakage_in(frame.assign(leak=leak(kind, y, rng)), y)
     assert (found.kind, found.column) == ("predictor", "leak")
-    assert "alone tells the label" in found.message
+    assert "alone reveals the label" in found.message
 
 
 def test_missingness_that_tells_the_label():
     frame, y, rng = honest()
     values = np.where(y, rng.normal(size=N), np.nan)
-    (found,) = smells_of(frame.assign(closed=values), y)
+    (found,) = leakage_in(frame.assign(closed=values), y)
     assert (found.kind, found.column) == ("missing", "closed")
     texts = pd.Series(rng.choice(["a", "b", "c"], N)).where(y, None)
-    (found,) = smells_of(frame.assign(closed=texts), y)
+    (found,) = leakage_in(frame.assign(closed=texts), y)
     assert found.kind == "missing"
 
 
@@ -82,7 +82,7 @@ def test_missingness_that_tells_the_label():
 )
 def test_label_by_another_name(rename):
     frame, y, _ = honest()
-    (found,) = smells_of(frame.assign(status=rename(y)), y)
+    (found,) = leakage_in(frame.assign(status=rename(y)), y)
     assert (found.kind, found.column) == ("label", "status")
 
 
@@ -97,7 +97,7 @@ def test_label_by_another_name(rename):
 )
 def test_identifiers(values):
     frame, y, _ = honest()
-    (found,) = smells_of(frame.assign(id=values), y)
+    (found,) = leakage_in(frame.assign(id=values), y)
     assert (found.kind, found.column) == ("identifier", "id")
 
 
@@ -105,7 +105,7 @@ def test_rows_in_both_parts():
     frame, y, _ = honest()
     frame, y = pd.concat([frame, frame[:100]], ignore_index=True), np.r_[y, y[:90], ~y[90:100]]
     parts = Split(np.arange(N), np.arange(N, N + 100))
-    (found,) = smells_of(frame, y, parts)
+    (found,) = leakage_in(frame, y, parts)
     assert found.kind == "duplicates"
     assert "100 of 100 test rows" in found.message
     assert "90 of them with the same label" in found.message
@@ -121,34 +121,34 @@ def test_rows_that_certify_and_were_trained_on():
     parts = Split(np.arange(N + 100), np.arange(0))
     schema = Schema.of(frame)
     judged = np.arange(N - 100), np.arange(N - 100, N + 100)
-    (found,) = find_smells(schema.check(frame), y, schema, parts, judged)
+    (found,) = find_leakage(schema.check(frame), y, schema, parts, judged)
     assert found.kind == "duplicates"
     assert "100 of 200 rows that set the threshold are among those trained on" in found.message
     assert "test rows" not in found.message
     apart = np.arange(100, N), np.r_[:100, N : N + 100]  # twins, but all of them certify
-    assert find_smells(schema.check(frame), y, schema, parts, apart) == []
+    assert find_leakage(schema.check(frame), y, schema, parts, apart) == []
 
 
-def test_twins_among_training_rows_where_chance_sets_the_threshold():
+def test_duplicates_among_training_rows():
     frame, y = doubled()
     parts = Split(np.arange(N + 100), np.arange(0))
-    (found,) = smells_of(frame, y, parts)
-    assert "200 of 1,100 training rows are there more than once" in found.message
+    (found,) = leakage_in(frame, y, parts)
+    assert "200 of 1,100 training rows occur more than once" in found.message
     schema = Schema.of(frame)
     together = np.r_[:N, :100]  # a twin is of the same group, which is never parted
-    assert find_smells(schema.check(frame), y, schema, parts, None, together) == []
+    assert find_leakage(schema.check(frame), y, schema, parts, None, together) == []
     apart = np.arange(N + 100)
-    (found,) = find_smells(schema.check(frame), y, schema, parts, None, apart)
+    (found,) = find_leakage(schema.check(frame), y, schema, parts, None, apart)
     assert "200 of 1,100" in found.message
 
 
 def test_equal_rows_of_a_coarse_table_are_no_surprise():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.integers(0, 3, N), "b": rng.choice(list("xy"), N)})
-    assert smells_of(frame, rng.random(N) < 0.2) == []
+    assert leakage_in(frame, rng.random(N) < 0.2) == []
 
 
 def test_too_few_positives_to_judge():
     frame, _, rng = honest()
     y = np.arange(N) < 5
-    assert smells_of(frame.assign(leak=leak("number", y, rng)), y) == []
+    assert leakage_in(frame.assign(leak=leak("number", y, rng)), y) == []

@@ -1,23 +1,34 @@
 """From a messy table to decisions that do not depend on how the rows come."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+import skrub
 from sklearn import config_context
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.preprocessing import FunctionTransformer
 
+from setpoint import SetpointClassifier, SetpointThreshold, load
 from setpoint.data import read_table, table_batches
 from setpoint.data.table_writer import TableWriter
 from setpoint.errors import (
     GoalError,
+    ModelFileError,
+    OnnxError,
     SchemaError,
     SetpointError,
     SplitError,
     TableFileError,
     TargetError,
 )
-from setpoint.tables import MODELS, fit_table, score_file
+from setpoint.export import export_onnx
+from setpoint.model_files import save
+from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
+from setpoint.tables import MODELS, Schema, TableModel, fit_table, score_file
+from setpoint.tables.encoder import encode, fit_encoder, make_encoder, tree_categories
 
 GOAL = "max recall s.t. precision >= 0.7"
 SLIM = ["outcome", "country", "größe (€) ", "ratio"]  # for models that take long
@@ -151,7 +162,7 @@ def test_features_are_not_fitted_on_certifying_rows(table):
     assert scaler.center_[0] != np.nanmedian(values)  # that of all training rows
 
 
-def test_groups_are_never_parted(table):
+def test_groups_stay_in_one_split(table):
     table = table[[*SLIM, "customer", "when"]]
     fitted = fit_table(
         table,
@@ -252,7 +263,7 @@ def test_bad_input(table, changes, error, match):
 # --- files --------------------------------------------------------------------------------------
 
 
-def save(path, frame):
+def write_table(path, frame):
     with TableWriter(path) as out:
         out.write(frame)
     return path
@@ -263,7 +274,7 @@ def save(path, frame):
 def test_scored_files(tmp_path, fits, later, source, out):
     model = fits("linear").model
     frame = later.assign(mixed=later["mixed"].astype(str))
-    path = save(tmp_path / f"new{source}", frame)
+    path = write_table(tmp_path / f"new{source}", frame)
     seen = []
     done = score_file(
         model, path, tmp_path / f"scored{out}", batch_rows=70, keep=["account", "one"],
@@ -284,7 +295,7 @@ def test_csv_keeps_codes_that_look_like_numbers(tmp_path):
     frame = pd.DataFrame({"code": codes, "y": y.astype(int)})
     model = fit_table(frame, "y", "max f1", model="logistic", test=0, text_features=5).model
     later = frame[frame["code"].str.isdigit()].head(50)  # a file of numbers only
-    path = save(tmp_path / "new.csv", later)
+    path = write_table(tmp_path / "new.csv", later)
     assert str(read_table(path)["code"].dtype) == "Int64"
     score_file(model, path, tmp_path / "scored.parquet")
     found = read_table(tmp_path / "scored.parquet")["score"].to_numpy()
@@ -296,22 +307,141 @@ def test_csv_keeps_codes_that_look_like_numbers(tmp_path):
 def test_scored_files_refused(tmp_path, fits, later):
     model = fits("logistic").model
     frame = later.assign(mixed=later["mixed"].astype(str))
-    path = save(tmp_path / "new.parquet", frame)
+    path = write_table(tmp_path / "new.parquet", frame)
     with pytest.raises(TableFileError, match="is the table to score"):
         score_file(model, path, path)
     with pytest.raises(TableFileError, match="no column 'xyz'"):
         score_file(model, path, tmp_path / "out.csv", keep=["xyz"])
     with pytest.raises(TableFileError, match="'predicted' cannot be kept"):
         score_file(model, path, tmp_path / "out.csv", keep=["predicted"])
-    save(path, frame.drop(columns="note").assign(extra=1))
+    write_table(path, frame.drop(columns="note").assign(extra=1))
     with pytest.raises(SchemaError, match="'note' is missing.*not known to the model: 'extra'"):
         score_file(model, path, tmp_path / "out.csv")
-    save(path, frame.assign(extra=1))
+    write_table(path, frame.assign(extra=1))
     score_file(model, path, tmp_path / "out.csv", keep=["extra"])
     score_file(model, path, tmp_path / "out.csv", ignore_extra=True)
     with pytest.raises(SchemaError, match="'extra'"):
         score_file(model, path, tmp_path / "out.csv")
-    save(path, frame.assign(ratio=["x" if i == 250 else "1" for i in range(300)]))
+    write_table(path, frame.assign(ratio=["x" if i == 250 else "1" for i in range(300)]))
     with pytest.raises(SchemaError, match="'ratio' held numbers.*'x' in row 251"):
         score_file(model, path, tmp_path / "new.csv", batch_rows=100)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new.parquet", "out.csv"]
+
+
+# --- saving ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small_table():
+    rng = np.random.default_rng(0)
+    n = 300
+    y = rng.random(n) < 0.3
+    words = np.array(["größer", "kleiner", "gewinn", "hallo", "morgen", "konto"])
+    frame = pd.DataFrame(
+        {
+            "amount": rng.lognormal(3, 2, n) * (1 + 3 * y),
+            "when": pd.date_range("2024-02-28 23:00", periods=n, freq="7h"),
+            "where": rng.choice(["Köln", "Ulm", "Paris"], n),
+            "vip": rng.random(n) < 0.2,
+            "customer": [f"K-{i:04d}" for i in rng.integers(0, 120, n)],
+            "note": [" ".join(rng.choice(words, 6)) + f" {i}" for i in range(n)],
+        }
+    )
+    frame.loc[::9, "amount"] = np.nan
+    frame.loc[::11, "where"] = None
+    frame.loc[::13, "when"] = pd.NaT
+    frame.loc[0, "amount"] = np.inf
+    return frame, y
+
+
+def fitted_model(frame, y, for_trees):
+    schema = Schema.of(frame, {"target": "the target"})
+    checked = schema.check(frame)
+    encoder = make_encoder(schema, text_features=5, for_trees=for_trees)
+    features = encode(fit_encoder(encoder, checked), checked)
+    rows = np.arange(len(y))
+    judging = [(rows[:200], rows[200:])]
+    if for_trees:
+        categories = list(range(tree_categories(schema)))
+        trees = HistGradientBoostingClassifier(max_iter=5, categorical_features=categories)
+        classifier = SetpointThreshold(trees, "max f1", cv=judging, random_state=0)
+    else:
+        classifier = SetpointClassifier("max f1", solver="cross_entropy", validation=judging)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        classifier.fit(features, y)
+    facts = {"rows": 300, "file": "größe.csv", "share": 0.1, "nothing": None, "list": [1, "a"]}
+    return TableModel(schema, encoder, classifier, "target", "nein", "ja", facts)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["linear", "trees"])
+def small_model(request, small_table):
+    return fitted_model(*small_table, request.param)
+
+
+@pytest.mark.parametrize("name", ["model", "model.zip"])
+def test_everything_comes_back(small_model, name, small_table, tmp_path):
+    frame, _ = small_table
+    save(small_model, tmp_path / name)
+    back = load(tmp_path / name)
+    assert isinstance(back, TableModel)
+    assert back.schema == small_model.schema
+    assert (back.target, back.negative, back.positive) == ("target", "nein", "ja")
+    assert back.facts == small_model.facts
+    new = frame.sample(frac=1, random_state=0).reset_index(drop=True)
+    new.loc[:5, "where"] = "Rom"
+    for rows in (frame, new, new[:1]):
+        assert small_model.features(rows).tobytes() == back.features(rows).tobytes()
+        assert small_model.scores(rows).tobytes() == back.scores(rows).tobytes()
+        assert small_model.predict(rows).equals(back.predict(rows))
+    assert back.operating_point == small_model.operating_point
+    # The rows of a split belong to the data, not to the model.
+    lost = [note.partition("=")[0] for note in back.classifier.load_notes_]
+    assert lost in (["validation"], ["cv"])
+
+
+def test_encoders_with_functions_are_not_saved(small_model, small_table, tmp_path):
+    encoder = skrub.TableVectorizer(numeric=FunctionTransformer(print))
+    broken = TableModel(
+        small_model.schema, encoder, small_model.classifier, "target", "nein", "ja", {}
+    )
+    with pytest.raises(ModelFileError, match=r"encoder cannot be saved: .*builtins\.print"):
+        save(broken, tmp_path / "model")
+    with pytest.raises(ModelFileError, match="a value of the type builtins.object"):
+        save(
+            TableModel(
+                small_model.schema, small_model.encoder, small_model.classifier, "t", object(), "ja"
+            ),
+            tmp_path / "model",
+        )
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        skrub.TableVectorizer(),
+        skrub.TableVectorizer(
+            high_cardinality=skrub.MinHashEncoder(n_components=3),
+            datetime=skrub.DatetimeEncoder(periodic_encoding="spline"),
+            numeric=skrub.SquashingScaler(),
+        ),
+    ],
+    ids=["default", "hashes"],
+)
+def test_encoders_of_skrub(encoder, small_table):
+    frame = small_table[0][:100].replace(np.inf, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = encoder.fit(frame).transform(frame)
+        back = estimator_from_bytes(estimator_to_bytes(encoder, "The encoder"))
+        found = back.transform(frame)
+    assert list(found.columns) == list(expected.columns)
+    assert found.to_numpy().tobytes() == expected.to_numpy().tobytes()
+
+
+def test_the_classifier_alone_goes_to_onnx(small_model, tmp_path):
+    with pytest.raises(OnnxError, match=r"export_onnx\(model\.classifier"):
+        export_onnx(small_model, tmp_path / "model.onnx")
+    export_onnx(small_model.classifier, tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").exists()

@@ -56,3 +56,13 @@ def lazy(
         return found
 
     return get, lambda: sorted({*package, *home_of})
+
+
+class OptionalModule:
+    """A module of an optional dependency, which is imported on first use; see :func:`need`."""
+
+    def __init__(self, module: str, extra: str, what: str) -> None:
+        self._asked = (module, extra, what)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(need(*self._asked), name)

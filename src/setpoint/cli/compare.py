@@ -65,7 +65,7 @@ def compare(
                 frame, target, wanted, positive=positive, model=name, confidence=confidence,
                 group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
             )  # fmt: skip
-            told.update([*fitted.notes, *(smell.message for smell in fitted.smells)])
+            told.update([*fitted.notes, *(found.message for found in fitted.leakage)])
             rows.append({"goal": str(wanted), "model": name, "fitted": fitted})
     for note in sorted(told):
         output.note(note)

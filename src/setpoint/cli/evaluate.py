@@ -78,8 +78,8 @@ def evaluate(
     if wish.wanted:
         check_both_classes(loaded, frame, name)
     y, scores = loaded.labelled_scores(frame)
-    strangers = loaded.strangers(frame)
-    for note in strangers:
+    unseen = loaded.unseen_values(frame)
+    for note in unseen:
         output.note(note)
     point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=name)
     verdict = None
@@ -108,7 +108,7 @@ def evaluate(
         },
         *parts,
         files=wish.files(
-            lambda: report_of_rows(loaded, y, scores, verdict, wish, facts, tuple(strangers))
+            lambda: report_of_rows(loaded, y, scores, verdict, wish, facts, tuple(unseen))
         ),
     )
     ending(strict, bool(met(point)) and not (verdict is not None and verdict.broken))

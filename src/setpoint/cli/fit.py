@@ -100,8 +100,8 @@ def fit(
         return
     for note in fitted.notes:
         output.note(note)
-    for smell in fitted.smells:
-        output.note(smell.message, "warning")
+    for found in fitted.leakage:
+        output.note(found.message, "warning")
     fitted.model.save(out)
     point, certificate = fitted.test_point, fitted.model.certificate
     fields: dict[str, Any] = {
@@ -168,19 +168,20 @@ def _check_checkpoint(
 
 def _in_pieces(data: Path, stream: bool | None, model: str) -> Any:
     """Return the files of a table that is read in pieces; None for one that is read whole."""
+    from setpoint.data.file_formats import has_row_groups
     from setpoint.errors import SetpointError
     from setpoint.tables.classifiers import TRAINED
 
-    columnar = data.suffix.lower() in (".parquet", ".pq", ".arrow", ".feather")
     if stream is False:
         if data.is_dir():
             raise SetpointError(f"{data} is a folder, which is read in pieces; use --stream.")
         return None
+    columnar = has_row_groups(data)
     if not (stream or data.is_dir() or (columnar and data.exists() and model in TRAINED)):
         return None
-    from setpoint.data.table_stream import TableFiles
+    from setpoint.data.table_reader import TableFile
 
-    files = TableFiles(data)
+    files = TableFile(data, streamed=True)
     if stream or data.is_dir() or several() or files.decoded_bytes > _IN_MEMORY:
         return files
     return None

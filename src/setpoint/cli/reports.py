@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
-from setpoint.report.content import Baseline, Costs, Report, Rows
+from setpoint.report.content import Costs, Report, Rows
 from setpoint.report.figures import save_figures
 from setpoint.report.page import write_report
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from setpoint.certificates.certificate import Certificate
     from setpoint.certificates.monitor import Verdict
     from setpoint.cli.output import Output
+    from setpoint.tables.fitting import FittedTable
     from setpoint.tables.model import TableModel
-    from setpoint.tables.results import FittedTable, Ordinary
 
 
 # Of a model's facts, what a report says in another place or by another name.
@@ -153,11 +153,11 @@ def report_of_fit(fitted: FittedTable, wish: Wish, facts: Mapping[str, Any]) -> 
         0.0,
         certificate=model.certificate,
         verdict=verdict,
-        baseline=_rival(fitted.baseline),
-        tuned=_rival(fitted.tuned),
+        baseline=fitted.baseline,
+        tuned=fitted.tuned,
         **_training(model),
         **wish.content(model.goal, model.positive, {**facts, **counts}),
-        notes=(*fitted.notes, *(smell.message for smell in fitted.smells)),
+        notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
     )
 
 
@@ -208,12 +208,6 @@ def _digest(path: Path) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
-
-
-def _rival(ordinary: Ordinary | None) -> Baseline | None:
-    if ordinary is None:
-        return None
-    return Baseline(ordinary.name, ordinary.scores, ordinary.threshold)
 
 
 def _training(model: TableModel) -> dict[str, Any]:

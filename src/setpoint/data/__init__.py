@@ -1,5 +1,6 @@
-"""What training reads: labels, splits, standardising, and rows that come in blocks.
+"""Input of training: tables, labels, splits, standardisation, and rows in blocks.
 
+:class:`TableFile` reads tables; a file format is added in :mod:`setpoint.data.file_formats`.
 A row source is an :class:`ArrayRows`, a :class:`ParquetRows` or a :class:`LoaderRows`;
 ``SetpointClassifier.fit_stream`` takes one, and :func:`setpoint.training.train` trains any torch
 module on one.

@@ -1,4 +1,8 @@
-"""Rows in arrays and tensors, in memory or in mapped files."""
+"""Rows in arrays and tensors, in memory or in memory-mapped files.
+
+Pages of a memory-mapped file are released once they have been read, so that they do not count as
+memory of this process.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from setpoint.data.columns import (
-    Units,
-    as_features,
-    as_weights,
-    check_features,
-    check_whole,
-    units_of,
-)
+from setpoint.data.columns import Units, units_of
 from setpoint.data.labels import Labels
-from setpoint.data.rows import Block
+from setpoint.data.rows import Block, as_features, as_weights, check_features, check_whole
 from setpoint.errors import SourceError
 
 _BYTES = 1 << 24  # digested at a time
@@ -31,35 +28,35 @@ _BYTES = 1 << 24  # digested at a time
 class ArrayRows:
     """Labelled rows of arrays.
 
-    Of mapped files (``numpy.memmap``, ``numpy.load(..., mmap_mode="r")``) one block at a time is
-    in memory. Block i belongs to the shard i modulo their number; where several processes share the
-    work, each must be given the same arrays.
+    Of memory-mapped files (``numpy.memmap``, ``numpy.load(..., mmap_mode="r")``) one block at a
+    time is in memory. Block i belongs to shard ``i % shards``; every process of a group must be
+    given the same arrays.
 
     Parameters
     ----------
     X : ndarray or Tensor of shape (n, ...)
-        Features. Numbers of an array become float32; a tensor is handed on as it is, and as views
-        that must not be written to. None may be NaN or infinite.
+        Features. Numbers of an array become float32; a tensor is passed on unchanged, as views
+        that must not be written to. NaN and infinite values raise an error.
     y : array-like of shape (n,)
         Two labels.
     sample_weight : array-like of shape (n,), optional
         Weights >= 0 of the counts.
     groups : array-like of shape (n,), optional
-        Texts, whole numbers or dates; no split parts rows of one group.
+        Texts, integers or dates; rows of one group stay in the same split.
     pos_label : optional
-        The positive label; by default the larger of two numbers. Of texts it must be given.
+        The positive label; by default the larger of two numbers. Required for texts.
     block_rows : int, optional
-        How many rows a block has at most; by default 65,536, and down to 1,024 where that would
-        make less than 64 blocks.
+        The largest number of rows of a block; by default 65,536, or as few as 1,024 so that there
+        are 64 blocks.
 
     Attributes
     ----------
     rows : int
-        How many rows there are, in all processes together.
+        The number of rows, over all processes.
     classes : tuple
         The negative and the positive label.
     features : list of str or None
-        The names of X's columns, where it is a table that has them.
+        The names of X's columns, if it is a table with named columns.
 
     Examples
     --------
@@ -92,7 +89,7 @@ class ArrayRows:
         self._digest = ""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
-        """Yield every so-manieth block."""
+        """Yield the blocks of a shard."""
         for rows in list(self._slices())[shard::shards]:
             number = torch.arange(rows.start, rows.stop)
             units = self._units(rows)
@@ -118,7 +115,7 @@ class ArrayRows:
         return self._digest
 
     def _all_values(self) -> Iterator[NDArray[Any]]:
-        """Yield all that is in the arrays, a little at a time, whatever the blocks are."""
+        """Yield all values of the arrays in slices that do not depend on the blocks."""
         row_bytes = math.prod(self._X.shape[1:]) * self._X.dtype.itemsize
         for rows in _slices(self.rows, max(1, _BYTES // row_bytes)):
             yield _as_bytes(self._X[rows])
@@ -164,7 +161,7 @@ class ArrayRows:
 def _rows_of(X: Any) -> NDArray[Any] | Tensor:
     """Return features as an array or a tensor."""
     if hasattr(X, "tocsr"):
-        raise SourceError("X is sparse; streams take dense rows. Use X.toarray() if it fits.")
+        raise SourceError("X is sparse; row sources are dense. Use X.toarray() if it fits.")
     found: NDArray[Any] | Tensor = X if isinstance(X, np.ndarray | Tensor) else np.asarray(X)
     check_features(found, "X")
     if len(found) == 0:
@@ -173,7 +170,7 @@ def _rows_of(X: Any) -> NDArray[Any] | Tensor:
 
 
 def _column(values: Any, name: str, n: int) -> Any:
-    """Return one value per row, in whatever array or tensor they came; None stays None."""
+    """Return one value per row, as an array or tensor; None stays None, except for y."""
     if values is None and name != "y":
         return None
     found = values if isinstance(values, np.ndarray | Tensor) else np.asarray(values)
@@ -203,17 +200,16 @@ def _slices(n: int, step: int) -> Iterator[slice]:
 
 
 def _as_bytes(X: NDArray[Any] | Tensor) -> NDArray[Any]:
-    """Return values in an array, those of a tensor as bytes, for numpy lacks some of its types."""
+    """Return values in an array, those of a tensor as bytes, since numpy lacks some types."""
     if isinstance(X, Tensor):
         X = X.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
     return X
 
 
 def release(array: Any) -> None:
-    """Let go of what has been read of a mapped array; others are left alone.
+    """Release the pages of a memory-mapped array; other arrays are left alone.
 
-    The system may keep the pages, but they no longer count as memory of this process. A mapping
-    whose changes live in memory alone (mode ``"c"``) keeps its pages, for they would be lost.
+    A copy-on-write mapping (mode ``"c"``) keeps its pages, since its changes would be lost.
     """
     mode = "c"
     while isinstance(array, np.ndarray):
@@ -225,10 +221,7 @@ def release(array: Any) -> None:
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether an array is, or is a part of, a file."""
+    """Whether an array is, or is a view of, a memory-mapped file."""
     while isinstance(array, np.ndarray):
         array = array.base
     return isinstance(array, mmap.mmap)
-
-
-# DOC of streams._mapped: Arrays in mapped files, whose pages go back to the system once they have been read.

@@ -2,7 +2,7 @@
 
 A file is read twice. The first pass reads every value as text and finds the narrowest type that
 holds all of a column's values; the second converts them. So a type never depends on where a block
-ends, and what is wrong with a file is known before a row of it is used.
+ends, and errors in a file are found before any of its rows is used.
 """
 
 from __future__ import annotations
@@ -15,64 +15,76 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data.values import MISSING
 from setpoint.errors import TableFileError
+
+pa = OptionalModule("pyarrow", "cli", "CSV files")
+pc = OptionalModule("pyarrow.compute", "cli", "CSV files")
+arrow_csv = OptionalModule("pyarrow.csv", "cli", "CSV files")
 
 _BLOCK = 1 << 23  # bytes; a row must fit into one
 _DELIMITERS = ",;\t|"
 _CODE = r"^\s*[+-]?0[0-9xX]"  # 00123 is a code: as a number it would lose its zeros
 _LONG = r"^\s*[+-]?[0-9]{19,}\s*$"  # as a floating-point number it would lose its last digits
 
-_FULL_TYPES = ("whole", "number", "boolean")
-# How files begin that are no CSV, whatever their names say, and what to do with them.
+_TYPES = ("whole", "number", "boolean")
+# The first bytes of other kinds of files, and what to do with them.
 _UTF_16 = "is in UTF-16; save it in UTF-8, e.g. with: iconv -f utf-16 -t utf-8 {name} > new.csv"
+_IMAGE = "is an image, not a table"
 _FOREIGN = {
-    b"\x1f\x8b": "is gzipped; let its name end in .gz",
+    b"\x1f\x8b": "is gzipped; its name must end in .gz",
     b"\xff\xfe": _UTF_16,
     b"\xfe\xff": _UTF_16,
-    b"PAR1": "is a Parquet file; let its name end in .parquet",
-    b"ARROW1": "is an Arrow file; let its name end in .arrow",
+    b"PAR1": "is a Parquet file; its name must end in .parquet",
+    b"ARROW1": "is an Arrow file; its name must end in .arrow",
     b"PK\x03\x04": "is a zip file or a workbook; save the table in it as CSV",
     b"\xd0\xcf\x11\xe0": "is a workbook; save the table in it as CSV",
-    b"\x89PNG": "is an image and no table",
-    b"\xff\xd8\xff": "is an image and no table",
-    b"%PDF": "is a PDF and no table; export the table itself as CSV",
+    b"\x89PNG": _IMAGE,
+    b"\xff\xd8\xff": _IMAGE,
+    b"%PDF": "is a PDF, not a table; export the table itself as CSV",
 }
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # no text holds such bytes
+_NOT_TEXT = "is not a text file in UTF-8; save it as one"
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a]")  # do not occur in texts
 csv.field_size_limit(1 << 30)
 
 
 class CsvFile:
-    """A CSV file whose column types are known.
+    """A CSV file, or a TSV file where its name ends in ``.tsv``; gzipped where it ends in ``.gz``.
 
-    Parameters
+    Attributes
     ----------
-    path : Path
-        The file, gzipped where its name ends in ``.gz``.
-    delimiter : str, optional
-        What parts the fields; by default it is found in the header.
+    names : list of str
+        The columns.
+    rows : int or None
+        The number of rows, known after the first pass.
     """
 
-    def __init__(self, path: Path, delimiter: str | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.names, self.delimiter = _header(path, delimiter)
-        self.rows: int | None = None  # known after the first pass
+        self.names, self.delimiter = _header(path, "\t" if _is_tsv(path) else None)
+        self.rows: int | None = None
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[Any]:
         """Yield record batches; ``texts`` are columns that stay text whatever they look like."""
-        pa = need("pyarrow", "cli", "reading CSV files")
-        found = self._types(columns, texts)
+        kinds = self._kinds(columns, texts)
         for batch in self._as_text(columns):
-            values = [
-                self._convert(column, kind)
-                for column, kind in zip(batch.columns, found, strict=True)
-            ]
+            values = [self._convert(c, kind) for c, kind in zip(batch.columns, kinds, strict=True)]
             yield pa.RecordBatch.from_arrays(values, names=list(columns))
 
-    def _types(self, columns: Sequence[str], texts: Collection[str]) -> list[str]:
+    @staticmethod
+    def writer(path: Path, sink: Any, schema: Any) -> Any:
+        """Return an object that writes tables of a schema to an open file."""
+        options = arrow_csv.WriteOptions(delimiter="\t" if _is_tsv(path) else ",")
+        if not _is_gzipped(path):
+            return arrow_csv.CSVWriter(sink, schema, write_options=options)
+        # Arrow closes the inner stream with the outer one, but not the Python file.
+        stream = pa.CompressedOutputStream(pa.PythonFile(sink, mode="w"), "gzip")
+        return _StreamWriter(arrow_csv.CSVWriter(stream, schema, write_options=options), stream)
+
+    def _kinds(self, columns: Sequence[str], texts: Collection[str]) -> list[str]:
         """Find the narrowest type of every column in a pass over all rows."""
-        possible = [[] if name in texts else list(_FULL_TYPES) for name in columns]
+        possible = [[] if name in texts else list(_TYPES) for name in columns]
         some = [name in texts for name in columns]
         rows = 0
         for batch in self._as_text(columns):
@@ -91,10 +103,6 @@ class CsvFile:
 
     def _fitting(self, column: Any, kinds: list[str]) -> list[str]:
         """Return which of these types hold all values of a block."""
-        pa = need("pyarrow", "cli", "reading CSV files")
-        pc = need("pyarrow.compute", "cli", "reading CSV files")
-        if not kinds:
-            return kinds
         kept = []
         for kind in kinds:
             try:
@@ -108,9 +116,7 @@ class CsvFile:
         return kept
 
     def _convert(self, column: Any, kind: str) -> Any:
-        """Return a column of texts in another type; raises ArrowInvalid where it does not fit."""
-        pa = need("pyarrow", "cli", "reading CSV files")
-        pc = need("pyarrow.compute", "cli", "reading CSV files")
+        """Return a column of texts in another type; raises ArrowInvalid if it does not fit."""
         if kind == "nothing":
             return pa.nulls(len(column), pa.float64())
         if kind == "text":
@@ -130,8 +136,6 @@ class CsvFile:
 
     def _as_text(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield record batches in which every value is a text, or missing."""
-        pa = need("pyarrow", "cli", "reading CSV files")
-        arrow_csv = need("pyarrow.csv", "cli", "reading CSV files")
         options = {
             "read_options": arrow_csv.ReadOptions(block_size=_BLOCK),
             "parse_options": arrow_csv.ParseOptions(
@@ -144,12 +148,34 @@ class CsvFile:
                 strings_can_be_null=True,
             ),
         }
-        compression = "gzip" if self.path.suffix.lower() == ".gz" else None
+        compression = "gzip" if _is_gzipped(self.path) else None
         try:
             with pa.input_stream(str(self.path), compression=compression) as stream:
                 yield from arrow_csv.open_csv(stream, **options)
         except (pa.ArrowException, OSError) as error:
             raise _explain(self.path, len(self.names), self.delimiter, error) from error
+
+
+class _StreamWriter:
+    """A writer and the stream that it writes to, closed in this order."""
+
+    def __init__(self, writer: Any, stream: Any) -> None:
+        self._writer, self._stream = writer, stream
+
+    def write_table(self, table: Any) -> None:
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        self._writer.close()
+        self._stream.close()
+
+
+def _is_tsv(path: Path) -> bool:
+    return path.name.lower().endswith((".tsv", ".tsv.gz"))
+
+
+def _is_gzipped(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def _header(path: Path, delimiter: str | None) -> tuple[list[str], str]:
@@ -169,28 +195,28 @@ def _header(path: Path, delimiter: str | None) -> tuple[list[str], str]:
         except csv.Error as error:
             raise TableFileError(f"{path}: the header cannot be read ({error}).") from error
     if "\0" in first:
-        raise TableFileError(f"{path} is no text file, or not one in UTF-8; save it as such.")
+        raise TableFileError(f"{path} {_NOT_TEXT}.")
     return names, delimiter
 
 
 def _check_beginning(path: Path) -> None:
-    """Refuse a file that is something else by its first bytes."""
+    """Raise TableFileError if the first bytes show that a file is not a text."""
     try:
         with path.open("rb") as file:
             beginning = file.read(1_024)
     except OSError as error:
         raise TableFileError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if path.suffix.lower() == ".gz":  # where it is not gzipped, reading it will tell
+    if _is_gzipped(path):  # if it is not, reading fails
         return
     for bytes_, what in _FOREIGN.items():
         if beginning.startswith(bytes_):
             raise TableFileError(f"{path} {what.format(name=path.name)}")
     if _CONTROL.search(beginning):
-        raise TableFileError(f"{path} is no text file, or not one in UTF-8; save it as such.")
+        raise TableFileError(f"{path} {_NOT_TEXT}.")
 
 
 def _rest(first: str, lines: Iterator[str]) -> Iterator[str]:
-    """Yield further lines of a header that has a line end between quotes."""
+    """Yield further lines of a header that has a line break between quotes."""
     quotes = first.count('"')
     while quotes % 2 and (line := next(lines, None)) is not None:
         quotes += line.count('"')
@@ -200,13 +226,13 @@ def _rest(first: str, lines: Iterator[str]) -> Iterator[str]:
 @contextmanager
 def _text(path: Path) -> Iterator[Any]:
     """Open a file, gzipped or not, for reading line by line."""
-    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    opener: Any = gzip.open if _is_gzipped(path) else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as lines:
         yield lines
 
 
 def _explain(path: Path, expected: int, delimiter: str, error: Exception) -> TableFileError:
-    """Return an error that says where a file is broken; looks for the place line by line."""
+    """Return an error that names the first broken line, which it looks for."""
     line = rows = 0
     try:
         with _text(path) as lines:
@@ -217,11 +243,11 @@ def _explain(path: Path, expected: int, delimiter: str, error: Exception) -> Tab
                     return TableFileError(
                         f"{path}, line {line}: {expected} fields were expected, as in the header, "
                         f"and there are {len(fields)}: {_shown(fields, delimiter)}. Correct the "
-                        "line; a text that holds the delimiter must stand in quotes."
+                        "line; a text that contains the delimiter must be quoted."
                     )
     except UnicodeDecodeError:
         return TableFileError(
-            f"{path}, at or after line {line + 1}: bytes that are no UTF-8 text. Save the file in "
+            f"{path}, at or after line {line + 1}: bytes that are not UTF-8 text. Save the file in "
             f"UTF-8, e.g. with: iconv -f latin1 -t utf-8 {path.name}"
         )
     except (EOFError, gzip.BadGzipFile, OSError) as other:
@@ -235,7 +261,7 @@ def _explain(path: Path, expected: int, delimiter: str, error: Exception) -> Tab
 
 
 def _no_rows(path: Path) -> TableFileError:
-    return TableFileError(f"{path} has a header and no rows; nothing can be read.")
+    return TableFileError(f"{path} has a header and no rows; nothing to read.")
 
 
 def _shown(fields: list[str], delimiter: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
 from setpoint._internal.validation import listed, nearest, shown
-from setpoint.data.columns import kind_of
+from setpoint.data.file_formats import RowGroupFile, kind_of
 from setpoint.data.labels import (
     OBVIOUS,
     Label,
@@ -20,7 +20,6 @@ from setpoint.data.labels import (
     plain_label,
     same_label,
 )
-from setpoint.data.table_files import Part
 from setpoint.data.values import given, numbers, uncategorised
 from setpoint.errors import TargetError
 
@@ -127,7 +126,7 @@ def labels_of_counts(name: str, counts: Mapping[Label, int], positive: Any = Non
     return Labels.pair(other, chosen, note)
 
 
-def labels_in_files(parts: Sequence[Part], target: str, positive: Any = None) -> Labels:
+def labels_in_files(parts: Sequence[RowGroupFile], target: str, positive: Any = None) -> Labels:
     """Return the labels of a column in files.
 
     Without a positive label they are 0 and 1, or booleans, and no file is read. With one, the whole
@@ -182,7 +181,7 @@ def _coded(series: Any) -> tuple[NDArray[np.intp], list[Label]]:
     return np.array([labels.index(label) for label in plain], dtype=np.intp)[codes], labels
 
 
-def _distinct(parts: Sequence[Part], target: str) -> list[Any]:
+def _distinct(parts: Sequence[RowGroupFile], target: str) -> list[Any]:
     """Return all labels of a column in files, or the first few if they are more than two."""
     found: list[Any] = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""Rows that a data loader gives."""
+"""Rows of a data loader."""
 
 from __future__ import annotations
 
@@ -20,9 +20,15 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from setpoint.data.columns import as_features, as_weights, check_features, check_whole
 from setpoint.data.labels import Labels
-from setpoint.data.rows import Block, RowSource
+from setpoint.data.rows import (
+    Block,
+    RowSource,
+    as_features,
+    as_weights,
+    check_features,
+    check_whole,
+)
 from setpoint.data.splits import ByChance, SplitRule
 from setpoint.errors import SourceError
 
@@ -32,25 +38,25 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 class LoaderRows:
     """Labelled rows of a ``torch.utils.data.DataLoader``, or of any iterable of batches.
 
-    A row's number is its place in the pass. A loader that shuffles gives a row another number in
-    every pass, and a split by numbers would train on rows that it judges by. It is refused where
-    some of its rows are to judge or certify: give the rows that judge as a loader of their own, or
-    let all rows judge. For the same reason there are no groups.
+    A row's number is its position in the pass. A loader that shuffles gives a row another number in
+    every pass, so that a split by number would put validation rows into training. Such a loader
+    raises an error if some of its rows are set aside for validation or certification: pass the
+    validation rows as a loader of their own, or use all rows for both. For the same reason there
+    are no groups.
 
-    Where several processes share the work, each gives its own rows, as with a
-    ``DistributedSampler``. The row at place i of process r then has the number i R + r, R being
-    the number of processes.
+    In a process group each process provides its own rows, as with a ``DistributedSampler``. Row i
+    of rank r then has the number i R + r, where R is the number of processes.
 
     Parameters
     ----------
     loader : iterable
-        It can be gone through again and again, always gives the same number of rows, and yields
-        ``(X, y)`` or ``(X, y, weight)``. X is a tensor of shape (m, ...), which is handed on as it
-        is, or an array, which becomes float32; y holds booleans or 0 and 1; weights are >= 0. A
-        batch is a block.
+        Can be iterated any number of times, always with the same number of rows, and yields
+        ``(X, y)`` or ``(X, y, weight)``. X is a tensor of shape (m, ...), which is passed on
+        unchanged, or an array, which becomes float32; y holds booleans or 0 and 1; weights are
+        >= 0. A batch is a block.
     n : int, optional
-        How many rows a pass over this process's part has; it is checked. By default that of the
-        first pass.
+        The number of rows that a pass of this process yields, which is checked. By default that of
+        the first pass.
 
     Examples
     --------
@@ -64,21 +70,21 @@ class LoaderRows:
     def __init__(self, loader: Any, *, n: int | None = None) -> None:
         if isinstance(loader, Iterator):
             raise SourceError(
-                f"a {type(loader).__name__} can be gone through only once, and training takes "
-                "several passes; give a list of batches, a DataLoader, or an object whose "
-                "__iter__ starts anew."
+                f"a {type(loader).__name__} can be iterated only once, and training takes "
+                "several passes; pass a list of batches, a DataLoader, or an object whose "
+                "__iter__ starts from the beginning."
             )
         if not isinstance(loader, Iterable):
             raise SourceError(
-                f"a {type(loader).__name__} is no iterable of batches; a dataset of rows goes "
-                "into a torch.utils.data.DataLoader first."
+                f"a {type(loader).__name__} is not an iterable of batches; wrap a dataset of rows "
+                "in a torch.utils.data.DataLoader."
             )
         self.loader = loader
         self._rows: int | None = None if n is None else check_whole(n, "n")
         self._digest = ""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
-        """Yield the batches of this process, whose rows are a shard."""
+        """Yield the batches of this process, whose rows are its shard."""
         done = 0
         for place, batch in enumerate(self.loader):
             X, positive, weight = _read(batch, f"batch {place}")
@@ -89,15 +95,19 @@ class LoaderRows:
         self._check(done)
 
     def fingerprint(self) -> str:
-        """Return a digest of a little of what the loader gives.
+        """Return a digest of a few properties of the loader.
 
-        It knows the dataset's text and length, and its first item if it has one, or else the first
-        batch; where these are made by chance, torch's generator starts from the same seed. It does
-        not see other rows, and differs between processes whose first batches do.
+        It covers the dataset's representation and length, and its first item if it has one, or else
+        the first batch; for random ones, torch's generator starts from a fixed seed. It does not
+        cover other rows, and differs between processes whose first batches differ.
         """
         if not self._digest:
             dataset = getattr(self.loader, "dataset", self.loader)
-            about = [type(dataset).__qualname__, self._rows_in(dataset)]
+            try:
+                rows = len(dataset) if isinstance(dataset, Sized) else None
+            except TypeError:  # an IterableDataset may define __len__ without having a length
+                rows = None
+            about = [type(dataset).__qualname__, rows]
             if dataset is not self.loader:
                 about.append(_ADDRESS.sub("", repr(dataset)))
             digest = hashlib.sha256(repr(about).encode())
@@ -109,7 +119,7 @@ class LoaderRows:
         return self._digest
 
     def _first(self, dataset: Any) -> Any:
-        """Return a first batch that does not depend on the order in which the loader goes."""
+        """Return a first batch that does not depend on the order of the loader."""
         loader = self.loader
         if isinstance(loader, DataLoader) and not isinstance(dataset, IterableDataset):
             item = dataset[0]
@@ -118,22 +128,16 @@ class LoaderRows:
             return batch
         raise SourceError("the loader yields no batches.")
 
-    def _rows_in(self, dataset: Any) -> int | None:
-        try:
-            return len(dataset) if isinstance(dataset, Sized) else None
-        except TypeError:  # an IterableDataset may have a length, or only the name of one
-            return None
-
     def _check(self, rows: int) -> None:
         if rows == 0:
-            once = " Can it be gone through only once?" if self._rows else ""
+            once = " Can it be iterated only once?" if self._rows else ""
             raise SourceError(f"the loader yields no rows.{once}")
         if self._rows is None:
             self._rows = rows
         if rows != self._rows:
             raise SourceError(
                 f"the loader gave {rows:,} rows in this pass, and {self._rows:,} were expected; "
-                "every pass must give the same."
+                "every pass must yield the same rows."
             )
 
 
@@ -151,14 +155,14 @@ def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """Return features, labels and weights of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise SourceError(
-            f"{name} is {_shown(batch)}; a loader yields (X, y) or (X, y, weight). Choose and "
-            "order the parts with the loader's collate_fn."
+            f"{name} is {_shown(batch)}; a loader yields (X, y) or (X, y, weight). Select and "
+            "order the items with the loader's collate_fn."
         )
     X, y, *rest = batch
     if not isinstance(X, Tensor | np.ndarray):
         raise SourceError(
             f"X of {name} is {_shown(X)}; it must be one tensor or array. Put several inputs into "
-            "one tensor, and let the model part them."
+            "one tensor, which the model splits."
         )
     check_features(X, f"X of {name}")
     columns = [_column(y, "y", len(X), name)]
@@ -193,75 +197,76 @@ def _truths(y: NDArray[Any], name: str) -> Tensor:
     if not known.all():
         row = int(known.argmin())
         raise SourceError(
-            f"y[{row}] of {name} is {y[row]}; labels are booleans, or 0 and 1. Let the loader "
+            f"y[{row}] of {name} is {y[row]}; labels are booleans, or 0 and 1. Have the loader "
             "yield y == positive_label."
         )
     return torch.from_numpy(positive.copy())
 
 
 def _shown(value: Any) -> str:
-    """Return in words what a value is."""
+    """Return a short description of a value."""
     kind = type(value).__name__
     if isinstance(value, tuple | list | dict):
         return f"a {kind} of {len(value)}"
     return f"of type {kind}"
 
 
-_BY_CHANCE = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+_RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 
 
 def check_passes(source: RowSource, validation: RowSource | None, split: SplitRule | None) -> None:
-    """Refuse loaders with which rows that trained would judge, or other rows in every pass.
+    """Raise SourceError if a loader would mix training and validation rows.
 
-    A rule that parts rows by their numbers needs a loader that keeps its order. Any order will do
-    where all rows train, or judge, if they are the same rows. At most two first batches are read.
+    A split by row number needs a loader that keeps its order. If all rows are used for training,
+    or for validation, any order will do as long as every pass has the same rows. At most two first
+    batches are read, before training starts.
     """
     if isinstance(source, LoaderRows) and _goes_by_number(split):
         _check_order(source, split)
-    judges = source if validation is None else validation
-    if isinstance(judges, LoaderRows) and _draws(judges.loader):
+    validating = source if validation is None else validation
+    if isinstance(validating, LoaderRows) and _draws(validating.loader):
         raise SourceError(
-            "the loader gives other rows in every pass: its sampler draws some of them by chance, "
-            "or it drops the last ones of a new order. Rows that judge must stay the same. "
-            "Let the rows of a loader that gives all of its rows judge: "
+            "the loader yields other rows in every pass: its sampler draws some of them at random, "
+            "or it drops the last ones of a shuffled order. Validation rows must stay the same. "
+            "Pass them as a loader that yields all of its rows: "
             "validation=LoaderRows(DataLoader(...))."
         )
 
 
 def _goes_by_number(split: SplitRule | None) -> bool:
-    """Whether a row's place in the pass decides; a rule of one's own may go by its features."""
+    """Whether a row's position in the pass decides; a custom rule may go by its features."""
     return isinstance(split, ByChance) and split != ByChance(seed=split.seed)
 
 
 def _check_order(source: LoaderRows, split: SplitRule | None) -> None:
     sampler = _sampler(source.loader)
-    if isinstance(sampler, _BY_CHANCE):
+    if isinstance(sampler, _RANDOM):
         found = f"the loader shuffles its rows (its sampler is a {type(sampler).__name__})"
     elif _first_rows_differ(source):
         found = (
             "two passes over the loader begin with different rows; they are shuffled, or changed "
-            "by chance"
+            "at random"
         )
     else:
         return
-    # Rows of their own may judge, but those that certify or test are set apart in any case.
+    # Validation rows may come from another loader, but certification and test rows may not.
     only_judging = isinstance(split, ByChance) and split == ByChance(
         split.validation, seed=split.seed
     )
     apart = (
-        "; or let rows in a loader of their own judge: validation=LoaderRows(other)"
+        "; or pass validation rows as a loader of their own: validation=LoaderRows(other)"
         if only_judging
         else ""
     )
     raise SourceError(
-        f"{found}. Which rows are kept from training, to judge or to certify, goes by their place "
-        "in the pass, and here each would train sooner or later. Use a loader without shuffle "
-        f"(training draws its batches by chance in any case){apart}."
+        f"{found}. Rows are set aside for validation or certification by their position in the "
+        "pass, so that here each would be trained on sooner or later. Use a loader without shuffle "
+        f"(training draws its batches at random in any case){apart}."
     )
 
 
 def _sampler(loader: Any) -> Any:
-    """Return what decides on the order of a data loader's rows, where that is known."""
+    """Return the sampler that orders a data loader's rows, if known."""
     if not isinstance(loader, DataLoader):
         return None
     inner = getattr(loader.batch_sampler, "sampler", None)
@@ -269,22 +274,20 @@ def _sampler(loader: Any) -> Any:
 
 
 def _first_rows_differ(source: LoaderRows) -> bool:
-    with torch.random.fork_rng(devices=[]):  # what comes after is as if nobody had looked
-        first, second = (digest_of(_first_block(source)) for _ in range(2))
-    return first != second
+    def first() -> str:
+        block = next(source.blocks())
+        return digest_of((block.X, block.positive, block.weight))
 
-
-def _first_block(source: LoaderRows) -> tuple[torch.Tensor, ...]:
-    block = next(source.blocks())
-    return block.X, block.positive, block.weight
+    with torch.random.fork_rng(devices=[]):  # the check must not advance the generator
+        return first() != first()
 
 
 def _draws(loader: Any) -> bool:
-    """Whether passes have different rows, and not only another order of them."""
+    """Whether passes have different rows, and not only a different order."""
     sampler = _sampler(loader)
     if isinstance(sampler, WeightedRandomSampler):
         return True
-    if not isinstance(sampler, _BY_CHANCE):
+    if not isinstance(sampler, _RANDOM):
         return False
     some = isinstance(sampler, RandomSampler) and (
         sampler.replacement or sampler.num_samples != len(sampler.data_source)
@@ -292,6 +295,3 @@ def _draws(loader: Any) -> bool:
     batches = loader.batch_sampler
     drops = isinstance(batches, BatchSampler) and batches.drop_last
     return bool(some or (drops and len(sampler) % batches.batch_size))
-
-
-# DOC of streams._passes: What must be the same in every pass over a loader, looked at before a training begins.

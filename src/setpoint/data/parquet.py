@@ -1,4 +1,4 @@
-"""Rows in Parquet and Arrow files, of which a row group at a time is in memory."""
+"""Rows in Parquet and Arrow files, read one row group at a time."""
 
 from __future__ import annotations
 
@@ -11,62 +11,55 @@ from typing import Any
 
 import torch
 
-from setpoint._internal.validation import listed, nearest
+from setpoint._internal.validation import listed
 from setpoint.data import columns as _columns
-from setpoint.data.columns import as_weights, check_finite, check_whole
+from setpoint.data.file_formats import kind_of
 from setpoint.data.label_columns import labels_in_files
-from setpoint.data.rows import Block, joined
-from setpoint.data.table_files import (
-    Part,
-    dealt,
-    first_typed,
-    is_pandas_index,
-    open_part,
-    table_paths,
-)
-from setpoint.errors import SchemaError, TableFileError, TargetError
+from setpoint.data.rows import Block, as_weights, check_finite, check_whole, joined
+from setpoint.data.table_reader import Piece, TableFile
+from setpoint.errors import SchemaError, TargetError
 
 
 class ParquetRows:
     """Labelled rows of Parquet or Arrow files.
 
-    Only the columns that are needed are read, a row group at a time, and a large row group in
-    batches; of an Arrow file that is a record batch, which is read as a whole. The row group j,
-    counted over all files and without those that are empty, belongs to the shard j modulo their
-    number; with fewer row groups than processes some have nothing to read. A file that is changed
-    or goes while it is in use ends the training.
+    Only the required columns are read, one row group at a time, and a large row group in batches.
+    A record batch of an Arrow file is read as a whole unless it is large. Row group j, counted over
+    all files without empty ones, belongs to shard ``j % shards``; with fewer row groups than
+    processes some have nothing to read. Training stops with an error if a file is changed or
+    removed while it is in use.
 
     Parameters
     ----------
     path_or_paths : path or sequence of paths
         Files that end in ``.parquet``, ``.pq``, ``.arrow`` or ``.feather``, or folders, of which
-        all such files are read, sorted by their names. Names of folders such as ``day=5`` are no
+        all such files are read, sorted by name. Names of folders such as ``day=5`` are not read as
         columns.
     target : str
-        The column of labels: booleans, 0 and 1, or any two values where ``positive`` is given.
+        The column of labels: booleans, 0 and 1, or any two values if ``positive`` is given.
     features : sequence of str, optional
         Columns of numbers or booleans, in this order; by default all but the others named here.
         They become float32; no value may be missing or infinite.
     positive : optional
         The positive label; the text ``"1"`` also stands for the number. The labels are then
-        looked up once, in all files.
+        collected from all files first.
     weight : str, optional
         The column of weights >= 0 of the counts.
     group : str, optional
-        A column of texts, whole numbers or dates; no split parts rows of one group.
+        A column of texts, integers or dates; rows of one group stay in the same split.
     time : str, optional
-        A column of dates, which count in microseconds, or of numbers that grow with time.
+        A column of dates, taken in microseconds, or of numbers that grow with time.
     block_rows : int
-        How many rows a block has at most.
+        The largest number of rows of a block.
 
     Attributes
     ----------
     features : list of str
         The columns of ``X``.
     rows : int
-        How many rows there are, in all processes together.
+        The number of rows, over all processes.
     classes : tuple
-        The negative and the positive label; the former is None where there is none.
+        The negative and the positive label; the former is None if it does not occur.
 
     Examples
     --------
@@ -92,68 +85,59 @@ class ParquetRows:
         block_rows: int = 65_536,
     ) -> None:
         self.block_rows = check_whole(block_rows, "block_rows")
-        self._parts = [open_part(path) for path in table_paths(path_or_paths)]
-        self.rows = sum(part.rows for part in self._parts)
-        if self.rows == 0:
-            raise TableFileError(f"{self._parts[0].path} and all other files have no rows.")
-        self._filled = next(part for part in self._parts if part.rows)
+        self._table = TableFile(path_or_paths, streamed=True, columns=())
+        self.rows = self._table.rows
         self.target, self.weight, self.group, self.time = target, weight, group, time
         special = [name for name in (target, weight, group, time) if name is not None]
         self.features = self._features(features, special)
         self._columns = list(dict.fromkeys([*self.features, *special]))
-        self._check_files(every_column=features is None)
+        self._table.check_columns(self._columns)
+        if features is None:
+            self._table.check_same_columns("Name the features to use: features=[...].")
         self._check_kinds()
-        self._labels = labels_in_files(self._parts, target, positive)
+        self._labels = labels_in_files(self._table.files, target, positive)
         self.classes = (self._labels.negative, self._labels.positive)
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
-        """Yield the rows of a shard; small row groups come several in a block."""
-        return joined(self._pieces(shard, shards), self.block_rows)
+        """Yield the rows of a shard; a block may hold several small row groups."""
+        pieces = self._table.pieces(self._columns, self.block_rows, shard, shards)
+        return joined(map(self._block, pieces), self.block_rows)
 
     def fingerprint(self) -> str:
         """Return a digest of the files without reading them whole.
 
-        It knows the columns, each file's size, its row groups, 64 pieces of 64 KiB from the first
-        byte to the last, and of a Parquet file all that its footer tells: where each column of a
-        row group lies, its size, and its least and largest value where the writer noted them.
-        Names, places and dates of files do not matter. Of a file larger than 4 MiB it does not see
-        a change between the pieces that leaves all of that as it was.
+        It covers the columns, each file's size, its row groups, 64 samples of 64 KiB from the first
+        byte to the last, and the footer of a Parquet file: position, size and, where the writer
+        recorded them, minimum and maximum of each column of a row group. Names, places and dates
+        of files do not matter. In a file larger than 4 MiB, a change between the samples that
+        leaves all of that as it was goes unnoticed.
         """
         asked = (self.features, self.target, self.weight, self.group, self.time)
         labels = (str(self._labels.negative), str(self._labels.positive))
         digest = hashlib.sha256(repr((asked, labels)).encode())
-        for part in self._parts:
-            digest.update(part.digest().encode())
+        for file in self._table.files:
+            digest.update(file.digest().encode())
         return digest.hexdigest()
 
-    def _pieces(self, shard: int, shards: int) -> Iterator[Block]:
-        for part, first, own in dealt(self._parts, shard, shards):
-            for row, batch in part.batches(own, self._columns, self.block_rows):
-                yield self._block(part.path, first, row, batch)
-
-    def _block(self, path: Path, first: int, row: int, batch: Any) -> Block:
-        """Convert a record batch whose first row has this number in its file."""
-
-        def where(name: str, place: int) -> str:
-            return f"{name!r} in row {row + place + 1:,} of {path}"
-
+    def _block(self, piece: Piece) -> Block:
         def of(read: Callable[..., Any], name: str, *more: Any) -> Any:
-            return read(batch.column(self._columns.index(name)), partial(where, name), *more)
+            column = piece.batch.column(self._columns.index(name))
+            return read(column, partial(piece.where, name), *more)
 
         X = torch.from_numpy(
             _columns.stacked([of(_columns.numbers, name) for name in self.features])
         )
-        check_finite(X, lambda place, i: where(self.features[i], place))
+        check_finite(X, lambda place, i: piece.where(self.features[i], place))
         negative, positive = self.classes
         known = self._labels.note or f"the labels are {negative!r} and {positive!r}."
         labels = of(_columns.labels, self.target, self._labels.match, known)
-        number = torch.arange(first + row, first + row + len(X))
+        number = torch.arange(piece.number, piece.number + len(X))
         return Block(
             X,
             torch.from_numpy(labels),
             torch.ones(len(X), dtype=torch.float64)
             if self.weight is None
-            else as_weights(of(_columns.numbers, self.weight), partial(where, self.weight)),
+            else as_weights(of(_columns.numbers, self.weight), partial(piece.where, self.weight)),
             number,
             number if self.group is None else torch.from_numpy(of(_columns.groups, self.group)),
             None if self.time is None else torch.from_numpy(of(_columns.times, self.time)),
@@ -161,61 +145,32 @@ class ParquetRows:
 
     def _features(self, given: Sequence[str] | None, special: list[str]) -> list[str]:
         if given is None:
-            every = self._filled.names
-            found = [n for n in every if n not in special and not is_pandas_index(n)]
+            found = [name for name in self._table.names if name not in special]
         else:
             found = [given] if isinstance(given, str) else list(given)
         if not found:
-            raise SchemaError(f"{self._filled.path} has no columns besides {listed(special)}.")
+            raise SchemaError(f"{self._table.path} has no columns besides {listed(special)}.")
         if self.target in found:
             raise SchemaError(f"the target {self.target!r} is among the features.")
         if twice := [name for name, count in Counter(found).items() if count > 1]:
             raise SchemaError(f"features names {listed(twice)} more than once.")
         return found
 
-    def _check_files(self, every_column: bool) -> None:
-        """Refuse files that lack a column, or have another one or another type than the first."""
-        first = self._filled
-        typed = self._typed()
-        for part in self._parts:
-            for name in self._columns:
-                _check_column(part, name)
-                # Without values some programs know no types.
-                if part.rows == 0 or name in part.untyped:
-                    continue
-                now, then = part.types[name], typed[name].types[name]
-                if _columns.kind_of(now) != _columns.kind_of(then):
-                    raise SchemaError(
-                        f"{name!r} is of type {now} in {part.path} and of type {then} in "
-                        f"{typed[name].path}; write all files with the same types."
-                    )
-            more = [n for n in part.names if n not in first.names and not is_pandas_index(n)]
-            if every_column and more:
-                raise SchemaError(
-                    f"{part.path} has {listed(more)}, and {first.path} has not; name the features "
-                    "that are to be used."
-                )
-
-    def _typed(self) -> dict[str, Part]:
-        """Return for each column a file that knows its type."""
-        filled = [part for part in self._parts if part.rows]
-        return {name: first_typed(filled, name) for name in self._columns}
-
     def _check_kinds(self) -> None:
-        """Refuse columns that are of no use as what they are named for."""
-        types = {name: part.types[name] for name, part in self._typed().items()}
-        kinds = {name: _columns.kind_of(types[name]) for name in self._columns}
+        """Raise an error if a column cannot be used for what it was named."""
+        types = self._table.types
+        kinds = {name: kind_of(types[name]) for name in self._columns}
         wrong = [n for n in self.features if kinds[n] not in ("number", "boolean")]
         if wrong:
-            told = ", ".join(f"{name!r} ({types[name]})" for name in wrong[:8])
+            shown = ", ".join(f"{name!r} ({types[name]})" for name in wrong[:8])
             more = f", ... ({len(wrong)} in all)" if len(wrong) > 8 else ""
             raise SchemaError(
-                f"these columns hold no numbers: {told}{more}. `setpoint fit` encodes such "
-                "columns; or else encode them yourself, or name the features without them."
+                f"these columns are not numbers: {shown}{more}. Use `setpoint fit`, which encodes "
+                "such columns; or encode them yourself, or name the features without them."
             )
         if kinds[self.target] in ("time", "other"):
             raise TargetError(
-                f"{self.target!r} is of type {types[self.target]}, which is no label."
+                f"{self.target!r} is of type {types[self.target]}, which cannot be a label."
             )
         for role, name, usable in (
             ("weight", self.weight, ("number", "boolean")),
@@ -227,19 +182,3 @@ class ParquetRows:
                     f"the {role} column {name!r} is of type {types[name]}; it must be "
                     f"one of these: {', '.join(usable)}."
                 )
-
-
-def _check_column(part: Part, name: str) -> None:
-    if part.names.count(name) > 1:
-        raise SchemaError(f"{part.path} has several columns of the name {name!r}; rename them.")
-    if name in part.types:
-        return
-    if any(folder.startswith(f"{name}=") for folder in part.path.parts):
-        raise SchemaError(
-            f"{part.path} has no column {name!r}: it is part of the folder's name, and such "
-            "columns are not read. Write it into the files as well."
-        )
-    raise SchemaError(
-        f"{part.path} has no column {name!r}; it has {listed(part.names)}."
-        f"{nearest(name, part.names)}"
-    )

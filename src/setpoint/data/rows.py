@@ -1,15 +1,21 @@
-"""Rows that come in blocks: what every source of them gives, whatever it reads from."""
+"""Blocks of labelled rows, the protocol of their sources, and checks that all sources share."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint.errors import SourceError
+
+Where = Callable[..., str]  # describes the value at an index, for errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,20 +25,20 @@ class Block:
     Attributes
     ----------
     X : Tensor of shape (m, ...)
-        What a model takes; a table's features are float32, of shape (m, d).
+        The model's input; features of a table are float32, of shape (m, d).
     positive : Tensor of bool, shape (m,)
         The labels.
     weight : Tensor of float64, shape (m,)
         Weights >= 0 of the counts.
     number : Tensor of int64, shape (m,)
-        Each row's number in the whole source: the same in every pass, and however many processes
-        share the work. All chance follows from it.
+        Each row's number in the whole source: the same in every pass, and for any number of
+        processes. All random draws derive from it.
     unit : Tensor of int64, shape (m,)
-        What no split may part: the number again, or one number for all rows of a group.
+        Rows of one unit stay in the same split: the number again, or one integer for each group.
     time : Tensor of float64, shape (m,), or None
-        When each row came about, where splits go by time.
+        The time of each row, where splits go by time.
     shard : int
-        Which of the problem's shards the rows are of.
+        The shard of the problem that the rows belong to.
     """
 
     X: Tensor
@@ -55,47 +61,42 @@ class Block:
         return self._each(lambda field: field.to(device))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Block:
-        return Block(
-            change(self.X),
-            change(self.positive),
-            change(self.weight),
-            change(self.number),
-            change(self.unit),
-            None if self.time is None else change(self.time),
-            self.shard,
-        )
+        changed: dict[str, Any] = {
+            name: change(value) for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **changed)
 
 
 class RowSource(Protocol):
-    """Labelled rows that can be read from the first to the last as often as needed."""
+    """Labelled rows that can be read any number of times, from first to last."""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
-        """Yield the rows of one of so many shards, in blocks of bounded size.
+        """Yield the rows of one of ``shards`` shards, in blocks of bounded size.
 
-        All shards together are all rows. A block is the same in every pass.
+        Each row belongs to exactly one shard. Blocks are the same in every pass.
         """
         ...
 
     def fingerprint(self) -> str:
-        """Return a digest by which a checkpoint knows the source again."""
+        """Return a digest by which a checkpoint recognises the source."""
         ...
 
 
 def joined(blocks: Iterable[Block], most: int) -> Iterator[Block]:
-    """Yield the same rows in fewer blocks, none of which grows beyond so many rows."""
+    """Yield the same rows in fewer blocks of at most ``most`` rows, where they were smaller."""
     held: list[Block] = []
     count = 0
     for block in blocks:
         if held and count + len(block) > most:
-            yield _together(held)
+            yield _concatenated(held)
             held, count = [], 0
         held.append(block)
         count += len(block)
     if held:
-        yield _together(held)
+        yield _concatenated(held)
 
 
-def _together(blocks: list[Block]) -> Block:
+def _concatenated(blocks: list[Block]) -> Block:
     if len(blocks) == 1:
         return blocks[0]
     times = [block.time for block in blocks if block.time is not None]
@@ -110,34 +111,27 @@ def _together(blocks: list[Block]) -> Block:
 
 
 def check_sources(source: Any, validation: Any) -> None:
-    """Refuse what is no source, and a validation source of other features or another class."""
+    """Raise SourceError unless both are sources, with the same features and positive label."""
     for given in (source,) if validation is None else (source, validation):
         if not hasattr(given, "blocks"):
             raise SourceError(
-                f"rows come from a source, and a {type(given).__name__} is none: wrap arrays in "
-                "setpoint.data.ArrayRows, a data loader in LoaderRows, and name files or a "
+                f"rows must come from a row source, not from a {type(given).__name__}: wrap arrays "
+                "in setpoint.data.ArrayRows, a data loader in LoaderRows, and pass files or a "
                 "folder to ParquetRows."
             )
-    if validation is not None:
-        _check_features(getattr(source, "features", None), getattr(validation, "features", None))
-        _check_positive(getattr(source, "classes", None), getattr(validation, "classes", None))
-
-
-def _check_features(mine: Any, theirs: Any) -> None:
-    if mine is None or theirs is None or list(mine) == list(theirs):
+    if validation is None:
         return
-    differ = sorted(set(mine) ^ set(theirs), key=str)
-    if differ:
-        named = ", ".join(map(repr, differ[:5])) + (", ..." if len(differ) > 5 else "")
-        found = f"have other features than the training rows: {named} is in one of them only"
-    else:
+    mine, theirs = (getattr(s, "features", None) for s in (source, validation))
+    if mine is not None and theirs is not None and list(mine) != list(theirs):
+        differ = sorted(set(mine) ^ set(theirs), key=str)
         found = "have their features in another order than the training rows"
-    raise SourceError(
-        f"the validation rows {found}. Name the same for both, in one order: features=[...]."
-    )
-
-
-def _check_positive(mine: Any, theirs: Any) -> None:
+        if differ:
+            named = ", ".join(map(repr, differ[:5])) + (", ..." if len(differ) > 5 else "")
+            found = f"have other features than the training rows: {named} is in one of them only"
+        raise SourceError(
+            f"the validation rows {found}. Name the same for both, in one order: features=[...]."
+        )
+    mine, theirs = (getattr(s, "classes", None) for s in (source, validation))
     if mine is not None and theirs is not None and mine[1] != theirs[1]:
         raise SourceError(
             f"the positive label is {theirs[1]!r} in the validation rows and {mine[1]!r} in the "
@@ -145,6 +139,62 @@ def _check_positive(mine: Any, theirs: Any) -> None:
         )
 
 
-# DOC of streams._joined: Small blocks, put together.
+def check_whole(value: Any, name: str) -> int:
+    """Return an integer of at least 1."""
+    if not isinstance(value, Integral) or value < 1:
+        raise SourceError(f"{name} must be a whole number of at least 1, not {value!r}.")
+    return int(value)
 
-# DOC of streams._alike: Whether what is given are sources of rows, and rows that judge are like those that train.
+
+def check_features(X: Any, name: str) -> None:
+    """Raise SourceError unless X is an array or tensor of numbers, with one row per label."""
+    if not (X.dtype.kind in "biuf" if isinstance(X, np.ndarray) else not X.is_complex()):
+        raise SourceError(f"{name} is of type {X.dtype}; features are numbers. Encode them first.")
+    if X.ndim < 2 or 0 in X.shape[1:]:
+        raise SourceError(
+            f"{name} has the shape {tuple(X.shape)}; it must have a row of features "
+            "for each label, (n, d) or (n, ...). Use X.reshape(-1, 1) for a single feature."
+        )
+
+
+def as_features(X: NDArray[Any] | Tensor, where: Where, *, copy: bool = False) -> Tensor:
+    """Return a model's input: a tensor as it is, an array as float32."""
+    if isinstance(X, Tensor):
+        found = X.detach()
+    else:
+        with np.errstate(over="ignore"):  # infinite values raise an error below
+            array = np.ascontiguousarray(X, dtype=np.float32)
+        if (copy or not array.flags.writeable) and np.may_share_memory(array, X):
+            array = array.copy()
+        found = torch.from_numpy(array)
+    check_finite(found, where)
+    return found
+
+
+def check_finite(X: Tensor, where: Where) -> None:
+    """Raise SourceError if a value is NaN or infinite."""
+    if not X.is_floating_point():
+        return
+    # A sum is several times faster than a check of each value, and needs no memory.
+    total = X.sum(dtype=torch.float32 if X.dtype.itemsize < 4 else None)
+    if math.isfinite(total.item()):
+        return
+    wrong = (~torch.isfinite(X)).nonzero()
+    if len(wrong):
+        index = wrong[0].tolist()
+        raise SourceError(
+            f"{where(*index)} is {X[tuple(index)].item()}; fill in or drop missing and infinite "
+            f"values, and scale those too large for {str(X.dtype).removeprefix('torch.')}."
+        )
+
+
+def as_weights(weight: NDArray[Any], where: Where) -> Tensor:
+    """Return weights as float64; raise SourceError unless all are finite numbers >= 0."""
+    if weight.dtype.kind not in "biuf":
+        raise SourceError(f"{where(0)} is {weight[:1].tolist()[0]!r}; a weight is a number.")
+    found = np.array(weight, dtype=np.float64)
+    wrong = ~((found >= 0) & (found < np.inf))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise SourceError(f"{where(row)} is {found[row]}; a weight is a finite number >= 0.")
+    return torch.from_numpy(found)

@@ -1,4 +1,4 @@
-"""Features of mean 0 and deviation 1, whatever their scale."""
+"""Standardisation of features: mean 0 and deviation 1, from arrays or from one pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Standardizer:
 
     scikit-learn's StandardScaler squares the values, which overflows beyond 1e154 and vanishes
     below 1e-162; here each feature is divided by its range first. Everything is computed in
-    float64, so that a float32 feature far from zero keeps the little that it says.
+    float64, so that a float32 feature far from zero keeps its small variation.
     """
 
     centre: NDArray[np.float64]
@@ -29,17 +29,17 @@ class Standardizer:
 
     @classmethod
     def fit(cls, X: NDArray[np.floating], weight: NDArray[np.floating]) -> Standardizer:
-        """Learn from the rows of positive weight."""
+        """Fit to rows of positive weight."""
         dtype, X = X.dtype, X.astype(np.float64, copy=False)
-        share = weight / weight.sum(dtype=np.float64)
+        fraction = weight / weight.sum(dtype=np.float64)
         low, high = X.min(axis=0), X.max(axis=0)
         half = high / 2 - low / 2  # half the range, which cannot overflow
         middle = low / 2 + high / 2
         constant = half <= 2 * np.finfo(np.float64).eps * np.abs(middle)  # rounding noise, or 0
         unit = np.where(constant, 1.0, half)
         inner = (X - middle) / unit  # in [-1, 1]
-        mean = share @ inner
-        deviation = np.sqrt(share @ np.square(inner - mean))
+        mean = fraction @ inner
+        deviation = np.sqrt(fraction @ np.square(inner - mean))
         scale = unit * deviation
         return cls(middle + mean * unit, np.where(constant | (scale == 0), np.inf, scale), dtype)
 
@@ -53,7 +53,7 @@ Columns = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Moments:
-    """What is known of some rows' features: weight, mean, sum of squares about it, and range."""
+    """Moments of some rows' features: weight, mean, sum of squares about it, and range."""
 
     weight: float
     mean: Columns
@@ -63,16 +63,15 @@ class Moments:
 
     @classmethod
     def of(cls, X: Columns, weight: Columns) -> Moments:
-        """Return those of rows with positive weights."""
+        """Return the moments of rows with positive weights."""
         total = float(weight.sum())
         mean = (weight / total) @ X
         return cls(total, mean, weight @ np.square(X - mean), X.min(axis=0), X.max(axis=0))
 
     def __add__(self, other: Moments) -> Moments:
-        """Return those of both, as by Chan, Golub and LeVeque (1979).
+        """Return the moments of both sets of rows, after Chan, Golub and LeVeque (1979).
 
-        Squares are never taken about zero, so that a feature far from it keeps the little that it
-        says.
+        Squares are never taken about zero, so that a feature far from it keeps its variation.
         """
         total = self.weight + other.weight
         apart = other.mean - self.mean
@@ -98,9 +97,6 @@ def standardizer_of(blocks: Iterable[Block]) -> Standardizer:
     every = reduce(Moments.__add__, parts)
     scale = np.sqrt(every.squares / every.weight)
     constant = (every.low == every.high) | (scale == 0)
-    # To float32, in which the features are: sums of several processes then agree.
+    # To float32, the type of the features: sums of several processes then agree.
     mean, scale = (x.astype(np.float32).astype(np.float64) for x in (every.mean, scale))
     return Standardizer(mean, np.where(constant, np.inf, scale), np.dtype(np.float32))
-
-
-# DOC of streams.moments: Means and deviations of features, from one pass.

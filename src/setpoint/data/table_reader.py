@@ -1,96 +1,184 @@
-"""Tables in files: CSV, gzipped CSV, TSV, Parquet and Arrow, whole or in batches."""
+"""Tables in files and folders, read whole, in batches or by row group.
+
+:class:`TableFile` is the only reader of tables; :mod:`setpoint.data.file_formats` has the formats.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import listed, nearest
 from setpoint.data.csv_files import CsvFile
-from setpoint.data.table_files import is_pandas_index, of_rows, plain_batch, to_frame
-from setpoint.data.table_stream import TableFiles
-from setpoint.data.table_writer import TableWriter, ending
-from setpoint.errors import TableFileError
+from setpoint.data.file_formats import (
+    FORMATS,
+    ROW_GROUP_ENDINGS,
+    RowGroupFile,
+    format_of,
+    has_row_groups,
+    kind_of,
+    open_file,
+    plain,
+)
+from setpoint.errors import SchemaError, TableFileError
 
-__all__ = ["TableFile", "TableWriter", "count_rows", "open_table", "read_table", "table_batches"]
+pa = OptionalModule("pyarrow", "cli", "reading tables")
+pd = OptionalModule("pandas", "cli", "reading tables")
 
 BATCH_ROWS = 131_072  # rows in memory at a time
+_BATCH = 65_536
+_TEXT_BYTES = 24  # of a short text in a data frame
+# pandas writes its row numbers into Parquet and Arrow files; they do not describe a row.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+
+
+class Piece(NamedTuple):
+    """Consecutive rows of one file."""
+
+    path: Path
+    row: int  # number of the first row in the file
+    number: int  # number of the first row in the table
+    batch: Any  # the rows, in plain types
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    def frame(self, columns: Sequence[str] | None = None) -> Any:
+        """Return some columns, or all, as a data frame."""
+        batch = self.batch if columns is None else self.batch.select(list(columns))
+        return _to_frame(pa.Table.from_batches([batch]))
+
+    def where(self, name: str, place: int) -> str:
+        """Return a description of the value of a column in one of these rows."""
+        return f"{name!r} in row {self.row + place + 1:,} of {self.path}"
 
 
 class TableFile:
-    """A table in a file or a folder, which can be read in batches of bounded memory.
+    """A table in a file or a folder, read in bounded memory.
 
-    Read whole or in batches, the values and their types are the same: those of a CSV file are
-    found in a first pass over all of its rows. Whole numbers and booleans come in pandas' types
-    that allow for missing values. Dates in a CSV file stay texts; a schema knows them.
+    Read whole or in batches, values and types are the same: those of a CSV file are determined in a
+    first pass over all of its rows. Integers and booleans get pandas' nullable types. Dates in a
+    CSV file stay texts; a schema recognises them.
+
+    The files of a folder must have the same columns, in any order, with values of the same kind. A
+    column without any value in one file has the type that it has in the others. A file that is
+    changed or removed while it is in use raises :class:`TableFileError`.
 
     Parameters
     ----------
-    path : path
-        Its ending says what it is: ``.csv``, ``.tsv``, either with ``.gz``, ``.parquet``,
-        ``.arrow`` or ``.feather``. Of a folder all Parquet and Arrow files are one table, sorted by
-        their names, also those in its folders; all have the same columns.
+    path : path or sequence of paths
+        A file that ends in ``.csv``, ``.tsv``, either with ``.gz``, ``.parquet``, ``.pq``,
+        ``.arrow`` or ``.feather``. The Parquet and Arrow files of a folder and its subfolders,
+        sorted by name, are one table; so are several files.
+    streamed : bool
+        Whether row groups must be readable one by one, which those of a CSV file are not.
+    columns : sequence of str, optional
+        The columns that all files must have; by default all files must have the same.
 
     Attributes
     ----------
     names : list of str
         The columns.
-    rows : int or None
-        How many rows there are, where that is known without reading them.
+    types : dict of str to pyarrow.DataType
+        Their types in the first file that has rows and records them; empty for a CSV file.
+    files : list
+        The files, as of :mod:`setpoint.data.file_formats`.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._file = self._open()
-        self.names: list[str] = self._file.names
-        self._check_names()
-        if self.rows == 0:
-            raise TableFileError(f"{path} has columns and no rows; nothing can be read.")
-
-    def _open(self) -> CsvFile | ParquetFile | ArrowFile | Folder:
-        path = self.path
-        if path.is_dir():
-            return Folder(path)
-        kind = ending(path)
-        if not path.exists():
-            raise TableFileError(f"there is no file {path}.{_beside(path)}")
-        try:
-            size = path.stat().st_size
-            with path.open("rb"):
-                pass
-        except OSError as error:
-            raise TableFileError(f"{path} cannot be opened: {error.strerror}.") from error
-        if size == 0:
-            raise TableFileError(f"{path} is empty; was it written completely?")
-        if kind in (".parquet", ".pq"):
-            return ParquetFile(path)
-        if kind in (".arrow", ".feather"):
-            return ArrowFile(path)
-        return CsvFile(path, "\t" if kind.startswith(".tsv") else None)
+    def __init__(
+        self,
+        path: str | Path | Sequence[str | Path],
+        *,
+        streamed: bool = False,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        paths = [path] if isinstance(path, str | Path) else list(path)
+        self.path = Path(paths[0] if paths else "")
+        self._folder = self.path if len(paths) == 1 and self.path.is_dir() else None
+        self.files: list[Any] = [open_file(p) for p in _find_files(paths, streamed)]
+        filled = [file for file in self.files if file.rows != 0]
+        first = filled[0] if filled else self.files[0]
+        self.names: list[str] = _names(first)
+        self.types: dict[str, Any] = {}
+        if not self.names:
+            raise TableFileError(f"{first.path} has no columns.")
+        if not filled:
+            several = " and all other files" if len(self.files) > 1 else ""
+            raise TableFileError(f"{first.path}{several}: columns and no rows; nothing to read.")
+        if isinstance(first, CsvFile):
+            _check_duplicates(first, self.names)
+        elif columns is None:
+            for file in self.files:
+                _check_duplicates(file, _names(file))
+            self.check_columns(self.names, same_zones=True)
+            self.check_same_columns("All files must have the same columns.")
+        else:
+            self.check_columns(columns)
 
     @property
     def rows(self) -> int | None:
-        """How many rows there are, where that is known; of a CSV file after its first pass."""
-        return self._file.rows
+        """The number of rows; for a CSV file None before its first pass."""
+        counts = [file.rows for file in self.files]
+        return None if None in counts else sum(counts)
 
-    def where(self, row: int) -> str:
-        """Return a sentence that says where a row of a folder is; nothing of a file."""
+    @property
+    def row_groups(self) -> int:
+        """The number of row groups that have rows."""
+        return sum(rows > 0 for file in self.files for rows in file.group_rows)
 
-        return self._file.where(row) if isinstance(self._file, Folder) else ""
+    @cached_property
+    def folder_columns(self) -> list[str]:
+        """Columns that exist only in names of folders, such as ``day=5``; they are not read."""
+        if self._folder is None:
+            return []
+        inner = (file.path.relative_to(self._folder).parts[:-1] for file in self.files)
+        pairs = (folder.partition("=") for folders in inner for folder in folders)
+        names = dict.fromkeys(name for name, equals, _ in pairs if name and equals)
+        return [name for name in names if name not in self.names]
 
-    def _check_names(self) -> None:
-        twice = [name for name, count in Counter(self.names).items() if count > 1]
-        if twice:
-            where = {n: [i + 1 for i, m in enumerate(self.names) if m == n] for n in twice}
-            told = "; ".join(f"{n!r} (columns {', '.join(map(str, where[n]))})" for n in twice[:5])
-            raise TableFileError(
-                f"{self.path} has several columns of one name: {told}. Give each a name of its own."
-            )
-        if not self.names:
-            raise TableFileError(f"{self.path} has no columns.")
+    @property
+    def decoded_bytes(self) -> int:
+        """The approximate size of the table as a data frame."""
+        texts = sum(kind_of(self.types[name]) in ("text", "other") for name in self.names)
+        return (self.rows or 0) * (8 * (len(self.names) - texts) + _TEXT_BYTES * texts)
+
+    def check_columns(self, columns: Iterable[str], *, same_zones: bool = False) -> None:
+        """Raise an error unless all files have these columns, with values of the same kind."""
+        columns = list(columns)
+        filled = [file for file in self.files if file.rows]
+        typed: dict[str, RowGroupFile] = {}
+        for name in columns:  # the first file that records the type, or the first
+            known = (f for f in filled if name in f.types and name not in f.untyped)
+            typed[name] = next(known, filled[0])
+        for file in self.files:
+            _check_duplicates(file, columns)
+            for name in columns:
+                if name not in file.types:
+                    raise _no_column(file, name, columns)
+                if file.rows == 0 or name in file.untyped:
+                    continue  # without values some programs do not record types
+                now, then = file.types[name], typed[name].types[name]
+                if _comparable(now, same_zones) != _comparable(then, same_zones):
+                    raise SchemaError(
+                        f"{name!r} is of type {now} in {file.path} and of type {then} in "
+                        f"{typed[name].path}; write all files with the same types."
+                    )
+        self.types |= {name: file.types[name] for name, file in typed.items()}
+
+    def check_same_columns(self, remedy: str) -> None:
+        """Raise SchemaError if a file has a column that the first one with rows has not."""
+        first = next(file for file in self.files if file.rows)
+        for file in self.files:
+            if more := [name for name in _names(file) if name not in self.names]:
+                raise SchemaError(
+                    f"{file.path} has {listed(more)}, and {first.path} has not. {remedy}"
+                )
 
     def frames(
         self,
@@ -98,41 +186,104 @@ class TableFile:
         columns: Sequence[str] | None = None,
         texts: Collection[str] = (),
     ) -> Iterator[Any]:
-        """Yield data frames of so many rows, but for the last.
+        """Yield data frames of ``rows`` rows; the last may have fewer.
 
         Parameters
         ----------
         rows : int
-            How many rows a frame has.
+            The number of rows of a frame.
         columns : sequence of str, optional
             Which columns, in this order; by default all.
         texts : collection of str
-            Columns of a CSV file that stay texts even where all values look like numbers.
+            Columns of a CSV file that stay texts even if all values look like numbers.
         """
-        for table in of_rows(self._file.batches(self._asked(columns), texts), rows):
-            yield to_frame(table)
+        for table in _of_rows(self._batches(columns, texts), rows):
+            yield _to_frame(table)
 
     def read(self, columns: Sequence[str] | None = None, texts: Collection[str] = ()) -> Any:
         """Return the whole table as one data frame; parameters as in ``frames``."""
-        pa = need("pyarrow", "cli", "reading tables")
-        return to_frame(
-            pa.Table.from_batches(list(self._file.batches(self._asked(columns), texts)))
-        )
+        return _to_frame(pa.Table.from_batches(list(self._batches(columns, texts))))
 
-    def _asked(self, columns: Sequence[str] | None) -> list[str]:
-        if columns is None:
-            return self.names
-        if unknown := [name for name in columns if name not in self.names]:
+    def pieces(
+        self, columns: Sequence[str], rows: int, shard: int = 0, shards: int = 1
+    ) -> Iterator[Piece]:
+        """Yield the rows of one shard, at most ``rows`` at a time.
+
+        Row group j, counted over all files without empty ones, belongs to shard ``j % shards``.
+        """
+        columns = list(columns)
+        first = turn = 0
+        for file in self.files:
+            filled = [group for group, count in enumerate(file.group_rows) if count]
+            own = filled[(shard - turn) % shards :: shards]
+            for row, batch in file.batches(own, columns, rows) if own else ():
+                arrays = [
+                    pa.nulls(len(column), self.types[name])
+                    if name in file.untyped
+                    else plain(column)
+                    for name, column in zip(columns, batch.columns, strict=True)
+                ]
+                yield Piece(
+                    file.path, row, first + row, pa.RecordBatch.from_arrays(arrays, names=columns)
+                )
+            first += file.rows
+            turn += len(filled)
+
+    def widest_types(self) -> dict[str, Any]:
+        """Return for each column a type that holds the values of all files."""
+        every = [
+            pa.schema(
+                (n, self.types[n] if n in file.untyped else file.types[n]) for n in self.names
+            )
+            for file in self.files
+            if file.rows
+        ]
+        found = pa.unify_schemas(every, promote_options="permissive")
+        return dict(zip(found.names, found.types, strict=True))
+
+    def place(self, row: int) -> tuple[Path, int]:
+        """Return the file that holds a row of the table, and the row's number in it."""
+        for file in self.files:
+            if row < file.rows:
+                return file.path, row
+            row -= file.rows
+        raise IndexError(row)
+
+    def where(self, row: int) -> str:
+        """Return a sentence that names the file of a row; empty if the table is a single file."""
+        if self._folder is None and len(self.files) == 1:
+            return ""
+        path, there = self.place(row)
+        return f" Rows are counted over all files; row {row + 1:,} is row {there + 1:,} of {path}."
+
+    def fingerprint(self) -> str:
+        """Return a digest of the files without reading them whole; see ``ParquetRows``."""
+        return hashlib.sha256("".join(file.digest() for file in self.files).encode()).hexdigest()
+
+    def _batches(self, columns: Sequence[str] | None, texts: Collection[str]) -> Iterator[Any]:
+        """Yield record batches in which a column always has the same type."""
+        names = self.names if columns is None else list(columns)
+        if unknown := [name for name in names if name not in self.names]:
             raise TableFileError(
                 f"{self.path} has no column {unknown[0]!r}; it has {listed(self.names)}."
                 f"{nearest(unknown[0], self.names)}"
             )
-        return list(columns)
-
-
-def open_table(path: str | Path) -> TableFile:
-    """Open a table; see :class:`TableFile`."""
-    return TableFile(path)
+        if isinstance(self.files[0], CsvFile):
+            yield from self.files[0].batches(names, texts)
+            return
+        wide = self.widest_types()
+        for piece in self.pieces(names, _BATCH):
+            try:
+                arrays = [
+                    column.cast(wide[name])
+                    for name, column in zip(names, piece.batch.columns, strict=True)
+                ]
+            except pa.ArrowException as error:
+                raise TableFileError(
+                    f"{piece.path} has numbers that do not fit the type they have in the other "
+                    f"files: {error} Write all files with the same types."
+                ) from error
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def read_table(path: str | Path, columns: Sequence[str] | None = None) -> Any:
@@ -141,8 +292,7 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> Any:
     Parameters
     ----------
     path : path
-        A file that ends in ``.csv``, ``.tsv``, either with ``.gz``, ``.parquet``, ``.arrow`` or
-        ``.feather``, or a folder; see :class:`TableFile`.
+        A file or a folder; see :class:`TableFile`.
     columns : sequence of str, optional
         Which columns; by default all.
     """
@@ -152,128 +302,103 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> Any:
 def table_batches(
     path: str | Path, rows: int = BATCH_ROWS, columns: Sequence[str] | None = None
 ) -> Iterator[Any]:
-    """Yield a table in data frames of so many rows, in bounded memory.
-
-    Parameters as in :func:`read_table`.
-    """
+    """Yield a table in data frames of ``rows`` rows, in bounded memory; see :func:`read_table`."""
     return TableFile(path).frames(rows, columns)
 
 
 def count_rows(path: str | Path) -> int | None:
-    """Return how many rows a table has, or None where it would have to be read to know."""
+    """Return the number of rows of a table, or None if it must be read for that."""
     return TableFile(path).rows
 
 
-def _beside(path: Path) -> str:
-    """Return which file was perhaps meant."""
-    if not path.parent.is_dir():
-        return f" There is no folder {path.parent} either."
-    return nearest(path.name, sorted(p.name for p in path.parent.iterdir()))
-
-
-_BATCH = 65_536
-_DAMAGED = "It is damaged, cut off or something else; copy, download or export it again."
-
-
-class ParquetFile:
-    """A Parquet file."""
-
-    def __init__(self, path: Path) -> None:
-        pa = need("pyarrow", "cli", "reading Parquet files")
-        parquet = need("pyarrow.parquet", "cli", "reading Parquet files")
-        self.path = path
-        try:
-            # Buffering ahead would hold whole row groups in memory.
-            self._file = parquet.ParquetFile(path, pre_buffer=False)
-        except (pa.ArrowException, OSError) as error:
-            raise TableFileError(f"{path} cannot be read as Parquet: {error} {_DAMAGED}") from error
-        self.rows: int | None = self._file.metadata.num_rows
-        self.names = [n for n in self._file.schema_arrow.names if not is_pandas_index(n)]
-
-    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[Any]:
-        """Yield record batches of the columns; ``texts`` matter to CSV files only."""
-        pa = need("pyarrow", "cli", "reading Parquet files")
-        try:
-            for batch in self._file.iter_batches(_BATCH, columns=list(columns)):
-                yield plain_batch(batch.select(list(columns)))
-        except (pa.ArrowException, OSError) as error:
-            raise TableFileError(f"{self.path} cannot be read: {error} {_DAMAGED}") from error
-
-
-class ArrowFile:
-    """An Arrow file: Feather, or a file or stream of record batches."""
-
-    def __init__(self, path: Path) -> None:
-        pa = need("pyarrow", "cli", "reading Arrow files")
-        self.path = path
-        self.rows: int | None = None
-        try:
-            with self._open() as batches:
-                names = batches.schema.names
-                if hasattr(batches, "num_record_batches"):
-                    counts = range(batches.num_record_batches)
-                    self.rows = sum(batches.get_batch(i).num_rows for i in counts)
-        except (pa.ArrowException, OSError) as error:
-            raise TableFileError(f"{path} cannot be read as Arrow: {error} {_DAMAGED}") from error
-        self.names = [n for n in names if not is_pandas_index(n)]
-
-    def _open(self) -> Any:
-        pa = need("pyarrow", "cli", "reading Arrow files")
-        ipc = need("pyarrow.ipc", "cli", "reading Arrow files")
-        source = pa.memory_map(str(self.path))
-        try:
-            return ipc.open_file(source)
-        except pa.ArrowInvalid:
-            source.seek(0)
-            return ipc.open_stream(source)
-
-    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[Any]:
-        """Yield record batches of the columns; ``texts`` matter to CSV files only."""
-        pa = need("pyarrow", "cli", "reading Arrow files")
-        try:
-            with self._open() as reader:
-                every: Any = reader
-                if hasattr(reader, "num_record_batches"):
-                    every = (reader.get_batch(i) for i in range(reader.num_record_batches))
-                for whole in every:
-                    for start in range(0, whole.num_rows, _BATCH):
-                        yield plain_batch(whole.slice(start, _BATCH).select(list(columns)))
-        except (pa.ArrowException, OSError) as error:
-            raise TableFileError(f"{self.path} cannot be read: {error} {_DAMAGED}") from error
-
-
-_BATCH = 65_536
-
-
-class Folder:
-    """Parquet and Arrow files of the same columns, one after the other, sorted by their names."""
-
-    def __init__(self, path: Path) -> None:
-        self._files = TableFiles(path)
-        self.names = self._files.names
-        self.rows: int | None = self._files.rows
-
-    def where(self, row: int) -> str:
-        """Return in words in which file a row is."""
-        path, there = self._files.place(row)
-        return f" Rows are counted over all files; row {row + 1:,} is row {there + 1:,} of {path}."
-
-    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[Any]:
-        """Yield record batches of the columns, of the same types; ``texts`` matter to CSV only."""
-        pa = need("pyarrow", "cli", "reading tables")
-        wide = self._files.widest_types()
-        types = [wide[name] for name in columns]
-        for piece in self._files.pieces(columns, _BATCH):
-            try:
-                arrays = [c.cast(t) for c, t in zip(piece.batch.columns, types, strict=True)]
-            except pa.ArrowException as error:
+def _find_files(paths: Sequence[str | Path], streamed: bool) -> list[Path]:
+    """Return the files of paths and folders; all are known formats, and none occurs twice."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            inner = [f for f in sorted(path.rglob("*")) if _is_table(f, path)]
+            if not inner:
                 raise TableFileError(
-                    f"{piece.path} has numbers that do not go with those of the other files: "
-                    f"{error} Write all files with the same types."
-                ) from error
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+                    f"{path} contains no file that ends in {', '.join(ROW_GROUP_ENDINGS)}."
+                )
+            found += inner
+            streamed = True
+        else:
+            format_of(path)
+            found.append(path)
+    if not found:
+        raise TableFileError("no files are given.")
+    for path, count in Counter(path.resolve() for path in found).items():
+        if count > 1:
+            raise TableFileError(f"{path} is given twice; its rows would count twice.")
+    for path in found if streamed or len(found) > 1 else ():
+        if not has_row_groups(path):
+            raise TableFileError(
+                f"{path} is neither Parquet nor Arrow; only these can be read in pieces. Convert "
+                "it to Parquet."
+            )
+    return found
 
 
-# DOC of tabular._columnar: Parquet and Arrow files, in batches.
+def _is_table(file: Path, folder: Path) -> bool:
+    """Whether a file in a folder is a table; hidden ones, such as _SUCCESS and .crc, are not."""
+    hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    return not hidden and file.is_file() and file.name.lower().endswith(tuple(FORMATS))
 
-# DOC of tabular._folder: The tables of a folder as one, in batches.
+
+def _names(file: CsvFile | RowGroupFile) -> list[str]:
+    return [name for name in file.names if not _PANDAS_INDEX.fullmatch(name)]
+
+
+def _check_duplicates(file: CsvFile | RowGroupFile, columns: Collection[str]) -> None:
+    """Raise an error if a file has several columns with one of these names."""
+    counts = Counter(file.names)
+    if twice := [name for name in dict.fromkeys(columns) if counts[name] > 1]:
+        where = {n: [str(i + 1) for i, m in enumerate(file.names) if m == n] for n in twice}
+        shown = "; ".join(f"{n!r} (columns {', '.join(where[n])})" for n in twice[:5])
+        raise TableFileError(f"{file.path} has several columns of one name: {shown}. Rename them.")
+
+
+def _no_column(file: RowGroupFile, name: str, wanted: Collection[str]) -> SchemaError:
+    if any(folder.startswith(f"{name}=") for folder in file.path.parts):
+        return SchemaError(
+            f"{file.path} has no column {name!r}: it is part of the folder's name, and such "
+            "columns are not read. Write it into the files as well."
+        )
+    others = [other for other in file.names if other not in wanted]
+    hint = nearest(name, others) or nearest(name, file.names)
+    return SchemaError(f"{file.path} has no column {name!r}; it has {listed(file.names)}.{hint}")
+
+
+def _comparable(arrow_type: Any, same_zones: bool) -> str:
+    """Return what must agree between files: numbers may have any size."""
+    kind = kind_of(arrow_type)
+    if kind == "time" and same_zones:
+        return f"time {arrow_type.tz}"
+    return str(arrow_type) if kind == "other" else kind
+
+
+def _of_rows(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Yield tables of exactly ``rows`` rows; the last may have fewer."""
+    held: list[Any] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        while count >= rows:
+            table = pa.Table.from_batches(held)
+            yield table.slice(0, rows)
+            # The rest is copied, so that a few rows do not keep a large block of memory alive.
+            held = table.slice(rows).combine_chunks().to_batches()
+            count -= rows
+    if count:
+        yield pa.Table.from_batches(held)
+
+
+def _to_frame(table: Any) -> Any:
+    """Return a data frame; integers and booleans keep their types if some are missing."""
+    bits = (8, 16, 32, 64)
+    whole = {getattr(pa, f"int{b}")(): getattr(pd, f"Int{b}Dtype")() for b in bits}
+    unsigned = {getattr(pa, f"uint{b}")(): getattr(pd, f"UInt{b}Dtype")() for b in bits}
+    types = {**whole, **unsigned, pa.bool_(): pd.BooleanDtype()}
+    return table.to_pandas(types_mapper=types.get, ignore_metadata=True)

@@ -1,4 +1,4 @@
-"""A table written in pieces, which is there as a whole or not at all."""
+"""Tables written in pieces; the file appears when it is complete."""
 
 from __future__ import annotations
 
@@ -9,37 +9,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
+from setpoint.data.file_formats import format_of
 from setpoint.errors import TableFileError
 
-ENDINGS = (
-    ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather"
-)  # fmt: skip
-
-
-def ending(path: Path) -> str:
-    """Return which of the known endings a file has."""
-    name = path.name.lower()
-    found = [known for known in ENDINGS if name.endswith(known)]
-    if not found:
-        raise TableFileError(
-            f"{path}: what kind of table this is must show in its ending, which is one of "
-            f"{', '.join(ENDINGS)}."
-        )
-    return max(found, key=len)
+pa = OptionalModule("pyarrow", "cli", "writing tables")
 
 
 class TableWriter:
     r"""Write data frames, one after the other, into one file.
 
-    The rows go to a temporary file in the same folder, which takes its final name when the block
-    ends. If anything fails, the temporary file is removed, and a file that had the name before
-    stays as it was.
+    Rows go to a temporary file in the same folder, which is renamed when the block ends. If
+    anything fails, the temporary file is removed, and an existing file stays as it was.
 
     Parameters
     ----------
     path : path
-        Its ending says what it becomes; the same as for reading.
+        The file; its ending determines the format, as for :class:`TableFile`.
 
     Examples
     --------
@@ -55,7 +41,7 @@ class TableWriter:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.rows = 0
-        self._ending = ending(self.path)
+        self._format = format_of(self.path)
         self._temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.part")
         self._sink: Any = None
         self._writer: Any = None
@@ -66,7 +52,7 @@ class TableWriter:
         if self.path.is_dir():
             raise TableFileError(f"{self.path} is a folder; name a file in it to write to.")
         if not folder.is_dir():
-            raise TableFileError(f"there is no folder {folder}; make it first, or name another.")
+            raise TableFileError(f"there is no folder {folder}; create it first, or name another.")
         try:
             self._sink = open(self._temporary, "xb")
         except OSError as error:
@@ -74,13 +60,12 @@ class TableWriter:
         return self
 
     def write(self, frame: Any) -> None:
-        """Append the rows of a frame; all frames have the columns of the first."""
-        pa = need("pyarrow", "cli", "writing tables")
+        """Append the rows of a frame; all frames must have the columns of the first."""
         try:
             table = pa.Table.from_pandas(frame, preserve_index=False)
             if self._schema is None:
                 self._schema = _writable(table.schema)
-                self._writer = self._open(self._schema)
+                self._writer = self._format.writer(self.path, self._sink, self._schema)
             self._writer.write_table(table.cast(self._schema))
         except OSError as error:
             raise self._failed(error) from error
@@ -96,7 +81,7 @@ class TableWriter:
     ) -> None:
         try:
             if error is None and self._writer is None:
-                raise TableFileError(f"no rows were written, so there will be no {self.path}.")
+                raise TableFileError(f"no rows were written, so {self.path} was not created.")
             if error is None:
                 self._close()
                 os.replace(self._temporary, self.path)
@@ -104,23 +89,6 @@ class TableWriter:
             raise self._failed(failure) from failure
         finally:
             self._abandon()
-
-    def _open(self, schema: Any) -> Any:
-        pa = need("pyarrow", "cli", "writing tables")
-        if self._ending in (".parquet", ".pq"):
-            return need("pyarrow.parquet", "cli", "writing Parquet").ParquetWriter(
-                self._sink, schema
-            )
-        if self._ending in (".arrow", ".feather"):
-            return need("pyarrow.ipc", "cli", "writing Arrow").new_file(self._sink, schema)
-        csv = need("pyarrow.csv", "cli", "writing CSV")
-        sink = self._sink
-        if self._ending.endswith(".gz"):
-            # Arrow closes the inner stream with the outer one, but not the Python file.
-            sink = pa.CompressedOutputStream(pa.PythonFile(self._sink, mode="w"), "gzip")
-        delimiter = "\t" if self._ending.startswith(".tsv") else ","
-        writer = csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter))
-        return _Together(writer, sink) if sink is not self._sink else writer
 
     def _close(self) -> None:
         self._writer.close()
@@ -130,7 +98,7 @@ class TableWriter:
             self._sink.close()
 
     def _abandon(self) -> None:
-        """Close and remove what is left; what went wrong before matters more than this."""
+        """Close and remove what is left; an earlier error matters more than one here."""
         for thing in (self._writer, self._sink):
             try:
                 if thing is not None:
@@ -155,22 +123,7 @@ class TableWriter:
         return TableFileError(f"{self.path} cannot be written: {reason}.{whole}")
 
 
-class _Together:
-    """A writer and the stream below it, closed in this order."""
-
-    def __init__(self, writer: Any, stream: Any) -> None:
-        self._writer, self._stream = writer, stream
-
-    def write_table(self, table: Any) -> None:
-        self._writer.write_table(table)
-
-    def close(self) -> None:
-        self._writer.close()
-        self._stream.close()
-
-
 def _writable(schema: Any) -> Any:
-    """Return types that later frames can have too: nothing yet may become a text."""
-    pa = need("pyarrow", "cli", "writing tables")
+    """Return types that later frames can have too: a column without values may become texts."""
     fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in schema]
     return pa.schema(fields)

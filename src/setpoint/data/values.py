@@ -1,4 +1,8 @@
-"""The values of a column in the type that a model wants, and which of them do not fit."""
+"""Conversion of columns to the types of a model: numbers, booleans, texts and dates.
+
+Texts may write numbers with thousands separators, decimal commas, a currency or a per cent sign.
+The format of such a column is kept as an example, such as ``€1,234.5`` or ``1.234,5``.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "None", "#N/A", "<NA>")
-# What else is written where a number or date is not known, in small letters.
+# Other texts that stand for a missing number or date, in lower case.
 MARKERS = frozenset(
     [
         *(m.casefold() for m in MISSING), "?", "??", "-", "--", "---", ".", "..", "...", "*",
@@ -26,36 +32,33 @@ MARKERS = frozenset(
         "#name?", "#null!", "1.#qnan", "-1.#ind",
     ]
 ) - {"none"}  # fmt: skip
-# Beyond it a square overflows; such a number counts as infinite.
-LARGEST = 1e100
+LARGEST = 1e100  # beyond it a square overflows; such a number counts as infinite
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _TRUTH = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 
 class Values(NamedTuple):
-    """Converted values, and which of the given ones could not be converted."""
+    """Converted values, and a mask of those that could not be converted."""
 
     values: Any
     bad: NDArray[np.bool_]
 
 
 def is_text_like(series: Any) -> bool:
-    """Whether a column holds texts or anything at all, and not numbers, booleans or dates."""
-    types = need("pandas", "cli", "a table").api.types
+    """Whether a column holds texts or arbitrary objects, and not numbers, booleans or dates."""
+    types = pd.api.types
     return bool(types.is_object_dtype(series) or types.is_string_dtype(series.dtype))
 
 
 def uncategorised(series: Any) -> Any:
-    """Return a categorical column as the values that it stands for."""
-    pd = need("pandas", "cli", "a table")
+    """Return a categorical column as its plain values."""
     if not isinstance(series.dtype, pd.CategoricalDtype):
         return series
     return series.astype(series.cat.categories.dtype if len(series.cat.categories) else "float64")
 
 
 def given(series: Any) -> NDArray[np.bool_]:
-    """Return where there is a value; a blank text is none."""
-    pd = need("pandas", "cli", "a table")
+    """Return where a value is present; a blank text is missing."""
     found = np.array(series.notna(), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
         found &= (series.fillna("").str.strip() != "").to_numpy(dtype=bool)
@@ -65,7 +68,7 @@ def given(series: Any) -> NDArray[np.bool_]:
 
 
 def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) -> Values:
-    """Return 64-bit floats: NaN where there is none, infinite beyond what can be squared.
+    """Return 64-bit floats: NaN where missing, infinite if too large to be squared.
 
     Parameters
     ----------
@@ -74,10 +77,9 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
     missing : collection of str
         Texts that count as missing, besides those that always do.
     how : str, optional
-        An example of how texts are written, such as ``€1,234.5``; by default they are plain. Where
-        it has a unit, numbers without one do not fit, be they texts or not: 0.081 may be 8.1 %.
+        An example of the format of texts, such as ``€1,234.5``; by default they are plain. If it
+        has a unit, numbers without one do not fit, whether texts or not: 0.081 may be 8.1 %.
     """
-    pd = need("pandas", "cli", "a table")
     types = pd.api.types
     bad = np.zeros(len(series), dtype=bool)
     if types.is_timedelta64_dtype(series):
@@ -85,10 +87,10 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
     elif types.is_datetime64_any_dtype(series):
         return Values(np.full(len(series), np.nan), given(series))
     elif is_text_like(series):
-        told = given(series)
+        present = given(series)
         values = np.full(len(series), np.nan)
-        values[told] = _parsed(series[told], how)
-        bad = told & np.isnan(values)
+        values[present] = _parsed(series[present], how)
+        bad = present & np.isnan(values)
         bad[bad] = ~_absent(series[bad], {*MISSING, *missing})
     else:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -98,8 +100,7 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
 
 
 def _parsed(series: Any, how: str | None) -> NDArray[np.float64]:
-    """Return texts as numbers, NaN where they are none."""
-    pd = need("pandas", "cli", "a table")
+    """Return texts as numbers, NaN where they are not numbers."""
     if how is not None:
         codes, distinct = pd.factorize(series)
         found = np.array([_amount(value, how) for value in distinct], dtype=np.float64)
@@ -109,7 +110,7 @@ def _parsed(series: Any, how: str | None) -> NDArray[np.float64]:
 
 
 def _amount(value: Any, how: str) -> float:
-    """Return the number of a text, or of what is a number already, where units allow that."""
+    """Return the number of a text, or of a number if the format has no unit."""
     if isinstance(value, str) or has_unit(how):
         return amount(str(value), how)
     return float(value) if isinstance(value, (int, float, np.number, Decimal)) else np.nan
@@ -124,36 +125,32 @@ def _absent(series: Any, missing: Collection[str]) -> NDArray[np.bool_]:
 def truths(series: Any) -> Values:
     """Return 1, 0 or NaN."""
     if is_text_like(series):
-        told = given(series)
+        present = given(series)
         values = np.full(len(series), np.nan)
-        lower = [str(v).strip().lower() for v in series[told]]
-        values[told] = [_TRUTH.get(v, np.nan) for v in lower]
-        return Values(values, told & np.isnan(values))
+        lower = [str(v).strip().lower() for v in series[present]]
+        values[present] = [_TRUTH.get(v, np.nan) for v in lower]
+        return Values(values, present & np.isnan(values))
     values, bad = numbers(series)
     return Values(values, bad | ~(np.isnan(values) | (values == 0) | (values == 1)))
 
 
 def texts(series: Any, strict: bool = True) -> Values:
-    """Return texts without blanks around them, empty where there is none.
-
-    ``strict`` takes numbers and dates for a mistake.
-    """
-    pd = need("pandas", "cli", "a table")
+    """Return stripped texts, empty where missing; ``strict`` marks numbers and dates as bad."""
     bad = np.zeros(len(series), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
         return Values(series.fillna("").str.strip().astype("str"), bad)
-    told = given(series)
+    present = given(series)
     if is_text_like(series):
         if strict:
-            bad = told & np.array([not isinstance(v, str) for v in series], dtype=bool)
+            bad = present & np.array([not isinstance(v, str) for v in series], dtype=bool)
     elif strict:
-        bad = told
-    found = [as_text(v) if t else "" for v, t in zip(series, told, strict=True)]
+        bad = present
+    found = [as_text(v) if t else "" for v, t in zip(series, present, strict=True)]
     return Values(pd.Series(found, index=series.index, name=series.name, dtype="str"), bad)
 
 
 def as_text(value: Any) -> str:
-    """Return a value as a text; whole numbers are written alike, whatever their type.
+    """Return a value as a text; integers are written alike, whatever their type.
 
     Examples
     --------
@@ -166,27 +163,26 @@ def as_text(value: Any) -> str:
 
 
 def dates(series: Any, how: str | None, zone: str | None, missing: Collection[str] = ()) -> Values:
-    """Return times in a zone, or without one.
+    """Return times in a time zone, or without one.
 
     Parameters
     ----------
     series : Series
         Dates, or texts.
     how : str, optional
-        How texts are to be read, as for ``strptime``, or ``"ISO8601"``, which is the default.
+        The format of texts, as for ``strptime``, or ``"ISO8601"``, which is the default.
     zone : str, optional
-        The time zone to which they are brought; times without a zone then do not fit.
+        The time zone to convert to; times without a zone then do not fit.
     missing : collection of str
         Texts that count as missing.
     """
-    pd = need("pandas", "cli", "a table")
-    told = given(series)
+    present = given(series)
     if missing and is_text_like(series):
-        told[told] = ~_absent(series[told], missing)
+        present[present] = ~_absent(series[present], missing)
     if pd.api.types.is_datetime64_any_dtype(series):
         times, found = series, series.dt.tz
-    elif is_text_like(series) and told.any():
-        chosen = series[told]
+    elif is_text_like(series) and present.any():
+        chosen = series[present]
         if all(isinstance(v, str) for v in chosen):
             found = zone_of(chosen)
             parsed = _read(chosen.str.strip(), how or "ISO8601", found is not None)
@@ -198,34 +194,32 @@ def dates(series: Any, how: str | None, zone: str | None, missing: Collection[st
             parsed = pd.to_datetime(chosen, errors="coerce", utc=found is not None)
         times = parsed.reindex(series.index)
     else:
-        return Values(_no_times(series, zone), told)
+        return Values(_no_times(series, zone), present)
     if (found is None) != (zone is None):
-        return Values(_no_times(series, zone), told)
+        return Values(_no_times(series, zone), present)
     if zone is not None:
         times = times.dt.tz_convert(zone)
     times = times.dt.as_unit("us")
-    return Values(times, told & times.isna().to_numpy(dtype=bool))
+    return Values(times, present & times.isna().to_numpy(dtype=bool))
 
 
 def zone_of(values: Any) -> str | None:
-    """Return the zone to which texts of times are brought, or None where they name none."""
+    """Return the time zone to convert texts of times to, or None if they have none."""
     return "UTC" if any(_ZONE.search(v.strip()) for v in values.head(100)) else None
 
 
 def _read(texts: Any, how: str, zoned: bool) -> Any:
-    pd = need("pandas", "cli", "a table")
     return pd.to_datetime(texts, format=how, errors="coerce", utc=zoned)
 
 
 def _no_times(series: Any, zone: str | None) -> Any:
-    pd = need("pandas", "cli", "a table")
     nothing = pd.Series(pd.NaT, index=series.index, name=series.name, dtype="datetime64[us]")
     return nothing if zone is None else nothing.dt.tz_localize(zone)
 
 
 _MONEY = "€$£¥"
 _SEPARATORS = {"1,234.5": (",", "."), "1.234,5": (".", ",")}  # of thousands and of decimals
-_DRESSED = re.compile(rf"[+-]?\s*([{_MONEY}]?)\s*[+-]?[\d.,]+\s*([%{_MONEY}]?)")
+_WITH_UNIT = re.compile(rf"[+-]?\s*([{_MONEY}]?)\s*[+-]?[\d.,]+\s*([%{_MONEY}]?)")
 _BARE = r"(?:(?:\d{1,3}(?:[.,'\s]\d{3})+|\d+)(?:[.,]\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _LIKE_NUMBERS = re.compile(rf"[+-]?\s*[{_MONEY}]?\s*[+-]?{_BARE}\s*[%{_MONEY}]?")
 _ZERO = re.compile(r"[+-]?0(?:[.,]0+)?")  # the same in every unit
@@ -233,14 +227,14 @@ _CURRENCIES = (
     "USD|EUR|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|RUB|UAH|ILS|INR|KRW|SGD|HKD|THB|IDR|"
     "AUD|NZD|CAD|MXN|BRL|ZAR|NGN|KES|EGP|AED|SAR|Rs\\.?|kr\\.?|R\\$|US\\$"
 )
-_IN_WORDS = re.compile(
+_WITH_WORD = re.compile(
     rf"[+-]?\s*({_CURRENCIES})?\s*[+-]?{_BARE}\s*([^\W\d_]{{1,8}}[²³]?(?:/[^\W\d_]{{1,4}})?|°[CF]?)?"
     rf"|(\()\s*[{_MONEY}]?\s*{_BARE}\s*\)"
 )
 
 
 def looks_like_number(text: str) -> bool:
-    """Whether a text is perhaps a number, in whatever way it is written.
+    """Whether a text may be a number, in any format.
 
     Examples
     --------
@@ -251,19 +245,19 @@ def looks_like_number(text: str) -> bool:
 
 
 def unit_in_words(text: str) -> str | None:
-    """Return the unit that a number has in letters, ``(`` for brackets, or None if it is no number.
+    """Return a number's unit in letters, ``(`` for brackets, or None if it is not a number.
 
     Examples
     --------
     >>> [unit_in_words(t) for t in ("USD 9.12", "12.5 kg", "(12.50)", "7", "E885.9")]
     ['USD', 'kg', '(', '', None]
     """
-    found = _IN_WORDS.fullmatch(text)
+    found = _WITH_WORD.fullmatch(text)
     return None if found is None else "".join(part or "" for part in found.groups())
 
 
 def has_unit(how: str | None) -> bool:
-    """Whether numbers are written with a currency or a per cent sign.
+    """Whether a format has a currency or per cent sign.
 
     Examples
     --------
@@ -274,28 +268,26 @@ def has_unit(how: str | None) -> bool:
 
 
 def without_units(text: str) -> str:
-    """Return a text without the signs of currencies and per cent."""
+    """Return a text without currency and per cent signs."""
     return "".join(c for c in text if c not in _MONEY + "%").strip()
 
 
 def formats_like(texts: Iterable[str]) -> list[str]:
-    """Return in which ways numbers may be written, by the unit that most texts have.
+    """Return possible formats of numbers, with the unit that most texts have.
 
     Examples
     --------
     >>> formats_like(["12.5 %"])
     ['1,234.5%', '1.234,5%']
     """
-    found = (_DRESSED.fullmatch(t) for t in texts if not _ZERO.fullmatch(t))
+    found = (_WITH_UNIT.fullmatch(t) for t in texts if not _ZERO.fullmatch(t))
     units = Counter(m.groups() for m in found if m)
     before, after = units.most_common(1)[0][0] if units else ("", "")
     return [f"{before}{core}{after}" for core in _SEPARATORS]
 
 
 def amount(text: str, how: str) -> float:
-    """Return the number that a text stands for, NaN where it is written in another way.
-
-    A plain 0 is 0 in every way.
+    """Return the number of a text, NaN if it has another format; a plain 0 fits every format.
 
     Examples
     --------
@@ -313,10 +305,10 @@ def amount(text: str, how: str) -> float:
 def _pattern(how: str) -> tuple[re.Pattern[str], str, str]:
     cores = [core for core in _SEPARATORS if core in how]
     if len(cores) != 1:
-        raise ValueError(f"numbers are not written like {how!r}")
+        raise ValueError(f"{how!r} is not a format of numbers")
     before, _, after = how.partition(cores[0])
     thousands, decimal = _SEPARATORS[cores[0]]
-    # Money has no three decimals: before three digits the mark is one of thousands.
+    # Amounts of money do not have three decimals: before three digits, a mark separates thousands.
     short = r"(?!\d{3}(?!\d))" if any(c in _MONEY for c in before + after) else ""
     number = (
         rf"(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+|\d+)"
@@ -324,9 +316,3 @@ def _pattern(how: str) -> tuple[re.Pattern[str], str, str]:
     )
     pattern = rf"([+-]?)\s*{re.escape(before)}\s*([+-]?)({number})\s*{re.escape(after)}"
     return re.compile(pattern), thousands, decimal
-
-
-# DOC of tabular._amounts: Numbers as people write them: with thousands, decimal commas, a currency or a per cent sign.
-#
-# How a column writes them is kept as an example, such as ``€1,234.5`` or ``1.234,5``.
-#

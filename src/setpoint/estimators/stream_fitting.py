@@ -84,7 +84,7 @@ def fit_stream(
             callback=classifier.callback,
             checkpoint=classifier.checkpoint,
         )
-    choosing = VALIDATION if problem.judged_apart else TRAINING  # the rows that set the threshold
+    choosing = VALIDATION if problem.has_validation else TRAINING  # the rows that set the threshold
     if device.type != "cpu":
         # A GPU rounds differently, and a threshold is exact only for the scores it was found on.
         module.cpu()

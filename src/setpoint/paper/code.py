@@ -85,8 +85,9 @@ def deciding_modules() -> dict[str, str]:
         tree = _parsed(sources[module])
         todo += _imported(tree)
         if file.name == "__init__.py":  # its names may be imported on first use: `lazy`
-            strings = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-            todo += [f"{module}.{name}" for name in strings if str(name).isidentifier()]
+            values = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+            strings = (value for value in values if isinstance(value, str))
+            todo += [f"{module}.{name}" for name in strings if name.isidentifier()]
     return {name: sources[name] for name in sorted(sources) if name not in COMPARED_BY_VALUE}
 
 

@@ -14,48 +14,44 @@ from setpoint._internal.renamed import renamed_names
 
 if TYPE_CHECKING:
     from setpoint.tables.classifiers import MODELS
-    from setpoint.tables.fitting import fit_table
-    from setpoint.tables.leakage import Smell, find_smells
+    from setpoint.tables.fitting import FittedTable, TestRows, fit_table
+    from setpoint.tables.leakage import LeakageWarning, find_leakage
     from setpoint.tables.model import TableModel
-    from setpoint.tables.results import FittedTable, Ordinary, TestRows
     from setpoint.tables.schema import Schema
-    from setpoint.tables.scoring import Scored, score_file
+    from setpoint.tables.scoring import Scored, UnseenValues, score_file
 
 _HOMES = {
     "classifiers": ("MODELS",),
-    "fitting": ("fit_table",),
-    "leakage": (
-        "Smell",
-        "find_smells",
-    ),
+    "fitting": ("FittedTable", "TestRows", "fit_table"),
+    "leakage": ("LeakageWarning", "find_leakage"),
     "model": ("TableModel",),
-    "results": (
-        "FittedTable",
-        "Ordinary",
-        "TestRows",
-    ),
     "schema": ("Schema",),
-    "scoring": (
-        "Scored",
-        "score_file",
-    ),
+    "scoring": ("Scored", "UnseenValues", "score_file"),
 }
 
 __all__ = [
     "MODELS",
     "FittedTable",
-    "Ordinary",
+    "LeakageWarning",
     "Schema",
     "Scored",
-    "Smell",
     "TableModel",
     "TestRows",
-    "find_smells",
+    "UnseenValues",
+    "find_leakage",
     "fit_table",
     "score_file",
 ]
 
 _get, __dir__ = lazy(globals(), _HOMES)
 __getattr__ = renamed_names(
-    __name__, _get, {"Parts": "setpoint.data.Split", "part_rows": "setpoint.data.split_rows"}
+    __name__,
+    _get,
+    {
+        "Ordinary": "setpoint.report.Baseline",
+        "Parts": "setpoint.data.Split",
+        "part_rows": "setpoint.data.split_rows",
+        "Smell": "setpoint.tables.LeakageWarning",
+        "find_smells": "setpoint.tables.find_leakage",
+    },
 )

@@ -1,14 +1,25 @@
-"""The classifiers to choose from."""
+"""The classifiers to choose from, and the baseline that they are compared with."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._internal.devices import CPU, asked_device
 from setpoint._internal.validation import nearest
-from setpoint.errors import SchemaError
+from setpoint.errors import SchemaError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
 from setpoint.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from setpoint.report.content import Baseline
+
+Floats = NDArray[np.floating]
 
 MODELS = {
     "linear": "a linear model, trained for the goal",
@@ -19,9 +30,15 @@ MODELS = {
 }
 TRAINED = ("linear", "mlp")  # for the goal
 
+# Matrix products round differently for one row than for many. In blocks of one size, padded with
+# zeros, the score of a row depends neither on the rows around it nor on how a file is cut. Trees
+# multiply nothing, and lose much time to threads in small blocks.
+_BLOCK = 8_192
+_TUNING, _FEWEST = 0.25, 10  # fraction of the rows, and rows of either class, that set a threshold
+
 
 def check_model(name: str) -> None:
-    """Refuse a model that is not known."""
+    """Raise SchemaError unless the model is known."""
     if name not in MODELS:
         raise SchemaError(
             f"there is no model {name!r}; choose one of {', '.join(MODELS)}."
@@ -30,9 +47,7 @@ def check_model(name: str) -> None:
 
 
 def check_device(device: Any, model: str) -> None:
-    """Refuse a device that is not there, or of no use to the model."""
-    from setpoint._internal.devices import CPU, asked_device
-
+    """Raise an error if a device is not available, or cannot train the model."""
     if asked_device(device) not in (None, CPU) and model not in TRAINED:
         raise SchemaError(
             f"device='{device}' is for {' and '.join(TRAINED)}; {model!r} is trained on the CPU."
@@ -40,12 +55,12 @@ def check_device(device: Any, model: str) -> None:
 
 
 def takes_raw_columns(name: str) -> bool:
-    """Whether a model takes missing values and numbered categories as they are."""
+    """Whether a model accepts missing values and numbered categories."""
     return name == "hgb"
 
 
 def is_tree_model(classifier: Any) -> bool:
-    """Whether a fitted classifier is one of the trees."""
+    """Whether a fitted classifier consists of trees."""
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
     return isinstance(classifier, (HistGradientBoostingClassifier, RandomForestClassifier))
@@ -58,48 +73,36 @@ def make_classifier(
     *,
     confidence: float | None,
     certification: Any,
-    judging: Any,
+    validation: Any,
     random_state: int,
     callback: Any,
 ) -> Any:
-    """Return a classifier, not fitted yet.
+    """Return an unfitted classifier; parameters as for the estimators.
 
-    Parameters
-    ----------
-    name : str
-        One of ``MODELS``.
-    goal : Goal
-        What it is for.
-    schema : Schema
-        The columns that its features come from.
-    confidence, certification
-        As of the estimators.
-    judging : list of one pair of rows, or None
-        Which rows train and which set the threshold, where chance is not to choose them.
-    random_state : int
-        Seed of all randomness.
-    callback : callable or None
-        For the models that are trained for the goal: called after every outer iteration.
+    ``validation`` is a list of one pair of row indices, training rows and those that set the
+    threshold, or None for a random split.
     """
     from setpoint.estimators.classifier import SetpointClassifier
     from setpoint.estimators.threshold import SetpointThreshold
 
-    promise: dict[str, Any] = {"confidence": confidence, "certification": certification}
+    certified: dict[str, Any] = {"confidence": confidence, "certification": certification}
     if name in TRAINED:
         return SetpointClassifier(
             goal,
             model="linear" if name == "linear" else "mlp",
-            validation="auto" if judging is None else judging,
+            validation="auto" if validation is None else validation,
             random_state=random_state,
             callback=callback,
-            **promise,
+            **certified,
         )
-    classifier = _ordinary(name, schema, random_state)
-    return SetpointThreshold(classifier, goal, cv=judging, random_state=random_state, **promise)
+    classifier = _conventional(name, schema, random_state)
+    return SetpointThreshold(
+        classifier, goal, cv=validation, random_state=random_state, **certified
+    )
 
 
 def logistic() -> Any:
-    """Return logistic regression as most people would use it."""
+    """Return logistic regression as it is commonly used."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -107,7 +110,7 @@ def logistic() -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=2_000))
 
 
-def _ordinary(name: str, schema: Schema, random_state: int) -> Any:
+def _conventional(name: str, schema: Schema, random_state: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
     if name == "hgb":
@@ -121,3 +124,65 @@ def _ordinary(name: str, schema: Schema, random_state: int) -> Any:
         # Without threads, the trees' votes are added up in one order.
         return RandomForestClassifier(200, min_samples_leaf=5, random_state=random_state)
     return logistic()
+
+
+def fit_baselines(
+    features: Floats,
+    y: NDArray[np.bool_],
+    groups: NDArray[np.intp] | None,
+    test: Floats,
+    goal: Goal,
+    validation: Any,
+    random_state: int,
+) -> tuple[Baseline, Baseline | None]:
+    """Return logistic regression with threshold 0.5, and with a threshold tuned for the goal.
+
+    It is fitted on ``features`` and gives probabilities for the rows of ``test``. ``validation`` is
+    a list of one pair of row indices: those that fit another regression for tuning, and those that
+    tune the threshold; by default that split is random. There is no tuned threshold if there are
+    too few rows of one label.
+    """
+    from setpoint.estimators.threshold import SetpointThreshold
+    from setpoint.report.content import Baseline
+
+    if validation is None:
+        fewest = np.bincount(y, minlength=2).min()
+        validation = _TUNING if fewest * _TUNING >= _FEWEST else None  # None: cross-fitted
+    tuner = SetpointThreshold(
+        logistic(), goal, cv=validation, response_method="predict_proba", random_state=random_state
+    )
+    threshold = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # common use ignores that it has not converged
+        try:
+            regression = tuner.fit(features, y, groups=groups).estimator_
+            threshold = tuner.threshold_
+        except SetpointError:  # too few rows of one label
+            regression = logistic().fit(features, y)
+    scores = in_blocks(lambda X: np.asarray(regression.predict_proba(X)[:, 1]), test)
+    name = "logistic regression"
+    tuned = None if threshold is None else Baseline(f"{name}, tuned threshold", scores, threshold)
+    return Baseline(f"{name} at 0.5", scores, 0.5), tuned
+
+
+def above_threshold(classifier: Any, features: Floats) -> Floats:
+    """Return a classifier's scores of the positive class, minus its threshold."""
+    trees = is_tree_model(getattr(classifier, "estimator_", None))
+    score = classifier.positive_scores
+    scores = np.asarray(score(features)) if trees else in_blocks(score, features)
+    if not hasattr(classifier, "threshold_"):  # relative to the threshold already
+        return scores
+    # In 64 bits, as the classifier compares, a difference has the sign of the comparison.
+    return np.asarray(scores.astype(np.float64, copy=False) - classifier.threshold_)
+
+
+def in_blocks(score: Callable[[Floats], Floats], features: Floats) -> Floats:
+    """Return scores that do not depend on the number of rows."""
+    found = []
+    for start in range(0, len(features), _BLOCK):
+        block = features[start : start + _BLOCK]
+        rows = len(block)
+        if rows < _BLOCK:
+            block = np.concatenate([block, np.zeros((_BLOCK - rows, block.shape[1]), block.dtype)])
+        found.append(score(block)[:rows])
+    return np.concatenate(found) if found else np.zeros(0)

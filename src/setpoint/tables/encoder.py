@@ -1,7 +1,7 @@
-"""Columns of all kinds to features: one dense matrix of numbers.
+"""Encoding of columns of all kinds as features: one dense matrix of numbers.
 
-An encoder is a ``ColumnTransformer`` of scikit-learn's and skrub's classes alone, with no function
-of anybody's, so that it can be saved and loaded without executing code from a file. It takes what
+An encoder is a ``ColumnTransformer`` of scikit-learn's and skrub's classes, without custom
+functions, so that it can be saved and loaded without executing code from a file. Its input is what
 :meth:`Schema.check` returns, and each row's features depend on that row alone.
 """
 
@@ -12,20 +12,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.errors import SchemaError
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema
 
+skrub = OptionalModule("skrub", "cli", "encoding tables")
+
 TEXT_FEATURES = 200
-FEW_LEVELS = 40  # categories with more are told apart by their letters
-TREE_LEVELS = 255  # the most that scikit-learn's boosted trees take
-CATEGORIES = ("categories", "categories_filled")  # the parts that know levels by their names
+FEW_LEVELS = 40  # categories with more are encoded by their letters
+TREE_LEVELS = 255  # the most that scikit-learn's boosted trees accept
+CATEGORIES = ("categories", "categories_filled")  # the steps that know levels by name
 _CATEGORY_FEATURES = 30
-_FEWEST_MARKED, _LEAST_MARKED = 20, 0.01  # rows, and share of rows
-_HUGE = 1e38  # 32 bits hold little more
-_BUCKETS = 2**15  # for the pieces of words of a text
+_FEWEST_MARKED, _LEAST_MARKED = 20, 0.01  # rows, and fraction of rows
+_HUGE = 1e38  # close to the largest 32-bit float
+_BUCKETS = 2**15  # for the n-grams of a text
 
 
 def make_encoder(
@@ -35,45 +43,43 @@ def make_encoder(
     for_trees: bool = False,
     random_state: int = 0,
 ) -> Any:
-    """Return a transformer for the columns of a schema, not fitted yet.
+    """Return an unfitted transformer for the columns of a schema.
 
-    For linear models and networks all features are finite and of a like scale: numbers are
-    squashed, so that an outlier or an infinity cannot outweigh all else; missing ones are filled
-    in, and marked where they were frequent enough in training to learn from; categories have one
-    feature for each level, or if there are many, features from their letters; dates are taken
-    apart. For trees, missing values stay NaN, numbers are left alone, and categories of up to 255
-    levels become numbers from 0 on: the first :func:`tree_categories` features.
+    For linear models and networks all features are finite and of similar scale: numbers are
+    squashed, so that outliers and infinities do not dominate; missing ones are imputed, and marked
+    if they were frequent enough in training; categories have one feature for each level, or
+    features from their letters if there are many; dates are split into their components. For trees,
+    missing values stay NaN, numbers stay unchanged, and categories of up to 255 levels become
+    integers from 0 on: the first :func:`tree_categories` features.
 
-    Texts become TF-IDF of pieces of words, reduced by a truncated SVD. The pieces are hashed, so
-    that no text is kept with the model.
+    Texts become TF-IDF of character n-grams, reduced by a truncated SVD. The n-grams are hashed, so
+    that no text is stored with the model.
 
     Parameters
     ----------
     schema : Schema
-        The columns. Where it was ``counted``, on the rows that will fit the encoder, missing values
-        are marked in columns that miss 20 or more of them and 1 % at least.
+        The columns. If it was ``counted`` on the rows that fit the encoder, missing values are
+        marked in columns that miss at least 20 values and 1 %.
     text_features : int
-        How many features a text column has.
+        The number of features of a text column.
     for_trees : bool
         Whether the features are for trees.
     random_state : int
         Seed of the truncated SVD.
     """
-    compose = need("sklearn.compose", "cli", "encoding tables")
     if text_features < 1:
         raise SchemaError(f"text_features must be at least 1, not {text_features}.")
     few, many = _by_levels(schema, TREE_LEVELS if for_trees else FEW_LEVELS)
     parts = _tree_parts(schema, few) if for_trees else _linear_parts(schema, few)
-    skrub = need("skrub", "cli", "encoding tables")
     strings = skrub.StringEncoder(_CATEGORY_FEATURES, random_state=random_state)
     parts += [(f"letters_{i}", strings, name) for i, name in enumerate(many)]
     text = _text(text_features, random_state)
     parts += [(f"text_{i}", text, c.name) for i, c in enumerate(schema.of_kind("text"))]
-    return compose.ColumnTransformer(parts, sparse_threshold=0.0)
+    return ColumnTransformer(parts, sparse_threshold=0.0)
 
 
 def tree_categories(schema: Schema) -> int:
-    """Return how many of the first features for trees are categories."""
+    """Return the number of categories, which are the first features for trees."""
     return len(_by_levels(schema, TREE_LEVELS)[0])
 
 
@@ -87,21 +93,21 @@ def fit_encoder(encoder: Any, frame: Any) -> Any:
         try:
             return encoder.fit(frame)
         except ValueError as error:
-            raise SchemaError(f"the columns cannot be turned into features: {error}") from error
+            raise SchemaError(f"the columns cannot be encoded: {error}") from error
 
 
 def encode(encoder: Any, frame: Any) -> NDArray[np.float32]:
     """Return the features of checked rows: finite, or for trees NaN where missing."""
-    features = np.clip(encoder.transform(frame), -_HUGE, _HUGE)  # only trees see such numbers
+    features = np.clip(encoder.transform(frame), -_HUGE, _HUGE)  # only trees get such numbers
     return np.ascontiguousarray(features, dtype=np.float32)
 
 
 def feature_names(encoder: Any) -> list[str]:
-    """Return a name for each feature of a fitted encoder, for people."""
+    """Return a readable name for each feature of a fitted encoder."""
     names: list[str] = []
     for part, transformer, columns in encoder.transformers_:
         where = encoder.output_indices_[part]
-        if part.startswith("text_"):  # hashed pieces have no names
+        if part.startswith("text_"):  # hashed n-grams have no names
             names += [f"{columns}_{i}" for i in range(where.stop - where.start)]
         elif transformer == "passthrough":
             names += columns
@@ -112,30 +118,23 @@ def feature_names(encoder: Any) -> list[str]:
 
 
 def _by_levels(schema: Schema, most: int) -> tuple[list[str], list[str]]:
-    """Return the categories that have at most so many levels, and the others."""
+    """Return the categories with fewer than ``most`` levels, and the others."""
     columns = schema.of_kind("category")
     few = [c.name for c in columns if c.levels is not None and c.levels < most]
     return few, [c.name for c in columns if c.name not in few]
 
 
 def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
-    impute = need("sklearn.impute", "cli", "encoding tables")
-    pipeline = need("sklearn.pipeline", "cli", "encoding tables")
-    preprocessing = need("sklearn.preprocessing", "cli", "encoding tables")
-    skrub = need("skrub", "cli", "encoding tables")
-
     def filled(strategy: str, marked: bool, *before: Any) -> Any:
-        filler = impute.SimpleImputer(
-            strategy=strategy, add_indicator=marked, keep_empty_features=True
-        )
-        return pipeline.make_pipeline(*before, filler)
+        filler = SimpleImputer(strategy=strategy, add_indicator=marked, keep_empty_features=True)
+        return make_pipeline(*before, filler)
 
     def of(kind: str, marked: bool) -> list[str]:
         return [c.name for c in schema.of_kind(kind) if _marked(c) is marked]
 
     squash = skrub.SquashingScaler()
-    levels = preprocessing.OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    common = impute.SimpleImputer(missing_values="", strategy="most_frequent")
+    levels = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    common = SimpleImputer(missing_values="", strategy="most_frequent")
     rare = [c.name for c in schema.of_kind("category") if c.name in few and _rarely_missing(c)]
     times = skrub.DatetimeEncoder(add_weekday=True, periodic_encoding="circular")
     parts: list[tuple[str, Any, Any]] = [
@@ -144,7 +143,7 @@ def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
         ("booleans", filled("most_frequent", True), of("boolean", True)),
         ("booleans_filled", filled("most_frequent", False), of("boolean", False)),
         ("categories", levels, [name for name in few if name not in rare]),
-        ("categories_filled", pipeline.make_pipeline(common, levels), rare),
+        ("categories_filled", make_pipeline(common, levels), rare),
     ]
     parts = [part for part in parts if part[2]]
     for i, column in enumerate(schema.of_kind("date")):
@@ -153,10 +152,10 @@ def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
 
 
 def _rarely_missing(column: Column) -> bool:
-    """Whether a column was missing in too few rows to learn what that means.
+    """Whether a column was missing in too few rows to learn from that.
 
-    A feature that is 1 in one row of thousands is a very large one once it is standardised, and its
-    weight is that row's label. Later it would decide all rows in which the column is missing.
+    A feature that is 1 in one row of thousands becomes very large when standardised, and its weight
+    follows that row's label. Later it would decide all rows in which the column is missing.
     """
     if column.absent is None:  # not counted
         return False
@@ -165,15 +164,13 @@ def _rarely_missing(column: Column) -> bool:
 
 
 def _marked(column: Column) -> bool:
-    """Whether missing values have a feature of their own; nor has it if few are not missing."""
+    """Whether missing values are marked by a feature; not if few are present, or few missing."""
     few_there = column.absent is not None and column.absent[1] - column.absent[0] < _FEWEST_MARKED
     return not _rarely_missing(column) and not few_there
 
 
 def _tree_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
-    preprocessing = need("sklearn.preprocessing", "cli", "encoding tables")
-    skrub = need("skrub", "cli", "encoding tables")
-    levels = preprocessing.OrdinalEncoder(
+    levels = OrdinalEncoder(
         handle_unknown="use_encoded_value", unknown_value=np.nan, dtype=np.float64
     )
     plain = [c.name for c in schema.of_kind("number", "boolean")]
@@ -185,10 +182,7 @@ def _tree_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
 
 
 def _text(features: int, random_state: int) -> Any:
-    text = need("sklearn.feature_extraction.text", "cli", "encoding tables")
-    decomposition = need("sklearn.decomposition", "cli", "encoding tables")
-    pipeline = need("sklearn.pipeline", "cli", "encoding tables")
-    pieces = text.HashingVectorizer(
+    pieces = HashingVectorizer(
         n_features=_BUCKETS,
         analyzer="char_wb",
         ngram_range=(3, 4),
@@ -196,8 +190,8 @@ def _text(features: int, random_state: int) -> Any:
         norm=None,
         dtype=np.float32,
     )
-    return pipeline.make_pipeline(
+    return make_pipeline(
         pieces,
-        text.TfidfTransformer(sublinear_tf=True),
-        decomposition.TruncatedSVD(features, random_state=random_state),
+        TfidfTransformer(sublinear_tf=True),
+        TruncatedSVD(features, random_state=random_state),
     )

@@ -1,9 +1,13 @@
-"""From a table to a fitted model, tested on rows that were kept apart."""
+"""From a table in memory to a fitted model, evaluated on held-out test rows.
+
+:mod:`setpoint.tables.stream_fitting` does the same for tables that do not fit into memory.
+"""
 
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import check_share, listed, nearest
 from setpoint.data.label_columns import read_target
 from setpoint.data.splits import Rows, certification_split, newest_split, split_rows
@@ -20,24 +24,80 @@ from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import (
     TRAINED,
+    Floats,
+    above_threshold,
     check_device,
     check_model,
+    fit_baselines,
     make_classifier,
     takes_raw_columns,
 )
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
 from setpoint.tables.kinds import times_of
-from setpoint.tables.leakage import find_smells
-from setpoint.tables.model import TableModel, above_threshold
-from setpoint.tables.results import FittedTable, TestRows, ordinary
+from setpoint.tables.leakage import LeakageWarning, find_leakage
+from setpoint.tables.model import TableModel
 from setpoint.tables.schema import Schema
 
 if TYPE_CHECKING:
+    from setpoint.report.content import Baseline
     from setpoint.thresholds.operating_point import OperatingPoint
 
+pd = OptionalModule("pandas", "cli", "a table")
 
-_CERTIFYING, _JUDGING = 0.3, 0.25
-_FEWEST = 10  # of either class; with fewer, chance would choose
+CERTIFICATION_FRACTION, VALIDATION_FRACTION = 0.3, 0.25  # of the training rows; of the rest
+_FEWEST = 10  # validation rows of either class; with fewer, the threshold would be random
+
+
+@dataclass(frozen=True)
+class TestRows:
+    """Rows that played no part in training: their numbers, labels, scores and groups."""
+
+    rows: Rows
+    y: NDArray[np.bool_]
+    scores: Floats
+    groups: NDArray[Any] | None = None
+
+    __test__ = False  # pytest would take it for a test
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    """A model and its evaluation.
+
+    Attributes
+    ----------
+    model : TableModel
+        The model.
+    test : TestRows or None
+        The test rows and their scores; None if there are none.
+    test_point : OperatingPoint or None
+        The operating point on the test rows.
+    baseline : Baseline or None
+        Common practice: logistic regression with threshold 0.5.
+    leakage : list of LeakageWarning
+        Signs that a column or row reveals what will not be known of new cases.
+    notes : list of str
+        Notes on how the table was read and split.
+    tuned : Baseline or None
+        The same regression with the best threshold for the goal on held-out training rows: those
+        that set the model's threshold, if these are known. None if there are too few rows.
+    """
+
+    model: TableModel
+    test: TestRows | None
+    test_point: OperatingPoint | None
+    baseline: Baseline | None
+    leakage: list[LeakageWarning]
+    notes: list[str]
+    tuned: Baseline | None = None
+
+    @property
+    def smells(self) -> list[LeakageWarning]:
+        """The same as ``leakage``; deprecated."""
+        warnings.warn(
+            "FittedTable.smells is deprecated; use leakage.", DeprecationWarning, stacklevel=2
+        )
+        return self.leakage
 
 
 def fit_table(
@@ -60,37 +120,38 @@ def fit_table(
 ) -> FittedTable:
     """Train a model on a table.
 
-    Columns of the target, the groups and the times are no features. With ``confidence`` some of the
-    training rows certify, and neither the features nor the classifier are fitted on them.
+    The columns of the target, groups and times are not features. With ``confidence``, some of the
+    training rows are certification rows; neither the encoder nor the classifier is fitted on them.
 
     Parameters
     ----------
     frame : DataFrame
-        Columns of any kind, the labels among them.
+        Columns of any kind, including the labels.
     target : str
         The column of the labels.
     goal : str or Goal
-        What to train for, e.g. ``"max recall s.t. precision >= 0.9"``.
+        The goal to train for, e.g. ``"max recall s.t. precision >= 0.9"``.
     positive : optional
         The positive label; see :func:`read_target`.
     model : str
         One of ``MODELS``.
     confidence : float, optional
-        How surely the constraints must hold on new data.
+        Confidence level of the certificate, e.g. 0.9; by default there is no certificate.
     group : str, optional
-        A column; rows of one group are never parted.
+        A column; rows of one group stay in the same split.
     time : str, optional
-        A column of dates or growing numbers: later rows test and certify, and set the threshold.
+        A column of dates or growing numbers: later rows are test, certification and validation
+        rows.
     test : float
-        The share of rows that are kept for a final test; 0 keeps none.
+        The fraction of test rows; 0 for none.
     drop : sequence of str
-        Columns that are not to be used.
+        Columns to leave out.
     text_features : int
-        How many features a column of free text becomes.
+        The number of features of a column of free text.
     random_state : int
         Seed of all randomness.
     device, callback, checkpoint : optional
-        For the models that are trained for the goal; as of :class:`SetpointClassifier`.
+        As for :class:`SetpointClassifier`; only for models that are trained for the goal.
 
     Examples
     --------
@@ -102,16 +163,13 @@ def fit_table(
     [True, True]
     """
     begun = clock.perf_counter()
-    goal = Goal.parse(goal)
-    check_model(model)
+    goal = check_options(goal, model, confidence)
     check_device(device, model)
     if checkpoint is not None and model not in TRAINED:
         raise SetpointError(
-            f"a checkpoint is for the models {' and '.join(TRAINED)}, not for {model!r}."
+            f"checkpoints are only for the models {' and '.join(TRAINED)}, not for {model!r}."
         )
-    if confidence is not None:
-        check_share(confidence, "confidence")
-    aside = roles_of(list(frame.columns), target, group, time, drop)
+    aside = find_roles(list(frame.columns), target, group, time, drop)
     labels = read_target(frame[target], positive)
     schema = Schema.of(frame, aside)
     table = _Table(
@@ -125,19 +183,26 @@ def fit_table(
         len(table.y), table.y, test=test, group=table.groups, time=table.times,
         random_state=random_state,
     )  # fmt: skip
-    seen, certifying = table.certifying(parts.train, confidence)
+    seen, certification = table.split_certification(parts.train, confidence)
     _check_counts(table.y[seen])
     schema = schema.counted(table.rows.iloc[seen])
-    encoder = make_encoder(
-        schema, text_features=text_features, for_trees=takes_raw_columns(model),
-        random_state=random_state,
-    )  # fmt: skip
-    fit_encoder(encoder, table.rows.iloc[seen])
-    place, judging = _Places(parts.train), table.judging(seen)
+
+    def fitted_encoder(for_trees: bool) -> Any:
+        encoder = make_encoder(
+            schema, text_features=text_features, for_trees=for_trees, random_state=random_state
+        )
+        return fit_encoder(encoder, table.rows.iloc[seen])
+
+    encoder = fitted_encoder(takes_raw_columns(model))
+    validation = table.split_validation(seen)
     classifier = make_classifier(
         model, goal, schema, confidence=confidence,
-        certification=0.3 if certifying is None else place.pair(seen, certifying),
-        judging=None if judging is None else place.pair(*judging),
+        certification=(
+            CERTIFICATION_FRACTION
+            if certification is None
+            else _pair(parts.train, seen, certification)
+        ),
+        validation=None if validation is None else _pair(parts.train, *validation),
         random_state=random_state, callback=callback,
     )  # fmt: skip
     groups = None if table.groups is None else table.groups[parts.train]
@@ -145,12 +210,12 @@ def fit_table(
     if model in TRAINED:
         classifier.device, classifier.checkpoint = device, checkpoint
     classifier.fit(features, table.y[parts.train], groups=groups)
-    if model in TRAINED:  # both are of this machine, and not of the model
+    if model in TRAINED:  # both belong to this machine, not to the model
         classifier.device, classifier.checkpoint = "auto", None
     facts = {
         "model": model, "rows": len(table.y), "positives": int(table.y.sum()),
         "training rows": len(parts.train), "test rows": len(parts.test),
-        "certifying rows": 0 if certifying is None else len(certifying),
+        "certifying rows": 0 if certification is None else len(certification),
         "columns": len(schema.columns), "features": features.shape[1],
         "group": group, "time": time, "random_state": random_state,
         "seconds": round(clock.perf_counter() - begun, 1),
@@ -158,32 +223,28 @@ def fit_table(
     fitted = TableModel(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts
     )
-    notes = [labels.note] if labels.note else []
-    notes += [*schema.notes, *notes_of_parts(group, time, certifying is not None)]
-    if time is not None and judging is None:
-        notes.append(
-            "Too few rows of one label are new; the threshold was set on rows of all times."
-        )
-    judged = (seen, certifying) if certifying is not None else judging
-    smells = find_smells(table.rows, table.y, schema, parts, judged, table.groups)
+    notes = notes_on_fit(fitted, labels.note, certification is not None, validation is not None)
+    threshold_rows = (seen, certification) if certification is not None else validation
+    leakage = find_leakage(table.rows, table.y, schema, parts, threshold_rows, table.groups)
     if not len(parts.test):
-        return FittedTable(fitted, None, None, None, smells, notes)
-    scores = above_threshold(classifier, encode(encoder, table.rows.iloc[parts.test]))
+        return FittedTable(fitted, None, None, None, leakage, notes)
+    from setpoint.thresholds.operating_point import evaluate_threshold
+
     tested = TestRows(
         parts.test,
         table.y[parts.test],
-        scores,
+        above_threshold(classifier, encode(encoder, table.rows.iloc[parts.test])),
         None if table.groups is None else table.groups[parts.test],
     )
-    if takes_raw_columns(model):  # whose features logistic regression cannot take
-        encoder = make_encoder(schema, text_features=text_features, random_state=random_state)
-        fit_encoder(encoder, table.rows.iloc[seen])
+    point = evaluate_threshold(tested.y, tested.scores, 0.0, goal, on="the test rows")
+    if takes_raw_columns(model):  # logistic regression does not accept such features
+        encoder = fitted_encoder(for_trees=False)
         features = encode(encoder, table.rows.iloc[parts.train])
-    baseline, tuned = ordinary(
+    baseline, tuned = fit_baselines(
         features, table.y[parts.train], groups, encode(encoder, table.rows.iloc[parts.test]), goal,
-        None if judged is None else place.pair(*judged), random_state,
+        None if threshold_rows is None else _pair(parts.train, *threshold_rows), random_state,
     )  # fmt: skip
-    return FittedTable(fitted, tested, _point(tested, goal), baseline, smells, notes, tuned)
+    return FittedTable(fitted, tested, point, baseline, leakage, notes, tuned)
 
 
 @dataclass(frozen=True)
@@ -196,43 +257,49 @@ class _Table:
     times: NDArray[np.float64] | None
     seed: int
 
-    def certifying(self, train: Rows, confidence: float | None) -> tuple[Rows, Rows | None]:
-        """Return the training rows that a model may see, and those that certify it."""
+    def split_certification(
+        self, train: Rows, confidence: float | None
+    ) -> tuple[Rows, Rows | None]:
+        """Return the rows that a model may see, and the certification rows."""
         if confidence is None:
             return train, None
         own = None if self.groups is None else self.groups[train]
-        split: Any = _CERTIFYING
+        split: Any = CERTIFICATION_FRACTION
         if self.times is not None:
-            place = _Places(train)
-            split = place.pair(*newest_split(train, self.times, self.groups, _CERTIFYING))
-        seen, certifying = certification_split(split, self.y[train], None, own, self.seed)
-        return train[seen], train[certifying]
+            split = _pair(
+                train, *newest_split(train, self.times, self.groups, CERTIFICATION_FRACTION)
+            )
+        seen, certification = certification_split(split, self.y[train], None, own, self.seed)
+        return train[seen], train[certification]
 
-    def judging(self, seen: Rows) -> tuple[Rows, Rows] | None:
-        """Return older rows that train and newer ones that set the threshold, if enough."""
+    def split_validation(self, seen: Rows) -> tuple[Rows, Rows] | None:
+        """Return older training rows and newer validation rows; None if there are too few."""
         if self.times is None:
             return None
-        parts = newest_split(seen, self.times, self.groups, _JUDGING)
+        parts = newest_split(seen, self.times, self.groups, VALIDATION_FRACTION)
         counts = [np.bincount(self.y[rows], minlength=2).min() for rows in parts]
         return parts if min(counts) >= _FEWEST else None
 
 
-class _Places:
-    """Where rows of the table are among the training rows."""
-
-    def __init__(self, train: Rows) -> None:
-        self._train = train
-
-    def pair(self, first: Rows, second: Rows) -> list[tuple[Rows, Rows]]:
-        """Return a pair of rows, as a splitter would yield it."""
-        return [(np.searchsorted(self._train, first), np.searchsorted(self._train, second))]
+def _pair(train: Rows, first: Rows, second: Rows) -> list[tuple[Rows, Rows]]:
+    """Return two sets of rows by their positions in ``train``, as a splitter would yield them."""
+    return [(np.searchsorted(train, first), np.searchsorted(train, second))]
 
 
-def roles_of(
+def check_options(goal: str | Goal, model: str, confidence: float | None) -> Goal:
+    """Return the parsed goal; raise an error if the goal, model or confidence is invalid."""
+    goal = Goal.parse(goal)
+    check_model(model)
+    if confidence is not None:
+        check_share(confidence, "confidence")
+    return goal
+
+
+def find_roles(
     names: list[str], target: str, group: str | None, time: str | None, drop: Sequence[str]
 ) -> dict[str, str]:
-    """Return which columns are no features, and why."""
-    roles: dict[str, Sequence[str | None]] = {
+    """Return the columns that are not features, and why."""
+    roles: Mapping[str, Sequence[str | None]] = {
         "the target": [target],
         "the group": [group],
         "the time": [time],
@@ -254,14 +321,39 @@ def roles_of(
     return aside
 
 
+def notes_on_fit(
+    fitted: TableModel, label_note: str, certified: bool, validated_by_time: bool
+) -> list[str]:
+    """Return notes on the labels, the columns and how the rows were split."""
+    notes = [*filter(None, [label_note]), *fitted.schema.notes]
+    group, time = fitted.facts["group"], fitted.facts["time"]
+    if time is None:
+        return notes
+    if group is not None:
+        notes.append(
+            f"Whole groups of {group!r} are test rows: those whose last row, by {time!r}, is the "
+            "newest."
+        )
+    if certified:
+        notes.append(
+            f"The certificate is based on the newest training rows by {time!r} and holds for cases "
+            "like them. It does not cover changes over time; the test rows, which are newer still, "
+            "show how large these were."
+        )
+    if not validated_by_time:
+        notes.append(
+            "There are too few new rows of one label; the threshold was set on rows of all times."
+        )
+    return notes
+
+
 def _groups(series: Any) -> NDArray[np.intp]:
-    pd = need("pandas", "cli", "a table")
-    told = given(series)
-    if not told.all():
-        row = int(np.flatnonzero(~told)[0])
+    present = given(series)
+    if not present.all():
+        row = int(np.flatnonzero(~present)[0])
         raise SplitError(
-            f"{int((~told).sum()):,} groups in {str(series.name)!r} are missing, the first in row "
-            f"{row + 1:,}; give such rows groups of their own, or drop them."
+            f"{int((~present).sum()):,} groups in {str(series.name)!r} are missing, the first in "
+            f"row {row + 1:,}; assign such rows to groups of their own, or drop them."
         )
     return np.asarray(pd.factorize(uncategorised(series))[0], dtype=np.intp)
 
@@ -270,30 +362,7 @@ def _check_counts(y: NDArray[np.bool_]) -> None:
     for count, name in ((int(y.sum()), "positive"), (int((~y).sum()), "negative")):
         if count < 2:
             raise SplitError(
-                f"of the {len(y):,} rows to train on, {count} {'is' if count == 1 else 'are'} "
-                f"{name}, and there must be 2 or more; use more labelled rows, or keep fewer for "
-                "the test and the certificate."
+                f"of the {len(y):,} training rows, {count} {'is' if count == 1 else 'are'} "
+                f"{name}, and at least 2 are needed; use more labelled rows, or smaller fractions "
+                "of test and certification rows."
             )
-
-
-def notes_of_parts(group: str | None, time: str | None, certified: bool) -> list[str]:
-    """Return what a person should know of how rows were parted."""
-    notes = []
-    if time is not None and group is not None:
-        notes.append(
-            f"Whole groups of {group!r} were kept for the test: those whose last row, by {time!r}, "
-            "is the newest."
-        )
-    if time is not None and certified:
-        notes.append(
-            f"The certificate comes from the newest training rows by {time!r}. It holds for cases "
-            "like those; if things change with time, nothing is promised, and the test rows, which "
-            "are newer still, show how much they did."
-        )
-    return notes
-
-
-def _point(tested: TestRows, goal: Goal) -> OperatingPoint:
-    from setpoint.thresholds.operating_point import evaluate_threshold
-
-    return evaluate_threshold(tested.y, tested.scores, 0.0, goal, on="the test rows")

@@ -1,4 +1,4 @@
-"""What a column is: numbers, booleans, categories, texts or dates."""
+"""The kind of a column: numbers, booleans, categories, texts or dates."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import shown
 from setpoint.data.values import dates, given, is_text_like, numbers, texts, uncategorised, zone_of
 from setpoint.errors import SchemaError, SplitError
-from setpoint.tables.mixed_columns import almost_dates, almost_numbers, fits, several_ways
+from setpoint.tables.text_columns import fits, read_dates, read_numbers, several_formats
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 Kind = Literal["number", "boolean", "category", "text", "date"]
 
-_LOOKED_AT = 20_000  # values, spread over the rows, that tell texts from categories
+_SAMPLED = 20_000  # values, spread over the rows, that distinguish texts from categories
 _DISTINCT_TEXTS = 40  # fewer are categories, however long they are
-_REPEATS = 0.2  # texts seldom come again: at least this share of the values is distinct
+_DISTINCT = 0.2  # texts are seldom repeated: at least this fraction of the values is distinct
 _WORDS = 3.5  # on average
-# 31/12 tells whether the day or the month comes first; where nothing does, it is the month.
+# 31/12 shows whether the day or the month comes first; without such a date, it is the month.
 _DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y",
          "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y")  # fmt: skip
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _FORMATS = ("ISO8601", *(day + time for day in _DAYS for time in _TIMES))
-_CODE = re.compile(r"[+-]?0[0-9]+$")  # 00123 is no number
+_CODE = re.compile(r"[+-]?0[0-9]+$")  # 00123 is not a number
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table, as a model wants it.
+    """One column of a table, as a model uses it.
 
     Attributes
     ----------
@@ -41,19 +43,19 @@ class Column:
     kind : {"number", "boolean", "category", "text", "date"}
         How it is used.
     dtype : str
-        The pandas type that it had.
+        Its pandas type in training.
     levels : int, optional
-        How many different values a category had.
+        The number of different values of a category.
     format : str, optional
-        How dates that are texts are written, or an example of how numbers are.
+        The format of dates that are texts, or an example of the format of numbers.
     zone : str, optional
         The time zone of dates.
     missing : tuple of str
         Texts among numbers or dates that count as missing.
     absent : tuple of (int, int), optional
-        In how many rows it was missing in training, and of how many.
+        The number of training rows in which it was missing, and of all training rows.
     note : str
-        What a person should know about how it was read.
+        A note for the user on how it was read.
     """
 
     name: str
@@ -68,16 +70,16 @@ class Column:
 
     @property
     def mixed(self) -> bool:
-        """Whether a category or text also takes numbers and the like."""
+        """Whether a category or text also accepts numbers and other objects."""
         return self.dtype == "mixed"
 
 
 def column_of(series: Any) -> Column:
-    """Return what a column is; at least one of its values must be there."""
-    types = need("pandas", "cli", "a table").api.types
+    """Return the kind of a column that has at least one value."""
+    types = pd.api.types
     name, dtype = str(series.name), str(series.dtype)
     plain = uncategorised(series)
-    if plain is not series and not is_text_like(plain):  # categories that are called by numbers
+    if plain is not series and not is_text_like(plain):  # categories that are named by numbers
         return Column(name, "category", "mixed", int(series.nunique()))
     series = plain
     if types.is_bool_dtype(series):
@@ -89,15 +91,15 @@ def column_of(series: Any) -> Column:
     if types.is_datetime64_any_dtype(series):
         zone = series.dt.tz
         return Column(name, "date", dtype, zone=None if zone is None else _zone_name(zone))
-    told = given(series)
-    found = _of_objects(series[told], name, dtype)
+    present = given(series)
+    found = _of_objects(series[present], name, dtype)
     if found.kind != "category":
         return found
-    return _cleaned(series[told], np.flatnonzero(told), found, dtype)
+    return _cleaned(series[present], np.flatnonzero(present), found, dtype)
 
 
 def _of_objects(values: Any, name: str, dtype: str) -> Column:
-    """Return what a column of texts, or of Python objects, is."""
+    """Return the kind of a column of texts or Python objects."""
     if all(isinstance(v, str) for v in values):
         return _of_texts(values, name, dtype)
     for value in values:
@@ -114,45 +116,35 @@ def _of_objects(values: Any, name: str, dtype: str) -> Column:
 
 
 def _cleaned(values: Any, rows: NDArray[np.intp], category: Column, dtype: str) -> Column:
-    """Return a column of numbers or dates where a category is one but for some of its values."""
+    """Return a column of numbers or dates if a category is one except for some of its values."""
     if category.mixed and any(isinstance(v, (bool, np.bool_, date)) for v in values):
         return category
     plain = texts(values, strict=False).values
-    if any(_CODE.match(v) for v in plain.head(_LOOKED_AT)):
+    if any(_CODE.match(v) for v in plain.head(_SAMPLED)):
         return category
-    found = almost_numbers(category.name, plain, rows)
+    found = read_numbers(category.name, plain, rows)
+    if found is None and not category.mixed:
+        found = read_dates(category.name, plain, rows, _FORMATS)
     if found is None:
-        return category if category.mixed else _of_dates(plain, rows, category)
+        return category
     if category.mixed and found.how is not None and _some_number(values):
-        found = several_ways(category.name, plain)  # 1.234 as a text may be 1234
-    if not found.taken:
+        found = several_formats(category.name, plain)  # 1.234 as a text may be 1234
+    if found.kind == "category":
         return replace(category, note=found.note)
     return Column(
-        category.name, "number", dtype, format=found.how, missing=found.missing, note=found.note
-    )
-
-
-def _some_number(values: Any) -> bool:
-    """Whether some value is a number, and no text, and not 0."""
-    return any(not isinstance(v, str) and v != 0 for v in values)
-
-
-def _of_dates(texts: Any, rows: NDArray[np.intp], category: Column) -> Column:
-    """Return a column of dates where a category is one but for some of its values."""
-    found = almost_dates(category.name, texts, rows, _FORMATS)
-    if found is None:
-        return category
-    if not found.taken:
-        return replace(category, note=found.note)
-    return Column(
-        category.name, "date", category.dtype, format=found.how, zone=found.zone,
+        category.name, found.kind, dtype, format=found.how, zone=found.zone,
         missing=found.missing, note=found.note,
     )  # fmt: skip
 
 
+def _some_number(values: Any) -> bool:
+    """Whether some value is a number other than 0, and not a text."""
+    return any(not isinstance(v, str) and v != 0 for v in values)
+
+
 def _of_texts(values: Any, name: str, dtype: str) -> Column:
-    """Return what a column of texts, none of them blank, is."""
-    few = values.iloc[:: max(1, len(values) // _LOOKED_AT)]
+    """Return the kind of a column of texts, none of them blank."""
+    few = values.iloc[:: max(1, len(values) // _SAMPLED)]
     first = str(few.iloc[0]).strip()
     if dtype != "mixed" and not any(_CODE.match(v.strip()) for v in few):
         if not numbers(few).bad.any() and not numbers(values).bad.any():
@@ -161,7 +153,7 @@ def _of_texts(values: Any, name: str, dtype: str) -> Column:
         if how is not None:
             return Column(name, "date", dtype, format=how, zone=zone_of(values))
     levels = int(values.nunique())
-    spread = few.nunique() >= _REPEATS * len(few)
+    spread = few.nunique() >= _DISTINCT * len(few)
     words = float(np.mean([len(v.split()) for v in few]))
     if levels > _DISTINCT_TEXTS and spread and words >= _WORDS:
         return Column(name, "text", dtype)
@@ -169,7 +161,7 @@ def _of_texts(values: Any, name: str, dtype: str) -> Column:
 
 
 def _date_format(values: Any, first: str) -> str | None:
-    """Return in which format all values are dates, or None."""
+    """Return the format in which all values are dates, or None."""
     if not 6 <= len(first) <= 40 or not any(c.isdigit() for c in first):
         return None
     zone = zone_of(values)
@@ -180,8 +172,7 @@ def _date_format(values: Any, first: str) -> str | None:
 
 
 def _zone_name(zone: Any) -> str:
-    """Return a name by which pandas finds a time zone again."""
-    pd = need("pandas", "cli", "a table")
+    """Return a name of a time zone that pandas recognises."""
     try:
         pd.Timestamp("2000-01-01", tz=str(zone))
     except (ValueError, KeyError, TypeError):
@@ -191,8 +182,8 @@ def _zone_name(zone: Any) -> str:
 
 def _unusable(series: Any, what: str) -> SchemaError:
     return SchemaError(
-        f"the column {str(series.name)!r} holds {what}, from which nothing can be learnt here; "
-        "drop it, or turn it into numbers or texts."
+        f"the column {str(series.name)!r} holds {what}, which cannot be used; drop it, or convert "
+        "it to numbers or texts."
     )
 
 

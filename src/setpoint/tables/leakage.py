@@ -1,7 +1,7 @@
-"""Signs that a table tells what will not be known of new cases.
+"""Leakage checks: signs that a table reveals what will not be known of new cases.
 
-They are signs and no proofs: an honest column may predict very well, and equal rows may be
-different cases. A person should look.
+They are signs, not proofs: a legitimate column may predict very well, and equal rows may be
+different cases. Someone who knows the data must decide.
 """
 
 from __future__ import annotations
@@ -16,32 +16,34 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data.splits import Rows, Split
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema
 
-_OF_EACH_CLASS = 10_000  # the most rows looked at
-_FEWEST = 10  # of each class; with fewer, a column tells the label by chance
-_TELLING = 0.99  # area under the ROC curve of one column alone
+pd = OptionalModule("pandas", "cli", "a table")
+
+_OF_EACH_CLASS = 10_000  # the most rows checked
+_FEWEST = 10  # of each class; with fewer, a column may predict the label by chance
+_SUSPICIOUS = 0.99  # area under the ROC curve of one column alone
 _FOLDS = 3
-_COARSE = 0.5  # equal rows are no surprise where so few of the training rows are distinct
-_NOTED_DUPLICATES = 0.005  # share of the rows of a part
+_COARSE = 0.5  # equal rows are expected if so few of the training rows are distinct
+_NOTED_DUPLICATES = 0.005  # fraction of the rows of a split
 _FEWEST_IDS = 100
 
 
 @dataclass(frozen=True)
-class Smell:
-    """One such sign.
+class LeakageWarning:
+    """A sign of leakage.
 
     Attributes
     ----------
     kind : {"label", "predictor", "missing", "duplicates", "identifier"}
-        What it is.
+        The kind of sign.
     column : str or None
-        Where.
+        The column, if it is one.
     message : str
-        What was seen and what to do, in plain words.
+        What was found and what to do.
     """
 
     kind: Literal["label", "predictor", "missing", "duplicates", "identifier"]
@@ -49,93 +51,92 @@ class Smell:
     message: str
 
 
-def find_smells(
+def find_leakage(
     rows: Any,
     y: NDArray[np.bool_],
     schema: Schema,
     parts: Split,
-    judged: tuple[Rows, Rows] | None = None,
+    threshold_rows: tuple[Rows, Rows] | None = None,
     groups: NDArray[np.intp] | None = None,
-) -> list[Smell]:
-    """Look for columns that give the label away, identifiers, and rows that are in several parts.
+) -> list[LeakageWarning]:
+    """Find columns that reveal the label, identifiers, and rows that occur in several splits.
 
     Parameters
     ----------
     rows : DataFrame
-        What ``schema.check`` returned, for all rows.
+        All rows, as ``schema.check`` returned them.
     y : ndarray of bool
         Which of them are positive.
     schema : Schema
         The columns.
     parts : Split
-        Which rows train and which test.
-    judged : pair of ndarray of int, optional
-        Which training rows a model is fitted on, and which certify it or set its threshold; by
-        default chance decides that.
+        The training and the test rows.
+    threshold_rows : pair of ndarray of int, optional
+        The training rows that a model is fitted on, and those that certify it or set its threshold;
+        by default that split is random.
     groups : ndarray of int, optional
-        The group of each row; rows of one group are in one part.
+        The group of each row; rows of one group are in the same split.
     """
     return [
-        *(smell for column in schema.columns for smell in _of_column(rows, y, column)),
-        *_duplicates(rows, y, parts, judged, groups),
+        *(found for column in schema.columns for found in _of_column(rows, y, column)),
+        *_duplicates(rows, y, parts, threshold_rows, groups),
     ]
 
 
-def _of_column(rows: Any, y: NDArray[np.bool_], column: Column) -> Iterator[Smell]:
-    if column.kind == "text":  # a text may well tell everything
+def _of_column(rows: Any, y: NDArray[np.bool_], column: Column) -> Iterator[LeakageWarning]:
+    if column.kind == "text":  # a text may well determine the label
         return
     values = rows[column.name]
     codes, levels = _coded(values)
     one_each = all(len(np.unique(codes[labels])) == 1 for labels in (y, ~y))
     if len(levels) == 2 and one_each and min(y.sum(), (~y).sum()) > 1:
-        yield Smell(
+        yield LeakageWarning(
             "label",
             column.name,
-            f"The column {column.name!r} is the label by another name: it has two values, one for "
-            "each label. Drop it.",
+            f"The column {column.name!r} is the label under another name: it has two values, one "
+            "for each label. Drop it.",
         )
         return
     if _is_identifier(values, codes, column):
-        yield Smell(
+        yield LeakageWarning(
             "identifier",
             column.name,
-            f"The column {column.name!r} looks like an identifier: every row has a value of its "
-            "own. Nothing can be learnt from it but the order of the rows; drop it.",
+            f"The column {column.name!r} looks like an identifier: every row has a different "
+            "value. Only the order of the rows can be learnt from it; drop it.",
         )
     chosen = _sample(y)
     if chosen is None:
         return
     auc = _alone(values.iloc[chosen], codes[chosen], y[chosen], column)
-    if auc < _TELLING:
+    if auc < _SUSPICIOUS:
         return
     absent = (values == "" if column.kind == "category" else values.isna()).to_numpy(dtype=bool)
     by_absence = roc_auc_score(y[chosen], absent[chosen])
-    if max(by_absence, 1 - by_absence) >= _TELLING:
-        yield Smell(
+    if max(by_absence, 1 - by_absence) >= _SUSPICIOUS:
+        yield LeakageWarning(
             "missing",
             column.name,
-            f"Whether {column.name!r} is missing tells the label (area under the ROC curve "
-            f"{max(by_absence, 1 - by_absence):.3f}). Is it filled in only after the fact? Then "
-            "drop it.",
+            f"Whether {column.name!r} is missing reveals the label (area under the ROC curve "
+            f"{max(by_absence, 1 - by_absence):.3f}). If it is filled in only after the fact, drop "
+            "it.",
         )
     else:
-        yield Smell(
+        yield LeakageWarning(
             "predictor",
             column.name,
-            f"The column {column.name!r} alone tells the label (area under the ROC curve "
-            f"{auc:.3f}). Is it known when a new case must be decided? If not, drop it.",
+            f"The column {column.name!r} alone reveals the label (area under the ROC curve "
+            f"{auc:.3f}). If it is not yet known when a new case must be decided, drop it.",
         )
 
 
 def _coded(values: Any) -> tuple[NDArray[np.intp], Any]:
-    """Return numbers of the distinct values, a missing one being a value too."""
-    pd = need("pandas", "cli", "a table")
+    """Return codes of the distinct values; missing is a value too."""
     codes, levels = pd.factorize(values, use_na_sentinel=False)
     return np.asarray(codes), levels
 
 
 def _sample(y: NDArray[np.bool_]) -> NDArray[np.intp] | None:
-    """Return rows with enough of both classes, drawn by chance, or None."""
+    """Return random rows of both classes, or None if there are too few."""
     rng = np.random.default_rng(0)
     chosen = []
     for labels in (y, ~y):
@@ -149,7 +150,7 @@ def _sample(y: NDArray[np.bool_]) -> NDArray[np.intp] | None:
 
 
 def _alone(values: Any, codes: NDArray[np.intp], y: NDArray[np.bool_], column: Column) -> float:
-    """Return how well one column tells the label of rows that it was not learnt from."""
+    """Return the cross-validated area under the ROC curve of one column alone."""
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     scores = np.zeros(len(y))
     ranks = None
@@ -161,11 +162,11 @@ def _alone(values: Any, codes: NDArray[np.intp], y: NDArray[np.bool_], column: C
             tree.fit(ranks[train], y[train])
             scores[rest] = tree.predict_proba(ranks[rest])[:, 1]
             continue
-        # The share of positives of each level; one that is new tells nothing.
+        # The fraction of positives of each level; a new level gets the overall fraction.
         seen = np.bincount(codes[train], minlength=codes.max() + 1)
         hits = np.bincount(codes[train], weights=y[train], minlength=codes.max() + 1)
-        share = np.divide(hits, seen, out=np.full(len(seen), y[train].mean()), where=seen > 0)
-        scores[rest] = share[codes[rest]]
+        rate = np.divide(hits, seen, out=np.full(len(seen), y[train].mean()), where=seen > 0)
+        scores[rest] = rate[codes[rest]]
     return float(roc_auc_score(y, scores))
 
 
@@ -174,7 +175,7 @@ def _is_identifier(values: Any, codes: NDArray[np.intp], column: Column) -> bool
     if n < _FEWEST_IDS or codes.max() + 1 < n:
         return False
     if column.kind == "category":
-        return not column.note  # numbers in a strange dress have a note of their own
+        return not column.note  # numbers in an unusual format have a note already
     if column.kind != "number":
         return False
     numbers = values.to_numpy(dtype=np.float64)
@@ -189,33 +190,33 @@ def _duplicates(
     rows: Any,
     y: NDArray[np.bool_],
     parts: Split,
-    judged: tuple[Rows, Rows] | None,
+    threshold_rows: tuple[Rows, Rows] | None,
     groups: NDArray[np.intp] | None,
-) -> Iterator[Smell]:
-    """Look for rows that test or set the threshold and are among those trained on too."""
-    hashes = need("pandas", "cli", "a table").util.hash_pandas_object(rows, index=False).to_numpy()
+) -> Iterator[LeakageWarning]:
+    """Find rows that test or set the threshold and also occur among those trained on."""
+    hashes = pd.util.hash_pandas_object(rows, index=False).to_numpy()
     if len(np.unique(hashes[parts.train])) < _COARSE * len(parts.train):
         return
     found = [_again(hashes, y, *parts, "test rows are among the training rows")]
-    if judged is not None:
+    if threshold_rows is not None:
         what = "rows that set the threshold are among those trained on"
-        found.append(_again(hashes, y, *judged, what))
+        found.append(_again(hashes, y, *threshold_rows, what))
     else:
         found.append(_twins(hashes, parts.train, groups))
-    told = "; ".join(filter(None, found))
-    if told:
-        yield Smell(
+    message = "; ".join(filter(None, found))
+    if message:
+        yield LeakageWarning(
             "duplicates",
             None,
-            f"{told}. If they are the same cases, what is measured or promised on them is too "
-            "good; drop duplicates, or name a column of groups.",
+            f"{message}. If they are the same cases, results and certificates are too optimistic; "
+            "drop duplicates, or name a column of groups.",
         )
 
 
 def _again(
     hashes: NDArray[np.uint64], y: NDArray[np.bool_], train: Rows, rest: Rows, what: str
 ) -> str:
-    """Return how many of some rows are among others too, where they are many."""
+    """Return how many of some rows are among others too, if they are many."""
     again = rest[np.isin(hashes[rest], hashes[train])]
     if len(again) < max(1.0, _NOTED_DUPLICATES * len(rest)):
         return ""
@@ -225,9 +226,9 @@ def _again(
 
 
 def _twins(hashes: NDArray[np.uint64], train: Rows, groups: NDArray[np.intp] | None) -> str:
-    """Return how many training rows are there again, in another group where there are groups."""
+    """Return how many training rows occur more than once, in different groups if there are any."""
     own = hashes[train]
-    if groups is not None:  # one of each group, for a group is never parted
+    if groups is not None:  # one of each group, whose rows stay together
         _, first = np.unique(np.stack([own, groups[train].astype(np.uint64)]), axis=1,
                              return_index=True)  # fmt: skip
         own = own[first]
@@ -236,6 +237,6 @@ def _twins(hashes: NDArray[np.uint64], train: Rows, groups: NDArray[np.intp] | N
     if count < max(1.0, _NOTED_DUPLICATES * len(train)):
         return ""
     return (
-        f"{count:,} of {len(train):,} training rows are there more than once, so that the "
-        "threshold is set on rows whose twins were trained on"
+        f"{count:,} of {len(train):,} training rows occur more than once, so that the threshold "
+        "is set on copies of rows that were trained on"
     )

@@ -1,8 +1,9 @@
-"""A fitted model with all it needs to score a table: columns, features, classifier, labels."""
+"""A fitted model with all it needs to score a table: columns, encoder, classifier, labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,18 +11,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import listed, nearest
 from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.data.table_reader import TableFile
-from setpoint.errors import SchemaError, SetpointError
+from setpoint.errors import ModelFileError, SchemaError, SetpointError
 from setpoint.estimators.base import decisions_html
+from setpoint.estimators.saving import describe, restore
 from setpoint.goals.goal import Goal
-from setpoint.tables.classifiers import is_tree_model
+from setpoint.saving.document import Described
+from setpoint.saving.plain import decode
+from setpoint.saving.plain import encode as encode_plain
+from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
+from setpoint.saving.storage import save
+from setpoint.saving.values import Json
+from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
 from setpoint.tables.schema import Schema
-from setpoint.tables.unseen import Strangers
+from setpoint.tables.scoring import UnseenValues
 
 if TYPE_CHECKING:
     from setpoint.certificates.certificate import Certificate
@@ -29,13 +37,10 @@ if TYPE_CHECKING:
     from setpoint.estimators.threshold import SetpointThreshold
     from setpoint.thresholds.operating_point import OperatingPoint
 
+pd = OptionalModule("pandas", "cli", "a table")
 
-Floats = NDArray[np.floating]
-
-# Products of matrices round otherwise for one row than for many. In blocks of one size, filled up
-# with zeros, the score of a row depends neither on the rows around it nor on how a file is cut.
-# Trees multiply nothing, and lose much time to threads in small blocks.
-_BLOCK = 8_192
+_ENCODER = "encoder.skops"
+_LABEL = (str, int, float)  # and so booleans
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +50,17 @@ class TableModel:
     Attributes
     ----------
     schema : Schema
-        The columns that it wants.
+        The columns that it needs.
     encoder : ColumnTransformer
-        What makes features of them.
+        Turns these columns into features.
     classifier : SetpointClassifier or SetpointThreshold
-        What decides by the features; its labels are False and True.
+        Classifies the features; its labels are False and True.
     target : str
         The column of the labels, which new rows need not have.
     negative, positive : str, int, float or bool
         The labels.
     facts : mapping
-        How it came about, in plain values.
+        Facts about training: numbers of rows, columns and features, seed, seconds and the like.
     """
 
     schema: Schema
@@ -67,11 +72,18 @@ class TableModel:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a folder, or to one file if the path ends in ``.zip``."""
-        from setpoint.saving.storage import save
-        from setpoint.tables.saving import describe_table
+        """Write the model to a folder, or to one file if the path ends in ``.zip``.
 
-        save(self, path, describe_table)
+        The folder holds ``model.json`` (schema, labels, goal, threshold, certificate, facts), the
+        weights and the fitted encoder; loading it runs no code from it. The path appears when the
+        model is complete, and replaces an earlier model. :func:`setpoint.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            A folder that is new or holds a model, or a file that ends in ``.zip``.
+        """
+        save(self, path, _describe)
 
     def _repr_html_(self) -> str:
         from sklearn.pipeline import Pipeline
@@ -84,17 +96,17 @@ class TableModel:
 
     @property
     def goal(self) -> Goal:
-        """What it was trained for."""
+        """The goal that it was trained for."""
         return self.classifier.goal_
 
     @property
     def operating_point(self) -> OperatingPoint:
-        """What the threshold does on the rows that set it; of ``scores``, and so it is 0."""
+        """The operating point on the rows that set the threshold, which is 0 for ``scores``."""
         return replace(self.classifier.operating_point_, threshold=0.0)
 
     @property
     def certificate(self) -> Certificate | None:
-        """What is promised on new data, of ``scores``; None where no confidence was asked for."""
+        """The certificate for ``scores``, or None if no confidence was asked for."""
         found = self.classifier.certificate_
         if found is None:
             return None
@@ -102,7 +114,7 @@ class TableModel:
 
     @property
     def group(self) -> str | None:
-        """The column of the groups, where there was one."""
+        """The column of the groups, if there was one."""
         name = self.facts.get("group")
         return None if name is None else str(name)
 
@@ -112,18 +124,18 @@ class TableModel:
         return encode(self.encoder, checked)
 
     def scores(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Floats:
-        """Return one score per row, measured from the threshold: > 0 is an alarm.
+        """Return one score per row, relative to the threshold: > 0 is an alarm.
 
-        The score of a row is the same, bit for bit, whichever rows it comes with.
+        The score of a row is the same, bit for bit, whatever other rows are scored with it.
 
         Parameters
         ----------
         frame : DataFrame
             Rows with the model's columns.
         ignore_extra : bool
-            Whether columns that the model does not know are passed over.
+            Whether to ignore columns that the model does not know.
         first_row : int
-            How many rows of the file came before these, for messages.
+            The number of earlier rows of the file, for messages.
         """
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
         return self._scored(checked, first_row)
@@ -140,33 +152,41 @@ class TableModel:
         return scores
 
     def predict(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Any:
-        """Return a data frame with score, alarm and predicted label; parameters as in scores."""
+        """Return a data frame with score, alarm and predicted label; see ``scores``."""
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
         return self.predict_checked(checked, first_row)
 
     def predict_checked(self, checked: Any, first_row: int = 0) -> Any:
-        """Return what ``predict`` does, of rows that ``schema.check`` returned."""
-        pd = need("pandas", "cli", "a table")
+        """Do the same as ``predict`` for rows that ``schema.check`` returned."""
         scores = self._scored(checked, first_row)
         alarm = scores > 0
         labels = pd.Series([self.negative, self.positive]).take(alarm.astype(int))
         columns = {"score": scores, "alarm": alarm, "predicted": labels.array}
         return pd.DataFrame(columns, index=checked.index)
 
-    def strangers(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
-        """Return a sentence for each column that holds what training did not know, or nothing.
+    def unseen_values(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
+        """Return a sentence for each column with values that training has not seen.
 
-        Unseen levels of categories and new texts for missing values, with their counts, and columns
-        that are missing much more often than in training.
+        These are new levels of categories and new texts for missing values, with their counts, and
+        columns that are missing much more often than in training.
         """
-        found = Strangers(self.schema, self.encoder)
+        found = UnseenValues(self.schema, self.encoder)
         found.add(self.schema.check(frame, ignore_extra=ignore_extra), frame)
         return found.notes
+
+    def strangers(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
+        """Return ``unseen_values``; deprecated."""
+        warnings.warn(
+            "TableModel.strangers is deprecated; use unseen_values.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.unseen_values(frame, ignore_extra=ignore_extra)
 
     def labelled_scores(
         self, frame: Any, *, ignore_extra: bool = False
     ) -> tuple[NDArray[np.bool_], Floats]:
-        """Return which rows are positive, and the scores, of a table with the target column."""
+        """Return which rows of a labelled table are positive, and their scores."""
         if self.target not in frame.columns:
             raise SchemaError(
                 f"there is no column {self.target!r} with the labels; the table has "
@@ -178,17 +198,18 @@ class TableModel:
     def evaluate(
         self, frame: Any, *, on: str = "the rows given", ignore_extra: bool = False
     ) -> OperatingPoint:
-        """Return what the threshold does on labelled rows."""
+        """Return the operating point of the threshold on labelled rows."""
         from setpoint.thresholds.operating_point import evaluate_threshold
 
         y, scores = self.labelled_scores(frame, ignore_extra=ignore_extra)
         return evaluate_threshold(y, scores, 0.0, self.goal, on=on)
 
     def read(self, path: str | Path, *, ignore_extra: bool = False) -> Any:
-        """Return the rows of a table: the model's columns, and those of labels and groups if there.
+        """Return the rows of a file or a folder as a data frame.
 
-        It is a file or a folder, as of :class:`TableFile`. Unlike :func:`read_table` this knows
-        which columns are texts, even if those of a CSV file look like numbers.
+        It has the model's columns, and those of labels and groups if present. Unlike
+        :func:`read_table`, this reads columns of texts as texts, even if those of a CSV file look
+        like numbers.
         """
         file = TableFile(path)
         self.schema.check_names(file.names, ignore_extra=ignore_extra)
@@ -196,24 +217,48 @@ class TableModel:
         return file.read([name for name in file.names if name in wanted], self.schema.texts)
 
 
-def above_threshold(classifier: Any, features: Floats) -> Floats:
-    """Return the classifier's scores of the positive class, measured from its threshold."""
-    trees = is_tree_model(getattr(classifier, "estimator_", None))
-    score = classifier.positive_scores
-    scores = np.asarray(score(features)) if trees else in_blocks(score, features)
-    if not hasattr(classifier, "threshold_"):  # measured from the threshold already
-        return scores
-    # In 64 bits, as the classifier compares, a difference has the sign of the comparison.
-    return np.asarray(scores.astype(np.float64, copy=False) - classifier.threshold_)
+def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableModel:
+    """Return the table model that :meth:`TableModel.save` described."""
+    model = TableModel(
+        schema=Schema.from_dict(decode(content["schema"])),
+        encoder=estimator_from_bytes(parts[_ENCODER]),
+        classifier=restore(content["classifier"], parts, module),
+        target=content["target"],
+        negative=decode(content["negative"]),
+        positive=decode(content["positive"]),
+        facts=decode(content["facts"]),
+    )
+    wanted: dict[str, Any] = {"target": str, "negative": _LABEL, "positive": _LABEL, "facts": dict}
+    for name, kind in wanted.items():
+        if not isinstance(getattr(model, name), kind):
+            raise ModelFileError(f"the {name} of the model is {getattr(model, name)!r}.")
+    row = pd.DataFrame({name: [None] for name in model.schema.names})
+    try:  # to score a row of missing values
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.unseen_values(row)
+            model.scores(row)
+    except ImportError:  # a missing extra, which it names
+        raise
+    except Exception as error:  # anything that mismatched parts may raise
+        raise ModelFileError(
+            f"the columns, encoder and classifier of the model do not fit each other "
+            f"({type(error).__name__}: {error}); the file is damaged, or was written with other "
+            "versions of libraries."
+        ) from error
+    return model
 
 
-def in_blocks(score: Callable[[Floats], Floats], features: Floats) -> Floats:
-    """Return the scores of rows that do not depend on how many rows there are."""
-    found = []
-    for start in range(0, len(features), _BLOCK):
-        block = features[start : start + _BLOCK]
-        rows = len(block)
-        if rows < _BLOCK:
-            block = np.concatenate([block, np.zeros((_BLOCK - rows, block.shape[1]), block.dtype)])
-        found.append(score(block)[:rows])
-    return np.concatenate(found) if found else np.zeros(0)
+def _describe(model: TableModel) -> Described:
+    """Return the JSON of a table model, and the content of its files."""
+    classifier, parts = describe(model.classifier)
+    content: Json = {
+        "kind": "TableModel",
+        "schema": encode_plain(model.schema.to_dict()),
+        "classifier": classifier,
+        "target": model.target,
+        "negative": encode_plain(model.negative),
+        "positive": encode_plain(model.positive),
+        "facts": encode_plain(dict(model.facts)),
+    }
+    return content, {**parts, _ENCODER: estimator_to_bytes(model.encoder, "The encoder")}

@@ -1,4 +1,4 @@
-"""Which columns a model wants, and whether a table has them."""
+"""The columns of a model, and whether a table has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import listed, nearest, shown
 from setpoint.data.values import (
     MARKERS,
@@ -26,20 +26,16 @@ from setpoint.data.values import (
 from setpoint.errors import SchemaError
 from setpoint.tables.kinds import Column, column_of
 
+pd = OptionalModule("pandas", "cli", "a table")
+
 _MISSING, _CONSTANT = "missing in every row", "the same in every row"
+# What each kind of column holds, and what to do about other values.
 _EXPECTED = {
-    "number": "numbers",
-    "boolean": "true or false",
-    "category": "texts",
-    "text": "texts",
-    "date": "dates",
-}
-_REMEDY = {
-    "number": "Correct such values, or leave them empty where the number is not known.",
-    "boolean": "Write true or false, or leave unknown ones empty.",
-    "category": "Save the column as texts.",
-    "text": "Save the column as texts.",
-    "date": "Write them so, or leave unknown ones empty.",
+    "number": ("numbers", "Correct such values, or leave them empty if the number is not known."),
+    "boolean": ("true or false", "Write true or false, or leave unknown ones empty."),
+    "category": ("texts", "Save the column as texts."),
+    "text": ("texts", "Save the column as texts."),
+    "date": ("dates", "Write them so, or leave unknown ones empty."),
 }
 
 
@@ -50,9 +46,9 @@ class Schema:
     Attributes
     ----------
     columns : tuple of Column
-        What is used.
+        The columns that are used.
     aside : tuple of (str, str)
-        Columns that are known and not used, with the reason. A table may have them or not.
+        Columns that are not used, with the reason. A table need not have them.
     """
 
     columns: tuple[Column, ...]
@@ -62,14 +58,14 @@ class Schema:
     def of(cls, frame: Any, aside: Mapping[str, str] | None = None) -> Schema:
         """Learn the columns of a table.
 
-        Columns that are missing or the same in every row are put aside.
+        Columns that are missing or the same in every row are not used.
 
         Parameters
         ----------
         frame : DataFrame
             The table.
         aside : mapping of str to str, optional
-            Columns that are not to be used, and why, e.g. ``{"Class": "the target"}``.
+            Columns not to use, and why, e.g. ``{"Class": "the target"}``.
 
         Examples
         --------
@@ -85,16 +81,16 @@ class Schema:
             if name in unused:
                 continue
             series = frame[name]
-            told = given(series)
-            if not told.any():
+            present = given(series)
+            if not present.any():
                 unused[name] = _MISSING
-            elif told.all() and _one_value(series):
+            elif present.all() and _one_value(series):
                 unused[name] = _CONSTANT
             else:
                 columns.append(column_of(series))
         if not columns:
             raise SchemaError(
-                "no column is left to learn from: "
+                "no column is left to train on: "
                 + "; ".join(f"{name!r} is {why}" for name, why in list(unused.items())[:8])
             )
         return cls(tuple(columns), tuple(unused.items()))
@@ -106,14 +102,14 @@ class Schema:
 
     @property
     def texts(self) -> frozenset[str]:
-        """The columns to read as texts, even if all their values in some file look like numbers."""
+        """The columns to read as texts, even if all values of a file look like numbers."""
         found = {c.name for c in self.columns if c.kind in ("category", "text") and not c.mixed}
-        # Of numbers that are written in a way of their own, 1.234 may be 1234.
+        # In numbers of another format, 1.234 may be 1234.
         return frozenset(found | {c.name for c in self.of_kind("number") if c.format is not None})
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know about how columns were read, and which are not used."""
+        """Notes on columns that are not used, and on how others were read."""
         unused = [
             f"The column {name!r} is {why} and is not used."
             for name, why in self.aside
@@ -128,13 +124,8 @@ class Schema:
     def check_names(
         self, names: Sequence[str], ignore_extra: bool = False, known: Sequence[str] = ()
     ) -> None:
-        """Raise an error that names every column that is missing or not known.
-
-        ``known`` are further columns that may be there.
-        """
-        wrong = self._wrong_names(names, ignore_extra, known)
-        if wrong:
-            raise SchemaError(_complaint(wrong))
+        """Raise SchemaError, with every missing or unknown column; ``known`` are also allowed."""
+        _raise_if(self._wrong_names(names, ignore_extra, known))
 
     def _wrong_names(
         self, names: Sequence[str], ignore_extra: bool, known: Sequence[str] = ()
@@ -148,8 +139,8 @@ class Schema:
         ]
         if extra and not ignore_extra:
             wrong.append(
-                f"not known to the model: {listed(extra)}. Leave them out, or have "
-                "them passed over (--ignore-extra, ignore_extra=True)."
+                f"not known to the model: {listed(extra)}. Leave them out, or ignore "
+                "them (--ignore-extra, ignore_extra=True)."
             )
         return wrong
 
@@ -164,16 +155,15 @@ class Schema:
         frame : DataFrame
             New rows.
         ignore_extra : bool
-            Whether columns that the model does not know are passed over.
+            Whether to ignore columns that the model does not know.
         first_row : int
-            How many rows of the file came before these, for messages.
+            The number of earlier rows of the file, for messages.
 
         Raises
         ------
         SchemaError
-            Names every column that is missing, not known, or of another type.
+            With every column that is missing, unknown, or of another type.
         """
-        pd = need("pandas", "cli", "a table")
         _check_names(frame)
         wrong = self._wrong_names(list(frame.columns), ignore_extra)
         found = {}
@@ -182,21 +172,17 @@ class Schema:
                 found[column.name], bad = _converted(frame[column.name], column)
                 if bad.any():
                     wrong.append(_retyped(frame[column.name], column, bad, first_row))
-        if wrong:
-            raise SchemaError(_complaint(wrong))
+        _raise_if(wrong)
         return pd.DataFrame(found, index=frame.index)
 
     def counted(self, checked: Any) -> Schema:
-        """Return the schema that knows how often each column is missing in checked rows.
-
-        They should be those that a model is trained on.
-        """
+        """Return the schema with the number of missing values in checked rows, for training."""
         counts = {name: int(absent(checked[name]).sum()) for name in self.names}
         columns = [replace(c, absent=(counts[c.name], len(checked))) for c in self.columns]
         return replace(self, columns=tuple(columns))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Return plain values, for JSON."""
         return {
             "columns": [asdict(column) for column in self.columns],
             "aside": [list(pair) for pair in self.aside],
@@ -204,18 +190,18 @@ class Schema:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Schema:
-        """Return the schema that ``to_dict`` was called on."""
+        """Return the schema from the values of ``to_dict``."""
         try:
             columns = tuple(_column(**column) for column in fields["columns"])
             aside = tuple((str(name), str(why)) for name, why in fields["aside"])
         except (KeyError, TypeError, ValueError) as error:
-            raise SchemaError(f"this is no schema: {error}") from error
+            raise SchemaError(f"this is not a schema: {error}") from error
         unknown = [c.kind for c in columns if c.kind not in _EXPECTED]
         if unknown or not columns:
-            raise SchemaError(f"this is no schema: columns of the kinds {unknown}")
+            raise SchemaError(f"this is not a schema: columns of the kinds {unknown}")
         names = [c.name for c in columns]
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise SchemaError(f"this is no schema: columns of the names {listed(names)}")
+            raise SchemaError(f"this is not a schema: columns of the names {listed(names)}")
         return cls(columns, aside)
 
 
@@ -233,7 +219,7 @@ def _column(*, missing: Sequence[str] = (), absent: Any = None, **fields: Any) -
         absent = (count, rows)
     column = Column(missing=tuple(map(str, missing)), absent=absent, **fields)
     if column.kind == "number" and column.format is not None:
-        amount("", column.format)  # complains about a format that is none
+        amount("", column.format)  # raises ValueError unless it is a format
     return column
 
 
@@ -252,15 +238,14 @@ def _converted(series: Any, column: Column) -> Values:
 
 def _retyped(series: Any, column: Column, bad: Any, first_row: int) -> str:
     row = int(np.flatnonzero(bad)[0])
-    what = _EXPECTED[column.kind]
+    what, remedy = _EXPECTED[column.kind]
     if column.kind == "date":
         what += " without a time zone" if column.zone is None else " with a time zone"
         what += "" if column.format in (None, "ISO8601") else f" such as {column.format}"
     elif column.format is not None:
         what += f" written like {column.format}"
-    remedy = _REMEDY[column.kind]
     if column.kind == "number" and column.format is not None:
-        remedy = f"Write them like {column.format}, as in training, or fit the model anew"
+        remedy = f"Write them like {column.format}, as in training, or fit the model again"
         remedy += " on plain numbers" if has_unit(column.format) else ""
         remedy += "; leave unknown ones empty."
     return (
@@ -270,8 +255,9 @@ def _retyped(series: Any, column: Column, bad: Any, first_row: int) -> str:
     )
 
 
-def _complaint(wrong: list[str]) -> str:
-    return "the table does not have the columns of the model: " + " ".join(wrong)
+def _raise_if(wrong: list[str]) -> None:
+    if wrong:
+        raise SchemaError("the table does not fit the columns of the model: " + " ".join(wrong))
 
 
 def _check_names(frame: Any) -> None:
@@ -279,14 +265,16 @@ def _check_names(frame: Any) -> None:
         raise SchemaError(f"the table has {len(frame.columns)} columns and {len(frame)} rows.")
     for name in frame.columns:
         if not isinstance(name, str):
-            raise SchemaError(f"column names must be texts, not {name!r} ({type(name).__name__}).")
+            raise SchemaError(
+                f"column names must be strings, not {name!r} ({type(name).__name__})."
+            )
     twice = [name for name, count in Counter(frame.columns).items() if count > 1]
     if twice:
-        raise SchemaError(f"several columns are called {listed(twice)}; rename them.")
+        raise SchemaError(f"several columns are named {listed(twice)}; rename them.")
 
 
 def _one_value(series: Any) -> bool:
     try:
         return bool(series.nunique() == 1)
-    except TypeError:  # lists and the like, which are complained about later
+    except TypeError:  # lists and the like, which raise an error later
         return False

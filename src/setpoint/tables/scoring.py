@@ -1,22 +1,32 @@
-"""Scores for a file of any size."""
+"""Scores for files of any size, with notes on values that training has not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from setpoint._internal.validation import listed
 from setpoint.data.table_reader import BATCH_ROWS, TableFile
 from setpoint.data.table_writer import TableWriter
+from setpoint.data.values import MISSING, given, is_text_like, uncategorised
 from setpoint.errors import SchemaError, TableFileError
-from setpoint.tables.model import TableModel
-from setpoint.tables.unseen import Strangers
+from setpoint.tables.encoder import CATEGORIES
+from setpoint.tables.kinds import Column
+from setpoint.tables.schema import Schema, absent
 
-_OWN = ("score", "alarm", "predicted")
+if TYPE_CHECKING:
+    from setpoint.tables.model import TableModel
+
+_RESULTS = ("score", "alarm", "predicted")
+_SHOWN = 3
+_OFTEN = 0.05  # of the rows; a lower fraction of missing values is not reported
+_TIMES = 10  # as often as in training
 
 
 class Scored(NamedTuple):
-    """How many rows were scored, how many of them are alarms, and what a person should know."""
+    """The number of rows that were scored, the number of alarms, and notes on unseen values."""
 
     rows: int
     alarms: int
@@ -40,18 +50,17 @@ def score_file(
     model : TableModel
         The model.
     source, out : path
-        Tables, by their endings; see :class:`TableFile`. Rows of a folder come in the order of its
-        files. The result has the columns that are kept,
-        and score (> 0 is an alarm), alarm and predicted, the label. It appears when it is complete.
+        Tables; see :class:`TableFile`. Rows of a folder come in the order of its files. The result
+        has the columns to keep, and score (> 0 is an alarm), alarm and predicted, the label. It
+        appears when it is complete.
     batch_rows : int
-        How many rows are in memory at a time.
+        The number of rows in memory at a time.
     keep : sequence of str
         Columns to copy to the result, e.g. an identifier.
     ignore_extra : bool
-        Whether columns that the model does not know are passed over; those that are kept may be
-        there in any case.
+        Whether to ignore columns that the model does not know; those to keep are always allowed.
     progress : callable, optional
-        ``progress(rows)`` after each batch, with the rows done so far.
+        Called as ``progress(rows)`` after each batch, with the number of rows done so far.
     """
     file = TableFile(source)
     there = Path(out).resolve()
@@ -59,14 +68,14 @@ def score_file(
         raise TableFileError(f"{out} is the table to score; name another file for the result.")
     if Path(source).resolve() in there.parents:
         raise TableFileError(f"{out} lies in {source}, the table to score; name another place.")
-    if taken := [name for name in keep if name in _OWN]:
+    if taken := [name for name in keep if name in _RESULTS]:
         raise TableFileError(
-            f"the column {taken[0]!r} cannot be kept, for the result has one of that name; rename "
-            f"it in {source}."
+            f"the column {taken[0]!r} cannot be kept, since the result has one of that name; "
+            f"rename it in {source}."
         )
     model.schema.check_names(file.names, ignore_extra, known=keep)
     wanted = list(dict.fromkeys([*keep, *model.schema.names]))
-    strangers = Strangers(model.schema, model.encoder)
+    unseen = UnseenValues(model.schema, model.encoder)
     rows = alarms = 0
     with TableWriter(out) as writer:
         for frame in file.frames(batch_rows, wanted, model.schema.texts):
@@ -74,7 +83,7 @@ def score_file(
                 checked = model.schema.check(frame, ignore_extra=True, first_row=rows)
             except SchemaError as error:
                 raise SchemaError(f"{error}{file.where(rows)}") from error
-            strangers.add(checked, frame)
+            unseen.add(checked, frame)
             found = model.predict_checked(checked, rows)
             for position, name in enumerate(dict.fromkeys(keep)):
                 found.insert(position, name, frame[name])
@@ -83,4 +92,92 @@ def score_file(
             alarms += int(found["alarm"].sum())
             if progress is not None:
                 progress(rows)
-    return Scored(rows, alarms, tuple(strangers.notes))
+    return Scored(rows, alarms, tuple(unseen.notes))
+
+
+class UnseenValues:
+    """Counts levels of categories that training has not seen, and unusually many missing values.
+
+    Rows may be added in batches. Categories that the encoder represents by their letters, since
+    they have many levels, have no unseen values. Schema and encoder are those of the model.
+    """
+
+    def __init__(self, schema: Schema, encoder: Any) -> None:
+        self._rows = 0
+        self._columns = schema.columns
+        self._absent: Counter[str] = Counter()
+        self._known: dict[str, set[str]] = {}
+        for part, transformer, columns in encoder.transformers_:
+            if part in CATEGORIES:
+                levels = getattr(transformer, "steps", [("", transformer)])[-1][1].categories_
+                self._known |= {n: {"", *seen} for n, seen in zip(columns, levels, strict=True)}
+        self._unseen: dict[str, Counter[str]] = {name: Counter() for name in self._known}
+        self._markers: dict[str, Counter[str]] = {name: Counter() for name in schema.names}
+
+    def add(self, checked: Any, original: Any) -> None:
+        """Count rows, as :meth:`Schema.check` returned them and as they were before."""
+        self._rows += len(checked)
+        for column in self._columns:
+            name = column.name
+            missing = absent(checked[name]).to_numpy(dtype=bool)
+            self._absent[name] += int(missing.sum())
+            if column.kind in ("number", "date"):
+                self._markers[name].update(_markers(original[name], missing, column))
+        for name, known in self._known.items():
+            counts = checked[name].value_counts()
+            self._unseen[name].update({t: int(n) for t, n in counts.items() if t not in known})
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each column with unseen or unusually many missing values."""
+        found = []
+        for name, counts in self._unseen.items():
+            if counts:
+                found.append(
+                    f"In {name!r}, {counts.total():,} of {self._rows:,} values did not occur in "
+                    f"training ({_most_common(counts)}) and are ignored by the model."
+                )
+        for column in self._columns:
+            if counts := self._markers[column.name]:
+                what, one = column.kind, counts.total() == 1
+                found.append(
+                    f"In {column.name!r}, {counts.total():,} value{'' if one else 's'} "
+                    f"count{'s' if one else ''} as missing ({_most_common(counts)}), since "
+                    f"{f'it is not a {what}' if one else f'they are not {what}s'}."
+                )
+        return found + list(self._missing())
+
+    def _missing(self) -> Iterator[str]:
+        """Yield a sentence for each column that is missing much more often than in training."""
+        for column in self._columns:
+            count = self._absent[column.name]
+            if self._rows < 2 or count < 2:  # in one row it may well be missing
+                continue
+            rows = f"all {count:,}" if count == self._rows else f"{count:,} of {self._rows:,}"
+            before, total = column.absent or (0, 0)  # not recorded by older models
+            if count == self._rows and before == 0:
+                yield f"{column.name!r} is missing in {rows} rows; in training it never was."
+            elif total and count >= self._rows * _reported_from(before / total):
+                yield (
+                    f"{column.name!r} is missing in {rows} rows; in training it was missing in "
+                    f"{before:,} of {total:,}."
+                )
+
+
+def _reported_from(before: float) -> float:
+    """Return the fraction of missing values to report, given the fraction in training."""
+    return 1.0 if _TIMES * before > 1 > before else max(_OFTEN, _TIMES * before)
+
+
+def _markers(series: Any, missing: Any, column: Column) -> Iterator[str]:
+    """Yield the texts that count as missing and did not occur in training."""
+    series = uncategorised(series)
+    if is_text_like(series):
+        known = {*MISSING, *column.missing}
+        texts = (str(v).strip() for v in series[missing & given(series)])
+        yield from (text for text in texts if text not in known)
+
+
+def _most_common(counts: Counter[str]) -> str:
+    often = listed(text for text, _ in counts.most_common(_SHOWN))
+    return often + (", ..." if len(counts) > _SHOWN else "")

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from setpoint._internal.devices import stream_device
 from setpoint._internal.processes import from_first, gather, is_first, join, share
-from setpoint._internal.validation import check_share
 from setpoint.data.label_columns import labels_of_counts
-from setpoint.data.rows import Block, RowSource
+from setpoint.data.rows import RowSource
 from setpoint.data.splits import (
     CERTIFICATION,
     TEST,
@@ -27,31 +27,36 @@ from setpoint.data.splits import (
     SplitRule,
     check_seed,
 )
-from setpoint.data.table_stream import TableFiles
+from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError
 from setpoint.estimators.stream_fitting import fit_stream
 from setpoint.goals.goal import Goal
-from setpoint.tables.classifiers import TRAINED, check_model, make_classifier
+from setpoint.tables.classifiers import TRAINED, above_threshold, check_model, make_classifier
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
-from setpoint.tables.fitting import notes_of_parts, roles_of
-from setpoint.tables.leakage import Smell, find_smells
-from setpoint.tables.model import TableModel, above_threshold
-from setpoint.tables.results import FittedTable, TestRows
+from setpoint.tables.fitting import (
+    CERTIFICATION_FRACTION,
+    FittedTable,
+    TestRows,
+    check_options,
+    find_roles,
+    notes_on_fit,
+)
+from setpoint.tables.leakage import LeakageWarning, find_leakage
+from setpoint.tables.model import TableModel
 from setpoint.tables.schema import Schema
 from setpoint.tables.stream_rows import KeptRows, Roles, TableRows, has_room
-from setpoint.tables.stream_survey import Look, look, settled, split_rule
+from setpoint.tables.stream_survey import Survey, settled, split_rule, survey
 from setpoint.thresholds.stream import stream_evaluate
 from setpoint.training.stream_problem import StreamProblem
 
 if TYPE_CHECKING:
     from setpoint.thresholds.operating_point import OperatingPoint
 
-
-MOST_TESTED = 20_000_000  # rows whose scores are kept for a report: 260 MB
+MOST_TESTED = 20_000_000  # test rows whose scores are kept for a report: 260 MB
 
 
 def fit_streamed(
-    path: str | Path | TableFiles,
+    path: str | Path | TableFile,
     target: str,
     goal: str | Goal,
     *,
@@ -71,74 +76,70 @@ def fit_streamed(
 ) -> FittedTable:
     """Train a model on a table in Parquet or Arrow files, in bounded memory.
 
-    Columns and features are learnt from about 200,000 rows, drawn by chance; all rows train, judge,
-    certify or test. Under ``torchrun`` all processes train one model together, each on its share of
-    the row groups, and all return the same.
+    Columns and features are learnt from a random sample of about 200,000 rows; all rows are used
+    for training, validation, certification or test. Under ``torchrun`` all processes train one
+    model, each on its shard of the row groups, and all return the same.
+
+    Parameters are those of :func:`fit_table`, except for these.
 
     Parameters
     ----------
-    path : path or TableFiles
+    path : path or TableFile
         A file or a folder of files, all with the same columns.
-    target, goal, positive, confidence, drop, text_features, random_state
-        As of :func:`fit_table`.
     model : {"linear", "mlp"}
-        What to train.
+        The model to train.
     group, time : str, optional
-        As of :func:`fit_table`, but not both.
+        As for :func:`fit_table`, but not both.
     test : float
-        The share of rows, or groups, that are kept for a final test; 0 keeps none.
-    device, callback, checkpoint : optional
-        As of :class:`SetpointClassifier`.
+        The fraction of test rows, or of groups of them; 0 for none.
     keep_in : path, optional
-        A folder on a disk where features may lie during the training, in files without a name, if
-        there is room. By default every pass makes them anew, which takes most of the time.
+        A folder for a cache of the features during training, in unnamed temporary files, if there
+        is space. By default every pass computes them, which takes most of the time.
     """
     begun = clock.perf_counter()
-    goal = Goal.parse(goal)
+    goal = check_options(goal, model, confidence)
     check_streamable(model, group, time)
     check_seed(random_state)
-    if confidence is not None:
-        check_share(confidence, "confidence")
     join()
-    stream_device(device)  # there is one
-    files = path if isinstance(path, TableFiles) else TableFiles(path)
-    _check_processes(files)
-    _check_in_files(files, target, group, time)
-    drop = [name for name in drop if name not in files.folder_columns]  # as if it were there
-    aside = roles_of(files.names, target, group, time, drop)
+    stream_device(device)  # raises an error if it is not available
+    table = path if isinstance(path, TableFile) else TableFile(path, streamed=True)
+    rows = table.rows or 0
+    _check_files(table, target, group, time)
+    drop = [name for name in drop if name not in table.folder_columns]  # nothing to drop
+    aside = find_roles(table.names, target, group, time, drop)
     roles = Roles(target, group, time)
-    roles.check(files)
-    used = [name for name in files.names if name in roles.names or name not in aside]
-    seen = look(files, used, roles, random_state)
+    roles.check(table)
+    used = [name for name in table.names if name in roles.names or name not in aside]
+    seen = survey(table, used, roles, random_state)
     labels = labels_of_counts(target, seen.labels, positive)
     roles = replace(roles, negative=labels.negative, positive=labels.positive)
     split = split_rule(seen.times, test, confidence is not None, random_state)
-    split, counts = settled(files, roles, split, test, random_state)
+    split, counts = settled(table, roles, split, test, random_state)
     # One process learns for all: several might round differently.
     learnt = from_first(
-        _learn(seen, files, roles, aside, split, text_features, random_state)
+        _learn(seen, table, roles, aside, split, text_features, random_state)
         if is_first()
         else None
     )
     sampled = len(seen.number)
-    del seen  # the sample's memory is of use elsewhere
+    del seen  # its memory is needed elsewhere
     classifier = make_classifier(
-        model, goal, learnt.schema, confidence=confidence, certification=0.3, judging=None,
-        random_state=random_state, callback=callback,
+        model, goal, learnt.schema, confidence=confidence, certification=CERTIFICATION_FRACTION,
+        validation=None, random_state=random_state, callback=callback,
     )  # fmt: skip
     classifier.device, classifier.checkpoint = device, checkpoint
-    rows = TableRows(files, roles, learnt.schema, learnt.encoder, learnt.width)
-    with _kept(rows, files.rows, learnt.width, keep_in) as source:
+    encoded = TableRows(table, roles, learnt.schema, learnt.encoder, learnt.width)
+    with _kept(encoded, rows, learnt.width, keep_in) as source:
         fit_stream(classifier, source, None, split)
         tested, point = None, None
         if test > 0:
             problem = StreamProblem(source, goal, split, shards=4)
             count = int(counts[TEST].sum())
             tested, point = _tested(classifier, problem, count, group is not None)
-    # Both are of this machine, and not of the model.
+    # Both belong to this machine, not to the model.
     classifier.device, classifier.checkpoint = "auto", None
     facts = {
-        "model": model, "rows": files.rows, "positives": int(counts[:, 1].sum()),
+        "model": model, "rows": rows, "positives": int(counts[:, 1].sum()),
         "training rows": int(counts[[TRAINING, VALIDATION, CERTIFICATION]].sum()),
         "test rows": int(counts[TEST].sum()),
         "certifying rows": int(counts[CERTIFICATION].sum()),
@@ -149,24 +150,17 @@ def fit_streamed(
     fitted = TableModel(
         learnt.schema, learnt.encoder, classifier, target, roles.negative, roles.positive, facts
     )
-    notes = [labels.note] if labels.note else []
-    notes += [*learnt.schema.notes, *notes_of_parts(group, time, confidence is not None)]
-    if sampled < files.rows:
-        notes.append(
-            f"The columns were learnt from {sampled:,} of {files.rows:,} rows, drawn by chance."
-        )
-    if time is not None and not isinstance(split, ByTime):
-        notes.append(
-            "Too few rows of one label are new; the threshold was set on rows of all times."
-        )
-    return FittedTable(fitted, tested, point, None, learnt.smells, notes)
+    notes = notes_on_fit(fitted, labels.note, confidence is not None, isinstance(split, ByTime))
+    if sampled < rows:
+        notes.append(f"Columns were learnt from a random sample of {sampled:,} of {rows:,} rows.")
+    return FittedTable(fitted, tested, point, None, learnt.leakage, notes)
 
 
 @contextmanager
 def _kept(
     source: RowSource, rows: int, width: int, place: str | Path | None
 ) -> Iterator[RowSource]:
-    """Keep features on disk, where that is wanted and there is room."""
+    """Cache features on disk, if asked for and there is space."""
     if place is None or not has_room(place, rows, width):
         yield source
         return
@@ -175,36 +169,33 @@ def _kept(
 
 
 def check_streamable(model: str, group: str | None, time: str | None) -> None:
-    """Refuse what needs the whole table in memory."""
+    """Raise an error for options that need the whole table in memory."""
     check_model(model)
     if model not in TRAINED:
         raise SetpointError(
-            f"the model {model!r} needs the whole table in memory; of one that is read in pieces "
-            f"only {' and '.join(TRAINED)} can learn."
+            f"the model {model!r} needs the whole table in memory; only "
+            f"{' and '.join(TRAINED)} can be trained on a streamed table."
         )
     if group is not None and time is not None:
         raise SetpointError(
-            "groups and times together need the whole table in memory; name one of both."
+            "groups and times together need the whole table in memory; name only one of them."
         )
 
 
-def _check_in_files(files: TableFiles, *columns: str | None) -> None:
+def _check_files(table: TableFile, *columns: str | None) -> None:
+    """Raise an error if there are too few row groups, or columns exist only in folder names."""
+    groups, processes = table.row_groups, share()[1]
+    if groups < processes:
+        raise SetpointError(
+            f"{table.path} has {groups} row group{'' if groups == 1 else 's'} with rows, too few "
+            f"for {processes} processes; start fewer, or write smaller row groups."
+        )
     for name in columns:
-        if name in files.folder_columns:
+        if name in table.folder_columns:
             raise SchemaError(
-                f"there is no column {name!r} in the files of {files.path}: it is part of the "
+                f"there is no column {name!r} in the files of {table.path}: it is part of the "
                 "names of folders, and such columns are not read. Write it into the files as well."
             )
-
-
-def _check_processes(files: TableFiles) -> None:
-    _, processes = share()
-    if files.row_groups < processes:
-        raise SetpointError(
-            f"{files.path} has {files.row_groups} row group"
-            f"{'' if files.row_groups == 1 else 's'} with rows, too few for {processes} processes; "
-            "start fewer, or write smaller row groups."
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,52 +205,46 @@ class _Learnt:
     schema: Schema
     encoder: Any
     width: int
-    smells: list[Smell]
+    leakage: list[LeakageWarning]
 
 
 def _learn(
-    seen: Look,
-    files: TableFiles,
+    seen: Survey,
+    table: TableFile,
     roles: Roles,
     aside: dict[str, str],
     split: SplitRule,
     text_features: int,
     seed: int,
 ) -> _Learnt:
-    """Learn columns from the sample, and features from those of its rows that a model may see."""
-    piece = seen.piece(files.path)
+    """Learn columns from the sample, and features from its training and validation rows."""
+    piece = seen.piece(table.path)
     frame = piece.frame()
-    rows = replace(roles.block(piece, frame), number=seen.tensor)
+    rows = replace(roles.block(piece, frame), number=torch.from_numpy(seen.number))
     if roles.group is None:
         rows = replace(rows, unit=rows.number)
     part = split(rows).numpy()
     schema = Schema.of(frame, aside)
     checked = schema.check(frame)
-    y = rows.positive.numpy()
     known = np.flatnonzero(np.isin(part, (TRAINING, VALIDATION)))
     schema = schema.counted(checked.iloc[known])
     encoder = make_encoder(schema, text_features=text_features, random_state=seed)
     fit_encoder(encoder, checked.iloc[known])
     width = encode(encoder, checked.iloc[known[:1]]).shape[1]
-    return _Learnt(schema, encoder, width, _smells(checked, y, schema, part, rows))
-
-
-def _smells(
-    checked: Any, y: NDArray[np.bool_], schema: Schema, part: NDArray[np.int64], rows: Block
-) -> list[Smell]:
-    """Look for what gives the label away, as far as a sample can tell."""
-    if y.all() or not y.any():
-        return []
-    train, test = (np.flatnonzero(own) for own in (part != TEST, part == TEST))
-    grouped = bool((rows.unit != rows.number).any())
-    groups = np.unique(rows.unit.numpy(), return_inverse=True)[1] if grouped else None
-    return find_smells(checked, y, schema, Split(train, test), None, groups)
+    leakage: list[LeakageWarning] = []
+    y = rows.positive.numpy()
+    if y.any() and not y.all():
+        parts = Split(np.flatnonzero(part != TEST), np.flatnonzero(part == TEST))
+        grouped = bool((rows.unit != rows.number).any())
+        groups = np.unique(rows.unit.numpy(), return_inverse=True)[1] if grouped else None
+        leakage = find_leakage(checked, y, schema, parts, None, groups)
+    return _Learnt(schema, encoder, width, leakage)
 
 
 def _tested(
     classifier: Any, problem: StreamProblem, rows: int, grouped: bool
 ) -> tuple[TestRows | None, OperatingPoint]:
-    """Return the scores of the test rows, if there are not too many, and what becomes of them."""
+    """Return the scores of the test rows, unless there are too many, and the operating point."""
     kept: list[tuple[NDArray[Any], ...]] = []
 
     def scan() -> Iterator[tuple[Any, Any, None]]:

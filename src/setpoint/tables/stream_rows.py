@@ -1,4 +1,4 @@
-"""The rows of a table in files, as features, for training in bounded memory."""
+"""The rows of a table in files, encoded as they are read, for training in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,91 +16,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint.data import columns as _columns
+from setpoint.data.file_formats import kind_of
 from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.data.rows import Block, RowSource, joined
-from setpoint.data.table_stream import Piece, TableFiles
+from setpoint.data.table_reader import Piece, TableFile
 from setpoint.errors import SchemaError, SplitError
 from setpoint.tables.encoder import encode
 from setpoint.tables.schema import Schema
 
+pd = OptionalModule("pandas", "cli", "a table")
+
 _NUMBERS = 2**21  # features in a block, about: 16 MiB while they are made
 _MOST, _FEWEST = 65_536, 2_048  # rows in a block
-
-
-class TableRows:
-    """A source of rows whose columns are checked and encoded as they are read.
-
-    Parameters
-    ----------
-    files : TableFiles
-        Where they are.
-    roles : Roles
-        The columns of labels, groups and times.
-    schema : Schema
-        The columns of the features.
-    encoder : ColumnTransformer
-        What makes features of them, fitted.
-    width : int
-        How many features there are.
-    """
-
-    classes = (False, True)
-
-    def __init__(
-        self, files: TableFiles, roles: Roles, schema: Schema, encoder: Any, width: int
-    ) -> None:
-        self._files, self._roles, self._schema, self._encoder = files, roles, schema, encoder
-        self._columns = list(dict.fromkeys([*schema.names, *roles.names]))
-        self.block_rows = min(_MOST, max(_FEWEST, _NUMBERS // width))
-
-    def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
-        """Yield the rows of every so-manieth row group; small ones come several in a block."""
-        held: list[Piece] = []
-        count = 0
-        for piece in self._files.pieces(self._columns, self.block_rows, shard, shards):
-            if held and count + len(piece) > self.block_rows:
-                yield self._block(held)
-                held, count = [], 0
-            held.append(piece)
-            count += len(piece)
-        if held:
-            yield self._block(held)
-
-    def fingerprint(self) -> str:
-        """Return a digest of the files, the columns and their roles."""
-        digest = hashlib.sha256(self._files.fingerprint().encode())
-        digest.update(repr(self._roles).encode())
-        digest.update(json.dumps(self._schema.to_dict(), sort_keys=True).encode())
-        return digest.hexdigest()
-
-    def _block(self, pieces: list[Piece]) -> Block:
-        pd = need("pandas", "cli", "a table")
-        frames = [piece.frame() for piece in pieces]
-        checked = [self._checked(p, frame) for p, frame in zip(pieces, frames, strict=True)]
-        X = encode(self._encoder, pd.concat(checked, ignore_index=True))
-        labelled = (self._roles.block(p, frame) for p, frame in zip(pieces, frames, strict=True))
-        (rows,) = joined(labelled, len(X))
-        return replace(rows, X=torch.from_numpy(X))
-
-    def _checked(self, piece: Piece, frame: Any) -> Any:
-        try:
-            return self._schema.check(frame, ignore_extra=True, first_row=piece.row)
-        except SchemaError as error:
-            raise SchemaError(
-                f"{piece.path} does not go with the rows by which its columns were learnt: {error} "
-                "A column can also be left out (--drop)."
-            ) from error
-
-
+_SPARE = 2  # how many times the required disk space must be free
+_BESIDES = 33  # bytes of a row besides features: label, weight, number, unit, time
 _USABLE = {"group": ("number", "boolean", "text", "time"), "time": ("number", "time")}
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns hold labels, groups and times, and which the labels are."""
+    """The columns of labels, groups and times, and the two labels."""
 
     target: str
     group: str | None = None
@@ -114,33 +52,30 @@ class Roles:
         found = (self.target, self.group, self.time)
         return list(dict.fromkeys(name for name in found if name is not None))
 
-    def check(self, files: TableFiles) -> None:
-        """Refuse columns that cannot be groups or times."""
+    def check(self, table: TableFile) -> None:
+        """Raise SplitError if columns cannot be groups or times."""
         for role, name in (("group", self.group), ("time", self.time)):
             if name is None:
                 continue
-            arrow_type = files.types[name]
-            if _columns.kind_of(arrow_type) not in _USABLE[role]:
+            arrow_type = table.types[name]
+            if kind_of(arrow_type) not in _USABLE[role]:
                 raise SplitError(
-                    f"{name!r} cannot be the {role}: it is of type {arrow_type}, and of a table "
-                    f"that is read in pieces it must be one of these: {', '.join(_USABLE[role])}."
+                    f"{name!r} cannot be the {role}: it is of type {arrow_type}, and in a streamed "
+                    f"table it must be one of these: {', '.join(_USABLE[role])}."
                 )
 
     def units(self, piece: Piece) -> Tensor:
-        """Return what no split may part: the number of each row, or of its group."""
+        """Return what stays in the same split: the number of each row, or of its group."""
         if self.group is None:
             return torch.arange(piece.number, piece.number + len(piece))
         return self._read(_columns.groups, piece, self.group)
 
     def times(self, piece: Piece) -> Tensor | None:
-        """Return when each row came about, as a number."""
+        """Return the time of each row as a number."""
         return None if self.time is None else self._read(_columns.times, piece, self.time)
 
     def block(self, piece: Piece, frame: Any = None) -> Block:
-        """Return labelled rows without features.
-
-        ``frame`` is the piece as a data frame, where there is one already.
-        """
+        """Return labelled rows without features; ``frame`` is the piece as a data frame, if any."""
         labels = piece.frame([self.target]) if frame is None else frame
         positive = positive_rows(labels[self.target], Labels.pair(self.negative, self.positive))
         return Block(
@@ -154,30 +89,64 @@ class Roles:
 
     def _read(self, read: Callable[..., Any], piece: Piece, name: str) -> Tensor:
         column = piece.batch.column(piece.batch.schema.names.index(name))
-        return torch.from_numpy(np.ascontiguousarray(read(column, partial(_where, piece, name))))
+        return torch.from_numpy(np.ascontiguousarray(read(column, partial(piece.where, name))))
 
 
-def _where(piece: Piece, name: str, place: int) -> str:
-    """Return in words which value is meant."""
-    return f"{name!r} in row {piece.row + place + 1:,} of {piece.path}"
+class TableRows:
+    """A row source whose columns are checked and encoded as they are read, to ``width`` features."""
 
+    classes = (False, True)
 
-_ROOM = 2  # times what is needed must be free
-_BESIDES = 33  # bytes a row: label, weight, number, unit, time
+    def __init__(
+        self, table: TableFile, roles: Roles, schema: Schema, encoder: Any, width: int
+    ) -> None:
+        self._table, self._roles, self._schema, self._encoder = table, roles, schema, encoder
+        self._columns = list(dict.fromkeys([*schema.names, *roles.names]))
+        self.block_rows = min(_MOST, max(_FEWEST, _NUMBERS // width))
+
+    def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
+        """Yield the rows of a shard; a block may hold several small row groups."""
+        held: list[Piece] = []
+        count = 0
+        for piece in self._table.pieces(self._columns, self.block_rows, shard, shards):
+            if held and count + len(piece) > self.block_rows:
+                yield self._block(held)
+                held, count = [], 0
+            held.append(piece)
+            count += len(piece)
+        if held:
+            yield self._block(held)
+
+    def fingerprint(self) -> str:
+        """Return a digest of the files, columns and roles."""
+        digest = hashlib.sha256(self._table.fingerprint().encode())
+        digest.update(repr(self._roles).encode())
+        digest.update(json.dumps(self._schema.to_dict(), sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def _block(self, pieces: list[Piece]) -> Block:
+        frames = [piece.frame() for piece in pieces]
+        checked = [self._checked(p, frame) for p, frame in zip(pieces, frames, strict=True)]
+        X = encode(self._encoder, pd.concat(checked, ignore_index=True))
+        labelled = (self._roles.block(p, frame) for p, frame in zip(pieces, frames, strict=True))
+        (rows,) = joined(labelled, len(X))
+        return replace(rows, X=torch.from_numpy(X))
+
+    def _checked(self, piece: Piece, frame: Any) -> Any:
+        try:
+            return self._schema.check(frame, ignore_extra=True, first_row=piece.row)
+        except SchemaError as error:
+            raise SchemaError(
+                f"{piece.path} does not fit the rows from which the columns were learnt: {error} "
+                "A column can also be left out (--drop)."
+            ) from error
 
 
 class KeptRows:
-    """A source that writes what it reads to nameless files, and reads it from there afterwards.
+    """A row source that caches the blocks of another on disk, so that later passes are faster.
 
-    Such a file ends with the process, however that ends. Where the disk is full, features are made
-    anew in every pass.
-
-    Parameters
-    ----------
-    source : RowSource
-        The rows.
-    place : path
-        A folder on the disk that is to be used.
+    Blocks are in unnamed temporary files in the folder ``place``, which disappear with the process.
+    If the disk is full, features are computed in every pass.
     """
 
     def __init__(self, source: RowSource, place: str | Path) -> None:
@@ -187,15 +156,15 @@ class KeptRows:
         self.classes = getattr(source, "classes", (False, True))
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
-        """Yield the rows of a shard, from disk if they were read before to the last."""
+        """Yield the rows of a shard, from disk if an earlier pass was complete."""
         found = self._kept.get((shard, shards))
         if found is not None:
             file, places = found
             for place in places:
                 file.seek(place)
-                yield _read(file)
+                yield _load(file)
             return
-        # It stays open for as long as the rows may be read again.
+        # It stays open as long as the rows may be read again.
         file, places = tempfile.TemporaryFile(dir=self._place), []  # noqa: SIM115
         whole = False
         try:
@@ -210,13 +179,13 @@ class KeptRows:
                 file.close()
 
     def close(self) -> None:
-        """Give the disk back."""
+        """Remove the files."""
         for file, _ in self._kept.values():
             file.close()
         self._kept.clear()
 
     def fingerprint(self) -> str:
-        """Return that of the source."""
+        """Return the fingerprint of the source."""
         return self._source.fingerprint()
 
     def _write(self, file: IO[bytes], places: list[int], block: Block) -> None:
@@ -235,19 +204,14 @@ class KeptRows:
 
 
 def has_room(place: str | Path, rows: int, width: int) -> bool:
-    """Whether the features of so many rows fit well onto a disk."""
+    """Whether a disk has ample space for the features of these rows."""
     try:
         with tempfile.TemporaryFile(dir=place):
-            return shutil.disk_usage(place).free > _ROOM * rows * (4 * width + _BESIDES)
+            return shutil.disk_usage(place).free > _SPARE * rows * (4 * width + _BESIDES)
     except OSError:
         return False
 
 
-def _read(file: IO[bytes]) -> Block:
+def _load(file: IO[bytes]) -> Block:
     X, positive, weight, number, unit, time = (torch.from_numpy(np.load(file)) for _ in range(6))
     return Block(X, positive, weight, number, unit, time if len(time) else None)
-
-
-# DOC of tabular.stream_roles: The columns of a streamed table that are no features: labels, groups and times.
-
-# DOC of tabular.stream_kept: Rows whose features are kept on disk, so that later passes need not make them again.

@@ -1,4 +1,4 @@
-"""The first pass over a streamed table: its labels, and rows by which its columns are known."""
+"""The first passes over a streamed table: its labels, a sample of its rows, and their split."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.processes import add_up, gather, share
 from setpoint.data.label_columns import label_counts, labels_of_counts
 from setpoint.data.labels import Label
@@ -32,100 +32,79 @@ from setpoint.data.splits import (
     SplitRule,
     newest_since,
 )
-from setpoint.data.table_stream import Piece, TableFiles
+from setpoint.data.table_reader import Piece, TableFile
 from setpoint.data.values import given, uncategorised
 from setpoint.errors import SplitError, TargetError
 from setpoint.tables.stream_rows import Roles
 
-SAMPLED = 200_000  # rows, about, on which columns and features are learnt
-TIMED = 1_000_000  # rows, about, by whose times the table is cut; 0.1 % is then exact enough
-_BLOCK = 65_536
+pa = OptionalModule("pyarrow", "cli", "reading tables")
+
+SAMPLED = 200_000  # approximate number of rows from which columns and features are learnt
+TIMED = 1_000_000  # approximate number of rows whose times split the table, to within 0.1 %
+_SURVEYED = 65_536  # rows at a time
 _MOST_LABELS = 100  # there must be two
-_COLUMNS, _TIMES = 11, 12  # keys of chance
+_COLUMNS, _TIMES = 11, 12  # keys of random draws
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """What the first pass found, the same on all processes.
+class Survey:
+    """Results of the first pass over a table, the same in all processes."""
 
-    Attributes
-    ----------
-    sample : Table
-        Rows drawn by chance from all of the table; all rows of a small one.
-    number : ndarray of int
-        Their numbers, ascending.
-    labels : dict of label to int
-        How often each label occurs in the whole table.
-    times : ndarray of float or None
-        Times of rows drawn by chance, where there is a column of times.
-    """
-
-    sample: Any
-    number: NDArray[np.int64]
-    labels: dict[Label, int]
-    times: NDArray[np.float64] | None
-
-    @property
-    def tensor(self) -> torch.Tensor:
-        """The rows' numbers as torch wants them."""
-        return torch.from_numpy(self.number)
+    sample: Any  # an Arrow table of randomly drawn rows; all rows of a small table
+    number: NDArray[np.int64]  # the numbers of these rows, ascending
+    labels: dict[Label, int]  # how often each label occurs in the whole table
+    times: NDArray[np.float64] | None  # of randomly drawn rows, if there is a column of times
 
     def piece(self, path: Path) -> Piece:
-        """Return the sample as one piece; its rows do not follow each other in the table."""
+        """Return the sample as one piece, though its rows are not consecutive."""
         (batch,) = self.sample.combine_chunks().to_batches()
         return Piece(path, 0, 0, batch)
 
 
-def look(files: TableFiles, columns: Sequence[str], roles: Roles, seed: int) -> Look:
-    """Read all rows once, each process its share of them."""
-    pa = need("pyarrow", "cli", "reading tables")
+def survey(table: TableFile, columns: Sequence[str], roles: Roles, seed: int) -> Survey:
+    """Read all rows once; each process reads its shard."""
     tables, numbers, times = [], [], []
     labels: Counter[Label] = Counter()
-    shard, shards = share()
-    for piece in files.pieces(columns, _BLOCK, shard, shards):
+    for piece in table.pieces(columns, _SURVEYED, *share()):
         _count(labels, piece, roles.target)
         number = torch.arange(piece.number, piece.number + len(piece))
-        drawn = _drawn(number, SAMPLED, files.rows, seed, _COLUMNS)
+        drawn = _drawn(number, SAMPLED, table.rows, seed, _COLUMNS)
         tables.append(pa.Table.from_batches([piece.batch.filter(pa.array(drawn))]))
         numbers.append(number.numpy()[drawn])
         moments = roles.times(piece)
         if moments is not None:
-            times.append(moments.numpy()[_drawn(number, TIMED, files.rows, seed, _TIMES)])
+            times.append(moments.numpy()[_drawn(number, TIMED, table.rows, seed, _TIMES)])
     own = (
         pa.concat_tables(tables, promote_options="permissive"),
-        _joined(numbers),
-        _joined(times),
+        np.concatenate(numbers) if numbers else np.empty(0),
+        np.concatenate(times) if times else np.empty(0),
         dict(labels),
     )
     every_table, every_number, every_time, every_label = zip(*gather(own), strict=True)
     sample = pa.concat_tables(every_table, promote_options="permissive")
-    numbers_of_all = np.concatenate(every_number)
-    order = np.argsort(numbers_of_all)
+    number_of_all = np.concatenate(every_number)
+    order = np.argsort(number_of_all)
     total: Counter[Label] = sum(map(Counter, every_label), Counter())
-    return Look(
+    return Survey(
         sample.take(pa.array(order)),
-        numbers_of_all[order],
+        number_of_all[order],
         dict(total),
         None if roles.time is None else np.concatenate(every_time),
     )
 
 
-def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-def _drawn(number: torch.Tensor, most: int, rows: int, seed: int, key: int) -> NDArray[np.bool_]:
-    """Return which rows are drawn by chance, about so many of all; all if they are few."""
-    if rows <= most:
+def _drawn(number: Tensor, most: int, rows: int | None, seed: int, key: int) -> NDArray[np.bool_]:
+    """Draw about ``most`` of all rows at random; all if there are fewer."""
+    if rows is None or rows <= most:
         return np.ones(len(number), dtype=bool)
     return np.asarray((uniform(number, seed, key) < most / rows).numpy())
 
 
 def _count(labels: Counter[Label], piece: Piece, target: str) -> None:
     series = uncategorised(piece.frame([target])[target])
-    told = given(series)
-    if not told.all():
-        row = piece.row + int(np.flatnonzero(~told)[0]) + 1
+    present = given(series)
+    if not present.all():
+        row = piece.row + int(np.flatnonzero(~present)[0]) + 1
         raise TargetError(
             f"the label {target!r} in row {row:,} of {piece.path} is missing; drop the rows whose "
             "label is not known."
@@ -196,7 +175,7 @@ def split_rule(
 
 
 def settled(
-    files: TableFiles, roles: Roles, split: SplitRule, test: float, seed: int
+    files: TableFile, roles: Roles, split: SplitRule, test: float, seed: int
 ) -> tuple[SplitRule, NDArray[np.int64]]:
     """Return the rule, and how many rows of each set are negative and positive.
 
@@ -219,7 +198,7 @@ def settled(
     return split, counts
 
 
-def _counted(files: TableFiles, roles: Roles, split: SplitRule) -> NDArray[np.int64]:
+def _counted(files: TableFile, roles: Roles, split: SplitRule) -> NDArray[np.int64]:
     """Read the labels, groups and times once."""
     counts = torch.zeros(4, 2, dtype=torch.int64)
     shard, shards = share()

@@ -1,29 +1,27 @@
+"""Models of tables that are read in pieces."""
+
 import pickle
 from contextlib import closing
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 
 from setpoint.data.splits import TEST
-from setpoint.data.table_stream import TableFiles
-from setpoint.errors import SchemaError, SetpointError, SplitError, TableFileError, TargetError
+from setpoint.data.table_reader import TableFile
+from setpoint.errors import SchemaError, SetpointError, SplitError, TargetError
 from setpoint.estimators import stream_fitting as fitting
-from setpoint.tables import stream_fitting
-from setpoint.tables import stream_rows as stream_kept
-from setpoint.tables import stream_survey as stream_look
-from setpoint.tables import stream_survey as stream_parts
+from setpoint.tables import stream_fitting, stream_rows, stream_survey
 from setpoint.tables.stream_fitting import fit_streamed
 from setpoint.tables.stream_rows import KeptRows, Roles, TableRows
 from setpoint.training import Stochastic
+from table_folders import plain, without_values, write
 
 GOAL = "max f1"
 PROMISED = "max recall s.t. precision >= 0.1"
 SMALL = Stochastic(
-    outer_iterations=1, inner_iterations=3, batch_size=256, rows=2000, restarts=0, proximity=(0.0,),
+    outer_iterations=1, inner_iterations=3, batch_size=256, rows=2000, restarts=0, nearness=(0.0,),
     relaxed=False, start="given",
 )  # fmt: skip
 
@@ -33,40 +31,12 @@ def small_solver(monkeypatch):
     monkeypatch.setattr(fitting, "_solver_of", lambda solver: SMALL)
 
 
-def write(frame, folder, cuts=(0.3, 0.45), groups=(37, 200, 61), endings=("parquet",) * 3):
-    """Write a table as several files, whose row groups differ in size."""
-    folder.mkdir(parents=True, exist_ok=True)
-    edges = [0, *(int(cut * len(frame)) for cut in cuts), len(frame)]
-    for i, (rows, ending) in enumerate(zip(groups, endings, strict=True)):
-        part = pa.Table.from_pandas(frame[edges[i] : edges[i + 1]], preserve_index=False)
-        if ending == "parquet":
-            pq.write_table(part, folder / f"{i}.parquet", row_group_size=rows)
-        else:
-            with pa.ipc.new_file(folder / f"{i}.{ending}", part.schema) as writer:
-                writer.write_table(part, max_chunksize=rows)
-    return folder
-
-
 @pytest.fixture(scope="session")
 def messy(table, tmp_path_factory):
     """A folder of a messy table; a column of numbers and texts cannot be in such files."""
     frame = table.drop(columns="mixed")
     where = tmp_path_factory.mktemp("messy")
     return frame, write(frame, where / "data", endings=("parquet", "arrow", "parquet"))
-
-
-def plain(n=800, seed=0):
-    rng = np.random.default_rng(seed)
-    bad = rng.random(n) < 0.2
-    return pd.DataFrame(
-        {
-            "amount": np.where(rng.random(n) < 0.1, np.nan, rng.normal(2.0 * bad)),
-            "code": rng.choice(["1", "2", "3"], n),
-            "customer": rng.choice([f"c{i}" for i in range(150)], n),
-            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(n), unit="h"),
-            "bad": bad,
-        }
-    )
 
 
 @pytest.fixture(scope="session")
@@ -80,102 +50,22 @@ def whole(folder):
     )
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
-def test_pieces_are_all_rows_once_however_they_are_shared(messy):
-    frame, folder = messy
-    files = TableFiles(folder)
-    assert files.rows == len(frame)
-    assert files.row_groups == 5 + 1 + 6  # with rows from 0.3 and 0.45 on
-    for shards in (1, 3, 4):
-        found = {}
-        for shard in range(shards):
-            for piece in files.pieces(["customer"], 50, shard, shards):
-                assert len(piece) <= 50
-                values = piece.frame()["customer"]
-                found |= dict(enumerate(values, piece.number))
-        assert [found[i] for i in range(len(frame))] == frame["customer"].tolist()
-
-
-def test_row_groups_without_rows_count_for_nothing(tmp_path):
-    frame = plain(300)
-    for i in range(3):
-        part = frame[100 * i : 100 * i + 100]
-        part.to_parquet(tmp_path / f"{i}a.parquet", index=False)
-        part[:0].to_parquet(tmp_path / f"{i}b.parquet", index=False)
-    files = TableFiles(tmp_path)
-    assert (files.rows, files.row_groups) == (300, 3)
-    assert [files.place(row)[1] for row in (0, 99, 100, 299)] == [0, 99, 0, 99]
-    assert [files.place(row)[0].stem for row in (99, 100, 299)] == ["0a", "1a", "2a"]
-    for shards in (2, 3):
-        found = [list(files.pieces(["bad"], 1000, shard, shards)) for shard in range(shards)]
-        assert all(found)
-        assert sorted(piece.number for own in found for piece in own) == [0, 100, 200]
-
-
-def test_a_file_without_rows_says_nothing_of_types(tmp_path):
-    """Pandas writes columns of texts without a type where there are no rows."""
-    frame = plain(100)
-    frame[:0].astype({"code": object}).to_parquet(tmp_path / "0.parquet", index=False)
-    assert pq.read_schema(tmp_path / "0.parquet").field("code").type == pa.null()
-    frame.to_parquet(tmp_path / "1.parquet", index=False)
-    files = TableFiles(tmp_path)
-    assert files.types["code"] == pa.string()
-    (piece,) = files.pieces(files.names, 1000)
-    assert piece.frame()["code"].tolist() == frame["code"].tolist()
-    frame[:0].drop(columns="code").to_parquet(tmp_path / "2.parquet", index=False)
-    with pytest.raises(SchemaError, match="2.parquet has no column 'code'"):
-        TableFiles(tmp_path)
-
-
-def without_values(frame, column, rows):
-    """Write no value of a column in some rows; a file of these alone then knows no type of it."""
-    changed = frame.astype({column: object})
-    changed.loc[rows, column] = None
-    return changed
-
-
 @pytest.mark.parametrize("column", ["amount", "code", "when", "empty"])
 @pytest.mark.parametrize("empty", [0, 1, 2])
 def test_a_column_without_values_in_a_file_has_the_type_of_the_others(tmp_path, column, empty):
     frame = plain().assign(empty=True)
     rows = [range(240), range(240, 360), range(360, 800)]
     changed = without_values(frame, column, rows[empty])
-    known = TableFiles(write(frame, tmp_path / "known"))
-    files = TableFiles(write(changed, tmp_path / "data", endings=("parquet", "arrow", "parquet")))
+    known = TableFile(write(frame, tmp_path / "known"))
+    files = TableFile(write(changed, tmp_path / "data", endings=("parquet", "arrow", "parquet")))
     assert files.types == known.types
     assert files.widest_types() == known.widest_types()
     pieces = list(files.pieces(files.names, 1000))
     assert {piece.batch.schema.field(column).type for piece in pieces} == {known.types[column]}
     found = pd.concat([piece.frame() for piece in pieces], ignore_index=True)
     assert found[column].isna().tolist() == changed[column].isna().tolist()
-    seen = stream_look.look(files, files.names, Roles("bad"), 0)
+    seen = stream_survey.survey(files, files.names, Roles("bad"), 0)
     assert seen.sample.schema.field(column).type == known.types[column]
-
-
-def test_a_coded_column_without_values_has_the_type_of_the_others(tmp_path):
-    rows = pa.table({"code": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("s"))})
-    none = pa.nulls(2).dictionary_encode()
-    for name, part in (("0", pa.table({"code": none, "when": none})), ("1", rows)):
-        with pa.ipc.new_file(tmp_path / f"{name}.arrow", part.schema) as writer:
-            writer.write_table(part)
-    files = TableFiles(tmp_path)
-    frames = [piece.frame() for piece in files.pieces(files.names, 10)]
-    assert pd.concat(frames)["code"].isna().tolist() == [True, True, False, False]
-    assert [str(frame["when"].dtype) for frame in frames] == ["datetime64[s]"] * 2
-
-
-def test_a_column_without_values_hides_no_other_type(tmp_path):
-    frame = plain(90)
-    for name, part in (
-        ("0", without_values(frame, "code", range(90))),
-        ("1", frame),
-        ("2", frame.assign(code=frame["code"].astype(int))),
-    ):
-        part.to_parquet(tmp_path / f"{name}.parquet", index=False)
-    with pytest.raises(SchemaError, match=r"int64 in .*2.parquet and of type .*1.parquet"):
-        TableFiles(tmp_path)
 
 
 def test_a_column_without_values_in_all_files_is_like_that_of_one_table(tmp_path):
@@ -204,17 +94,6 @@ def test_labels_groups_and_times_of_a_file_without_values_are_missing(tmp_path, 
         fit_streamed(folder, goal=GOAL, **{"target": "bad", role: column})
 
 
-def test_columns_in_names_of_folders_are_known(tmp_path):
-    """Whole folders may have them and others not; what the files hold as well is no such column."""
-    frame = plain(90)
-    for inner in ("code=1/a=b=c", "code=2", "=x", "_day=5", "other"):
-        (tmp_path / "year=9" / inner).mkdir(parents=True)
-        frame.to_parquet(tmp_path / "year=9" / inner / "x=1.parquet", index=False)
-    assert TableFiles(tmp_path).folder_columns == ["year", "a"]
-    assert TableFiles(tmp_path / "year=9" / "other").folder_columns == []
-    assert TableFiles(tmp_path / "year=9" / "other" / "x=1.parquet").folder_columns == []
-
-
 @pytest.mark.parametrize("role", ["target", "group", "time"])
 def test_a_column_in_names_of_folders_cannot_be_used(tmp_path, role):
     write(plain(), tmp_path / "day=5")
@@ -222,40 +101,14 @@ def test_a_column_in_names_of_folders_cannot_be_used(tmp_path, role):
         fit_streamed(tmp_path, goal=GOAL, **{"target": "bad", role: "day"})
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda f: f.rename(columns={"amount": "amuont"}), "Did you mean 'amuont'"),
-        (lambda f: f.assign(extra=1), "has 'extra', and"),
-        (lambda f: f.assign(code=f["code"].astype(int)), "'code' is of type int64 in"),
-        (lambda f: f.assign(bad=f["bad"].astype(int)), "'bad' is of type int64 in"),
-        (lambda f: f.assign(when=f["when"].dt.tz_localize("UTC")), "'when' is of type timestamp"),
-    ],
-)
-def test_a_file_of_another_schema_is_named(tmp_path, change, words):
-    folder = write(plain(), tmp_path)
-    change(plain(50)).to_parquet(folder / "9.parquet", index=False)
-    with pytest.raises(SchemaError, match=words) as caught:
-        TableFiles(folder)
-    assert "9.parquet" in str(caught.value)
-
-
 def test_numbers_of_other_sizes_are_the_same(tmp_path):
     folder = write(plain(), tmp_path)
     changed = plain(60).assign(amount=np.arange(60, dtype=np.int16))
     changed.to_parquet(folder / "9.parquet", index=False)
-    files = TableFiles(folder)
-    found = stream_look.look(files, files.names, Roles("bad"), 0)
+    files = TableFile(folder)
+    found = stream_survey.survey(files, files.names, Roles("bad"), 0)
     assert sum(found.labels.values()) == files.rows == 860
     assert found.piece(folder).frame()["amount"].tail(60).tolist() == list(range(60))
-
-
-def test_no_tables_and_no_rows(tmp_path):
-    with pytest.raises(TableFileError, match="holds no file"):
-        TableFiles(tmp_path)
-    plain(5).head(0).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(TableFileError, match="no rows"):
-        TableFiles(tmp_path)
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -275,7 +128,7 @@ def fitted(messy):
 def source_of(model, folder, **roles):
     roles = Roles("outcome", negative="fine", positive="fraud", **roles)
     width = model.classifier.n_features_in_
-    return TableRows(TableFiles(folder), roles, model.schema, model.encoder, width)
+    return TableRows(TableFile(folder), roles, model.schema, model.encoder, width)
 
 
 def test_rows_are_the_models_features_in_every_shard(messy, fitted):
@@ -330,19 +183,19 @@ def test_rows_kept_on_disk_are_the_same(messy, fitted, tmp_path):
     assert list(tmp_path.iterdir()) == []  # they have no names
 
 
-def test_a_full_disk_is_no_end(messy, fitted, tmp_path, monkeypatch):
+def test_a_full_disk_does_not_stop_training(messy, fitted, tmp_path, monkeypatch):
     _, folder = messy
     kept = KeptRows(source_of(fitted.model, folder), tmp_path)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(stream_kept.np, "save", full)
+    monkeypatch.setattr(stream_rows.np, "save", full)
     for _ in range(2):
         rows = sum(len(block) for block in kept.blocks())
-        assert rows == TableFiles(folder).rows
-    assert not stream_kept.has_room(tmp_path, 10**15, 100)
-    assert not stream_kept.has_room(tmp_path / "nowhere", 1, 1)
+        assert rows == TableFile(folder).rows
+    assert not stream_rows.has_room(tmp_path, 10**15, 100)
+    assert not stream_rows.has_room(tmp_path / "nowhere", 1, 1)
 
 
 # --- fitting --------------------------------------------------------------------------------------
@@ -381,7 +234,7 @@ def test_test_rows_play_no_part(folder, tmp_path):
     assert first.model.classifier.logit_threshold_ == again.model.classifier.logit_threshold_
 
 
-def test_groups_are_never_parted(folder):
+def test_groups_stay_in_one_split(folder):
     fitted = fit_streamed(folder, "bad", PROMISED, drop=["when"], group="customer", confidence=0.5)
     frame = whole(folder)
     inside = set(frame["customer"][fitted.test.rows])
@@ -405,7 +258,7 @@ def test_the_newest_rows_test(folder):
     assert not any("rows of all times" in note for note in fitted.notes)
 
 
-def test_too_few_new_positives_are_told(tmp_path):
+def test_too_few_new_positives_have_a_note(tmp_path):
     frame = plain()
     hours = (frame["when"] - frame["when"].min()) / pd.Timedelta(hours=1)
     frame.loc[(hours > 450) & (hours < 640), "bad"] = False
@@ -418,40 +271,40 @@ def test_too_few_new_positives_are_told(tmp_path):
 @pytest.mark.parametrize("test", [0.0, 0.25])
 def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
     times = np.random.default_rng(0).permutation(1000).astype(float)
-    split = stream_parts.split_rule(times, test, certified, 0)
-    judging, certifying, testing = split.since
+    parting = stream_survey.parting_of(times, test, certified, 0)
+    judging, certifying, testing = parting.since
     left = 1000 * (1 - test)
     assert testing == (1000 - 1000 * test if test else np.inf)
     if certified:
         assert certifying == round(left * 0.7)
         left = certifying
     assert judging == pytest.approx(0.75 * left, abs=1)
-    assert split.has_validation
+    assert parting.judges
 
 
 def test_one_moment_cannot_be_parted():
-    with pytest.raises(SplitError, match="the same time"):
-        stream_parts.split_rule(np.zeros(10), 0.2, False, 0)
-    # Most rows have one time: they are the older rows, and validation rows are drawn at random.
-    found = stream_parts.split_rule(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
+    with pytest.raises(SplitError, match="one moment"):
+        stream_survey.parting_of(np.zeros(10), 0.2, False, 0)
+    # Most rows are of one moment: that is the older part, and chance will choose who judges.
+    found = stream_survey.parting_of(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
     assert found.since == (1.0, 1.0, 1.0)
-    assert not found.has_validation
+    assert not found.judges
 
 
 def test_columns_are_learnt_from_a_sample(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(stream_look, "SAMPLED", 200)
+    monkeypatch.setattr(stream_survey, "SAMPLED", 200)
     fitted = fit_streamed(folder, "bad", GOAL, drop=["when", "customer"])
-    told = next(note for note in fitted.notes if "drawn by chance" in note)
-    count = int(told.split()[5].replace(",", ""))
+    told = next(note for note in fitted.notes if "random sample" in note)
+    count = int(told.split()[8].replace(",", ""))
     assert 120 < count < 280
     # A value that the sample did not show is told with its file and row.
     frame = whole(folder)
-    files = TableFiles(folder)
-    seen = stream_look.look(files, files.names, Roles("bad"), 0).number
+    files = TableFile(folder)
+    seen = stream_survey.survey(files, files.names, Roles("bad"), 0).number
     row = next(i for i in range(500, 800) if i not in seen)
     frame.loc[row, "code"] = "seven"
     broken = write(frame, tmp_path)
-    with pytest.raises(SchemaError, match=r"2\.parquet does not go.*'code'.*'seven' in row ") as e:
+    with pytest.raises(SchemaError, match=r"2\.parquet does not fit.*'code'.*'seven' in row ") as e:
         fit_streamed(broken, "bad", GOAL, drop=["when", "customer"])
     assert f"row {row - 360 + 1:,}" in str(e.value)
 
@@ -475,7 +328,7 @@ def test_too_many_test_rows_are_counted_and_not_kept(folder, monkeypatch):
     ("options", "error", "words"),
     [
         ({"model": "hgb"}, SetpointError, "'hgb' needs the whole table in memory"),
-        ({"group": "customer", "time": "when"}, SetpointError, "name one of both"),
+        ({"group": "customer", "time": "when"}, SetpointError, "name only one of them"),
         ({"time": "code"}, SplitError, "'code' cannot be the time"),
         ({"target": "badd"}, SchemaError, "Did you mean 'bad'"),
         ({"target": "code"}, TargetError, "3 different values"),
@@ -484,7 +337,7 @@ def test_too_many_test_rows_are_counted_and_not_kept(folder, monkeypatch):
         ({"test": 0.2, "target": "rare"}, SplitError, "none of them is positive"),
     ],
 )
-def test_what_cannot_be_streamed_is_said(tmp_path, options, error, words):
+def test_options_that_cannot_be_streamed_raise_an_error(tmp_path, options, error, words):
     frame = plain().assign(rare=lambda f: np.arange(len(f)) < 2)
     options = {"target": "bad", **options}
     with pytest.raises(error, match=words):
@@ -506,14 +359,9 @@ def test_missing_labels_and_groups_are_found(tmp_path, column, words):
 
 
 def test_a_test_part_is_of_its_share(folder):
-    files, roles = TableFiles(folder), Roles("bad")
-    split = stream_parts.split_rule(None, 0.3, True, 5)
-    _, counts = stream_parts.settled(files, roles, split, 0.3, 5)
+    files, roles = TableFile(folder), Roles("bad")
+    parting = stream_survey.parting_of(None, 0.3, True, 5)
+    _, counts = stream_survey.settled(files, roles, parting, 0.3, 5)
     assert counts.sum() == 800
     assert abs(counts[TEST].sum() / 800 - 0.3) < 0.05
     assert counts[TEST, 1] == pytest.approx(0.3 * counts[:, 1].sum(), rel=0.4)
-
-
-def test_the_number_of_bytes_is_about_that_of_a_data_frame(folder):
-    known = whole(folder).memory_usage(deep=True).sum()
-    assert known / 3 < TableFiles(folder).decoded_bytes < 3 * known

@@ -1,4 +1,4 @@
-"""What new rows hold that training did not know is told, with counts."""
+"""Scored files, and notes on values that training has not seen."""
 
 from dataclasses import replace
 
@@ -39,18 +39,25 @@ def later():
     return frame.assign(amount=np.nan, when=pd.NaT)
 
 
-def test_known_rows_have_no_strangers(model):
-    assert model.strangers(rows(400)) == []
-    assert model.strangers(rows(400).head(1).assign(amount=None)) == []  # one row may well lack it
+def test_the_former_name_of_unseen_values(model):
+    with pytest.warns(DeprecationWarning, match="use unseen_values"):
+        assert model.strangers(rows(400)) == []
 
 
-def test_strangers_are_counted(model, later):
-    told = model.strangers(later)
+def test_known_rows_have_no_unseen_values(model):
+    assert model.unseen_values(rows(400)) == []
+    assert (
+        model.unseen_values(rows(400).head(1).assign(amount=None)) == []
+    )  # one missing value is not unusual
+
+
+def test_unseen_values_are_counted(model, later):
+    told = model.unseen_values(later)
     assert told == [
-        "In 'where', 15 of 100 values were not there in training ('moon', 'mars', 'venus', ...) "
-        "and tell the model nothing.",
-        "'amount' is missing in all 100 rows, which it was not in training.",
-        "'when' is missing in all 100 rows, which it was not in training.",
+        "In 'where', 15 of 100 values did not occur in training ('moon', 'mars', 'venus', ...) "
+        "and are ignored by the model.",
+        "'amount' is missing in all 100 rows; in training it never was.",
+        "'when' is missing in all 100 rows; in training it never was.",
     ]
 
 
@@ -59,12 +66,12 @@ def test_batches_add_up(model, later, tmp_path):
     with TableWriter(path) as out:
         out.write(later)
     done = score_file(model, path, tmp_path / "scored.csv", batch_rows=13)
-    assert list(done.notes) == model.strangers(later)
+    assert list(done.notes) == model.unseen_values(later)
     later.loc[99, "amount"] = 1.0  # in the last batch alone
     with TableWriter(path) as out:
         out.write(later)
     done = score_file(model, path, tmp_path / "scored.csv", batch_rows=13)
-    told = "'amount' is missing in 99 of 100 rows; in training it was in 0 of 400."
+    told = "'amount' is missing in 99 of 100 rows; in training it was missing in 0 of 400."
     assert [note for note in done.notes if "'amount'" in note] == [told]
 
 
@@ -79,7 +86,7 @@ def test_a_column_called_label_may_be_kept(model, tmp_path):
     assert set(found["predicted"]) <= {0, 1}
 
 
-def test_scores_that_are_no_numbers_are_refused(model):
+def test_scores_that_are_not_numbers_raise_an_error(model):
     class Broken:
         def positive_scores(self, X):
             return np.where(np.arange(len(X)) == 2, np.nan, 1.0)

@@ -1,4 +1,4 @@
-"""The regression that a model is compared with: cut at 0.5, and cut where the goal wants it."""
+"""The baseline that a model is compared with: threshold 0.5, and a threshold tuned for the goal."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 
 from setpoint import Goal, choose_threshold
 from setpoint.tables import fit_table
-from setpoint.tables.results import ordinary
+from setpoint.tables.classifiers import fit_baselines
 from setpoint.thresholds.operating_point import evaluate_threshold
 
 GOAL = "max recall s.t. precision >= 0.35"
@@ -55,7 +55,7 @@ def test_it_is_tuned_on_rows_that_were_kept_from_it(judging):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 150)), rng.random(200) < 0.3
     goal = Goal.parse("max recall s.t. precision >= 0.95")
-    baseline, tuned = ordinary(X, y, None, X, goal, judging, 0)
+    baseline, tuned = fit_baselines(X, y, None, X, goal, judging, 0)
     assert choose_threshold(y, baseline.scores, goal).threshold < 0.7
     assert tuned.threshold > 0.9
 
