@@ -46,7 +46,7 @@ def main() -> None:
     model = TwoTowers()
     penalty = ExactPenalty(GOAL, y_train, lam=1.0, gamma=0.5)
     with torch.no_grad():
-        penalty.s.copy_(y_train)  # start with every sample classified correctly
+        penalty.s.copy_(y_train)  # start from s equal to the labels
     optimizer = torch.optim.Adam(
         [{"params": model.parameters(), "lr": 3e-3}, {"params": [penalty.s], "lr": 0.01}]
     )
