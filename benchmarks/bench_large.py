@@ -141,7 +141,7 @@ def streaming(folder: Path, iterations: int) -> None:
         setattr(home, name, outer)
 
     timed(fitting, "standardizer_of", "means and standard deviations")
-    timed(stochastic_run, "first_look", "counts and a first sample")
+    timed(stochastic_run, "first_pass", "counts and a first sample")
     timed(stochastic_run.StochasticRun, "_ordinary_models", "ordinary training on the sample")
     timed(stochastic_run, "survey", "evaluation passes")
     timed(stochastic_run.StochasticRun, "_take_steps", "steps on batches")
