@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a virtual environment in .venv, the package and its tools.
+# Every target installs what it needs: a virtual environment in .venv, the package and its tools.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -35,7 +35,7 @@ $(VENV)/.docs: $(VENV)/.demo
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@
 
-demo: $(VENV)/.demo ## train for three goals on real data, print a table, draw a picture
+demo: $(VENV)/.demo ## train for three goals on real data; print a table, draw a figure, write a report
 	$(BIN)/python -m setpoint demo
 
 test: $(VENV)/.dev ## run the tests
@@ -49,72 +49,72 @@ $(VENV)-minimum/.dev: pyproject.toml constraints-minimum.txt
 test-minimum: $(VENV)-minimum/.dev ## run the tests with the lowest versions of numpy, scipy and scikit-learn
 	$(VENV)-minimum/bin/python -m pytest --numprocesses auto --dist worksteal
 
-coverage: $(VENV)/.dev ## run the tests and report which lines they reach
+coverage: $(VENV)/.dev ## run the tests and report line coverage
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
-	@echo "Line by line: build/coverage/index.html"
+	@echo "Coverage by line: build/coverage/index.html"
 
-test-browser: $(VENV)/.dev docs ## open reports and the site in headless Chromium (apt install chromium chromium-driver)
+test-browser: $(VENV)/.dev docs ## test reports and the site in headless Chromium (apt install chromium chromium-driver)
 	$(BIN)/python -m pytest --numprocesses auto browser_tests
 
 test-cuda: $(VENV)/.dev ## run the tests that need a GPU
 	$(BIN)/python -m pytest tests/cuda
 
-validity: $(VENV)/.dev ## simulate how often certificates and verdicts are false (minutes)
+validity: $(VENV)/.dev ## simulate how often certificates and verdicts are false (takes minutes)
 	$(BIN)/python -m pytest --numprocesses auto validity
 
-lint: $(VENV)/.dev ## ruff, mypy, and the layers of the package
+lint: $(VENV)/.dev ## run ruff and mypy, and check the import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: $(VENV)/.dev ## let ruff put the code in order
+format: $(VENV)/.dev ## fix and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench-train: $(VENV)/.dev ## training objective against logistic regression (needs SETPOINT_DATA)
+bench-train: $(VENV)/.dev ## training objective, compared with logistic regression (needs SETPOINT_DATA)
 	$(BIN)/python benchmarks/bench_train.py
 
-bench-heldout: $(VENV)/.bench ## test objective on rows not seen, nine data sets (needs SETPOINT_DATA; an hour)
+bench-heldout: $(VENV)/.bench ## test objective on nine data sets, compared with logistic regression (needs SETPOINT_DATA; an hour)
 	$(BIN)/python benchmarks/bench_heldout.py
 
-bench-referee: $(VENV)/.dev ## solvers against the proven optimum of small problems (half an hour)
+bench-referee: $(VENV)/.dev ## solvers compared with the proven optimum of small problems (half an hour)
 	$(BIN)/python benchmarks/bench_referee.py
 
-bench-speed: $(VENV)/.bench ## time of a fit against XGBoost, and by rows (needs SETPOINT_DATA)
+bench-speed: $(VENV)/.bench ## time of a fit, compared with XGBoost and by number of rows (needs SETPOINT_DATA)
 	$(BIN)/python benchmarks/bench_speed.py
 
-bench-bundled: $(VENV)/.dev ## train and test objectives on data that scikit-learn bundles
+bench-bundled: $(VENV)/.dev ## test objectives on scikit-learn's bundled data
 	$(BIN)/python benchmarks/bench_bundled.py
 
-bench-threshold: $(VENV)/.dev ## the exact threshold of 10 million scores against numpy.argsort
+bench-threshold: $(VENV)/.dev ## exact threshold of 10 million scores, compared with numpy.argsort
 	$(BIN)/python benchmarks/bench_threshold.py
 
-bench-stream-threshold: $(VENV)/.dev ## the exact threshold from passes over blocks, against one sort
+bench-stream-threshold: $(VENV)/.dev ## exact threshold from a stream of scores, compared with one sort
 	$(BIN)/python benchmarks/bench_stream_threshold.py
 
-bench-step: $(VENV)/.dev ## time of a training step: cross-entropy, lifted, projected, 16 models at once; on a GPU if there is one
+bench-step: $(VENV)/.dev ## time of a training step: cross-entropy, lifted, projected, 16 models at once; uses a GPU if there is one
 	$(BIN)/python benchmarks/bench_step.py
 
-bench-objective: $(VENV)/.dev ## time to Algorithm 1's training objective (needs SETPOINT_DATA; a GPU, or hours)
+bench-objective: $(VENV)/.dev ## time to reach Algorithm 1's training objective (needs SETPOINT_DATA and a GPU, or hours)
 	$(BIN)/python benchmarks/bench_objective.py
 
-bench-goals: $(VENV)/.dev ## several goals at once against one after another (needs SETPOINT_DATA)
+bench-goals: $(VENV)/.dev ## several goals at once, compared with one after another (needs SETPOINT_DATA)
 	$(BIN)/python benchmarks/bench_goals.py
 
-bench-stochastic: $(VENV)/.dev ## mini-batches against full batches (needs SETPOINT_DATA; an hour)
+bench-stochastic: $(VENV)/.dev ## mini-batches compared with full batches (needs SETPOINT_DATA; an hour)
 	$(BIN)/python benchmarks/bench_stochastic.py
 
-bench-large: $(VENV)/.dev ## a fit of 10 million rows from Parquet: memory, time, objective (2 GB of disk)
+bench-large: $(VENV)/.dev ## fit 10 million rows from Parquet: memory, time, objective (2 GB of disk)
 	$(BIN)/python benchmarks/bench_large.py
 
 bench-rows: $(VENV)/.dev ## time of a pass and extra memory at 10^4 to 10^7 rows
 	$(BIN)/python benchmarks/bench_rows.py
 
-bench-processes: $(VENV)/.dev ## one process and two on the same files: time, bytes sent, the same result
+bench-processes: $(VENV)/.dev ## one and two processes on the same files: time, bytes sent, equality of the results
 	$(BIN)/python benchmarks/bench_processes.py
 
-bench-promise: $(VENV)/.bench ## promised floors on rows not seen, against scikit-learn and MAPIE (needs SETPOINT_DATA; half an hour)
+bench-promise: $(VENV)/.bench ## certified floors on test rows, compared with scikit-learn and MAPIE (needs SETPOINT_DATA; half an hour)
 	$(BIN)/python benchmarks/bench_promise.py
 
 bench-end-to-end: $(VENV)/.dev ## fit, predict, evaluate and report on real tables (needs SETPOINT_DATA)
@@ -123,19 +123,19 @@ bench-end-to-end: $(VENV)/.dev ## fit, predict, evaluate and report on real tabl
 bench-predict: $(VENV)/.dev ## memory and speed of `setpoint predict` on five million rows (ten minutes)
 	$(BIN)/python benchmarks/bench_predict.py
 
-bench-certify: $(VENV)/.dev ## time of a certificate against numpy.sort; what each way of choosing keeps
+bench-certify: $(VENV)/.dev ## time of a certificate, compared with numpy.sort; objective kept by each planning method
 	$(BIN)/python benchmarks/bench_certify.py
 	$(BIN)/python benchmarks/bench_planning.py
 
-reproduce: $(VENV)/.dev ## the paper's tables and figures into results/ (needs SETPOINT_DATA; hours on a CPU)
+reproduce: $(VENV)/.dev ## write the paper's tables and figures to results/ (needs SETPOINT_DATA; hours on a CPU)
 	$(BIN)/python -m setpoint.paper all --scale small --out results
 
-reproduce-smoke: $(VENV)/.dev ## the same on generated data, to see that it works (a minute)
+reproduce-smoke: $(VENV)/.dev ## the same on generated data, as a smoke test (a minute)
 	$(BIN)/python -m setpoint.paper all --scale smoke --out build/smoke
 
-docs: $(VENV)/.docs ## the documentation as a site that needs no network, into site/
+docs: $(VENV)/.docs ## build the documentation in site/, as a site that needs no network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo "The pages are in site/; open site/index.html in a browser."
+	@echo "Open site/index.html in a browser."
 
-clean: ## remove the virtual environment and caches
+clean: ## remove virtual environments, caches and build output
 	rm -rf $(VENV) $(VENV)-minimum .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site

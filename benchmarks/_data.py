@@ -1,4 +1,4 @@
-"""Real data for the benchmarks, read from the folder that SETPOINT_DATA names."""
+"""Real data for the benchmarks, read from the folders in SETPOINT_DATA."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class Data(NamedTuple):
-    """Features, labels and, where rows belong together, groups."""
+    """Features, labels and, if rows are grouped, groups."""
 
     X: NDArray[np.float64]
     y: NDArray[np.bool_]
@@ -20,15 +20,15 @@ class Data(NamedTuple):
 
 
 def path(file: str) -> Path:
-    """Return where a file lies, or end with a sentence that says what is missing."""
-    # More than one folder may be named, as in PATH.
+    """Return the path of a file, or exit with a message that says what is missing."""
+    # SETPOINT_DATA may name several folders, as PATH does.
     folders = os.environ.get("SETPOINT_DATA", "data").split(os.pathsep)
     for folder in folders:
         if (found := Path(folder) / file).exists():
             return found
     sys.exit(
-        f"{file} is not in {', '.join(folders)}. Set SETPOINT_DATA to a folder, or several with "
-        f"{os.pathsep!r} between them, with the data sets of benchmarks/README.md."
+        f"{file} is not in {', '.join(folders)}. Set SETPOINT_DATA to the folder of the data sets "
+        f"in benchmarks/README.md, or to several folders separated by {os.pathsep!r}."
     )
 
 
@@ -39,7 +39,7 @@ def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 
 
 def load_grouped(name: str) -> Data:
-    """Return any of the data sets, with groups where rows belong together."""
+    """Return a data set by name, with groups if its rows are grouped."""
     if name == "creditcard":
         table = np.loadtxt(path("creditcard.csv"), delimiter=",", skiprows=1, converters=_unquoted)
         return Data(table[:, :-1], table[:, -1] == 1)
@@ -48,7 +48,7 @@ def load_grouped(name: str) -> Data:
     if name == "ade_v2":
         import pandas as pd
 
-        # One row per distinct text; texts of one article stay together.
+        # One row per distinct text, grouped by article.
         texts = pd.read_parquet(path("ade_v2.parquet")).drop_duplicates("text_id")
         texts = texts.sort_values("text_id")
         with np.load(path("ade_v2_mpnet.npz")) as file:
@@ -64,7 +64,7 @@ def load_grouped(name: str) -> Data:
 def _bank_marketing() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     import pandas as pd
 
-    # The duration of a call is known only with its outcome.
+    # The duration of a call is known only together with its outcome.
     table = pd.read_parquet(path("bank_marketing_full.parquet")).drop(columns="duration")
     label = table.pop("label").to_numpy() == 1
     return pd.get_dummies(table).to_numpy(dtype=np.float64), label

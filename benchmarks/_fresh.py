@@ -1,4 +1,4 @@
-"""Work in fresh processes, whose memory can be told."""
+"""Run scripts in fresh processes and measure their memory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from typing import Any
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has had resident.
+    """Return the peak resident memory of this process.
 
-    It is what ``ru_maxrss`` is, but for the memory of the process that started this one, from which
-    Linux lets ``ru_maxrss`` begin.
+    Unlike ``ru_maxrss``, it does not start from the memory of the parent process, as on Linux.
     """
     return _status("VmHWM:")
 
 
 def resident_bytes() -> int:
-    """Return the memory that this process has resident now."""
+    """Return the resident memory of this process."""
     return _status("VmRSS:")
 
 
@@ -29,18 +28,18 @@ def _status(field: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024
-    raise RuntimeError("this system does not tell how much memory a process has")
+    raise RuntimeError("this system does not report the memory of a process")
 
 
 def run(
     script: str | Path, *arguments: Any, threads: int = 2, launcher: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Run a script in a process of its own; return what it told, or end as it did.
+    """Run a script in a separate process and return its result; exit if it fails.
 
-    ``launcher`` comes before it, ``torchrun`` for example.
+    ``launcher`` is put before the script, e.g. ``torchrun``.
     """
     command = [sys.executable, *launcher, str(script), *map(str, arguments)]
-    # Threads that wait by spinning take the cores from all others, where these are busy too.
+    # Threads that spin while waiting would take the cores from other processes.
     env = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
     found = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True)
     if found.returncode != 0:
@@ -48,6 +47,6 @@ def run(
     return dict(json.loads(found.stdout.splitlines()[-1]))
 
 
-def tell(**what: Any) -> None:
-    """Print, as the last line, what ``run`` returns."""
-    print(json.dumps(what), flush=True)
+def print_result(**values: Any) -> None:
+    """Print the values that ``run`` returns in the parent process, as the last line."""
+    print(json.dumps(values), flush=True)

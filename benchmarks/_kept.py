@@ -1,4 +1,4 @@
-"""Finished runs in a file, from which a stopped benchmark goes on."""
+"""Store finished runs in a file, from which an interrupted benchmark continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def digest() -> str:
-    """Return a digest of the package's code, so that results of different code do not mix."""
+    """Return a digest of the package's code, so that results of different versions do not mix."""
     total = hashlib.sha256()
     for file in sorted(Path(setpoint.__file__).parent.rglob("*.py")):
         total.update(file.read_bytes())
@@ -29,16 +29,16 @@ def run_kept(
     key: Callable[[Row], Hashable],
     workers: int,
 ) -> list[Row]:
-    """Do the jobs that the file does not hold, each into the file at once; return all rows.
+    """Run the jobs that are not in the file, store each as it finishes, and return all rows.
 
-    ``run(*job)`` returns rows, and ``key`` of such a row is the job.
+    ``run(*job)`` returns rows; ``key(row)`` is the job that a row belongs to.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = file.read_text().splitlines() if file.exists() else []
     code = digest()
     results = [row for row in map(json.loads, lines) if row["code"] == code]
     if len(results) < len(lines):
-        print(f"{len(lines) - len(results)} results of other code in {file} are left out.")
+        print(f"Ignored {len(lines) - len(results)} results of other code in {file}.")
     done = {key(row) for row in results}
     with ProcessPoolExecutor(workers) as pool, file.open("a") as kept:
         waiting = [pool.submit(run, *job) for job in jobs if job not in done]

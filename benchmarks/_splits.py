@@ -1,8 +1,8 @@
-"""Splits into 50 % training, 25 % validation and 25 % test, with test rows set apart.
+"""Splits into 50 % training, 25 % validation and 25 % test rows, with test rows set apart.
 
-Half of the rows (groups, where there are any) of every data set are set apart: the test parts of
-all splits are drawn from them, and no constant and no rule of this project was chosen by a test
-result on them. Those that are not in a split's test part train and validate.
+Half of the rows (or groups) of every data set are set apart. The test rows of all splits are drawn
+from them, and no constant and no rule of this project was chosen by a test result on them. Rows set
+apart that are not test rows of a split are training or validation rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SEED = 12345
 
 
 def set_apart(y: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Return which rows are set apart for tests."""
+    """Return a mask of the rows that are set apart for tests."""
     groups = np.arange(len(y)) if groups is None else groups
     known = np.unique(groups)
     shuffled = np.random.default_rng(_SEED).permutation(known)
@@ -25,7 +25,7 @@ def set_apart(y: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray
 def split(
     y: NDArray[np.bool_], groups: NDArray[np.int64] | None, seed: int
 ) -> tuple[Rows, Rows, Rows]:
-    """Return training, validation and test rows; groups with positives are spread evenly."""
+    """Return training, validation and test rows, stratified by whether a group has positives."""
     for_tests = set_apart(y, groups)
     groups = np.arange(len(y)) if groups is None else groups
     rng = np.random.default_rng(seed)

@@ -1,9 +1,9 @@
-"""Test objectives on small problems made from the data that scikit-learn bundles.
+"""Test objectives on small problems made from scikit-learn's bundled data.
 
-The demo's problem, "digit 9, 8 components", was chosen from this list. Means
-over four splits (60 % train, 40 % test). A quarter of the training rows is held out for the
-threshold, by all methods the same, and by logistic regression also for its ridge, of seven.
-"lifted" is Algorithm 1 without selection. "missed" is what the floor is missed by on test rows.
+The demo's problem, "digit 9, 8 components", was chosen from this list. Values are means over four
+splits (60 % training, 40 % test rows). All methods hold out the same quarter of the training rows
+for the threshold; logistic regression also selects one of seven ridges on them. "lifted" is
+Algorithm 1 without selection. "missed" is the amount by which the floor is missed on test rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def problems() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def row(name: str, X: np.ndarray, y: np.ndarray, goal: Goal) -> str:
-    """Return the means over four splits."""
+    """Return a row of the table: means over four splits."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", InfeasibleGoalWarning)
     found = []

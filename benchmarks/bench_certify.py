@@ -1,7 +1,7 @@
-"""A certified threshold of one million scores, side by side with numpy.sort of the same array.
+"""Time of a certified threshold of one million scores, compared with numpy.sort of the same array.
 
-Times are the best of seven, taken in turns. Limit: 3 times the sort, threshold and certificate
-together.
+Times are the best of seven, measured alternately. The limit for threshold and certificate together
+is 3 times the sort.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def main() -> None:
     print("|---" * 6 + "|")
     rng = np.random.default_rng(0)
     worst = 0.0
-    for share in (0.005, 0.1, 0.5):
-        y = rng.random(n) < share
+    for prevalence in (0.005, 0.1, 0.5):
+        y = rng.random(n) < prevalence
         scores = rng.normal(size=n) + 3.0 * y
         for goal in GOALS:
             pairs = [
@@ -49,7 +49,7 @@ def main() -> None:
             worst = max(worst, ours / sort)
             issued = "yes" if certify(y, scores, goal).certified else "no"
             print(
-                f"| {share:.1%} | {goal} | {issued} | {1e3 * sort:.1f} | {1e3 * ours:.1f} "
+                f"| {prevalence:.1%} | {goal} | {issued} | {1e3 * sort:.1f} | {1e3 * ours:.1f} "
                 f"| {ours / sort:.2f} |",
                 flush=True,
             )

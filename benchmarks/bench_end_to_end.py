@@ -1,9 +1,9 @@
-"""The commands of the tutorials on real tables: fit, predict, evaluate, report.
+"""Run the commands of the tutorials on real tables: fit, predict, evaluate, report.
 
     SETPOINT_DATA=/path/to/data python benchmarks/bench_end_to_end.py [--keep FOLDER]
 
-For each table a model is fitted, saved, loaded and asked to score the whole file again: its scores
-must be those before saving, bit for bit, in Python and in the file that `setpoint predict` writes.
+For each table a model is fitted, saved and loaded, and scores the whole file again. The scores must
+equal those before saving, bit for bit, in Python and in the file that `setpoint predict` writes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from setpoint.tables.fitting import fit_table
 
 @dataclass(frozen=True)
 class Case:
-    """A table, what is asked of it, and its further options."""
+    """A table, a goal, and further options."""
 
     file: str
     target: str
@@ -60,7 +60,7 @@ CASES = (
 
 
 def command(line: str) -> dict[str, object]:
-    """Run a command with --json; return what it prints."""
+    """Run a command with --json and return its output."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         code = main([*shlex.split(line), "--json"])
@@ -105,7 +105,7 @@ def run(case: Case, folder: Path) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keep", type=Path, help="where models and reports stay")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the models and reports")
     folder = parser.parse_args().keep or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
     print(machine(), "\n")

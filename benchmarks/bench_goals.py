@@ -1,12 +1,12 @@
-"""Several goals at once against one after another: seconds, and what each comes to.
+"""Several goals at once, compared with one after another: times and objectives.
 
     python benchmarks/bench_goals.py [--device cuda] [--data campaign,celeba] [--levels 8]
 
-The most recall under floors of precision, and the most precision under floors of recall, of a
-linear model on all rows of a data set: a curve of what can be had. ``solve_goals`` trains for all
-floors as one batched problem, ``solve`` for one after the other. Both are given the same rows and
-seeds, in one process, in turns. Objectives are those on the training rows at the exact threshold:
-means over the seeds, and half of the range of those trained alone.
+The goals are trade-off curves of a linear model on all rows of a data set: maximum recall under
+several precision floors, and maximum precision under several recall floors. ``solve_goals`` trains
+for all floors as one batched problem, ``solve`` for one after another. Both get the same rows and
+seeds and run alternately in one process. Objectives are those on the training rows at the exact
+threshold: means over the seeds and, when trained alone, half of the range.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def problem_of(name: str, device: str) -> Problem:
 
 
 def main() -> None:
-    """Print a line for each goal and the seconds of both ways."""
+    """Print the times of both methods and a line for each goal."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--data", default="campaign,celeba,creditcard")
     parser.add_argument("--levels", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=40_000, help="of the working set")
+    parser.add_argument("--rows", type=int, default=40_000, help="size of the working set")
     given = parser.parse_args()
     name = torch.cuda.get_device_name() if given.device == "cuda" else machine()
     print(f"{name}, torch {torch.__version__}")
@@ -55,7 +55,7 @@ def main() -> None:
         for kind in (FPOR, FROP):
             goals = [kind(float(level)) for level in levels]
             module = build("linear", d).to(given.device)
-            if given.device == "cuda":  # what a GPU does once in a process
+            if given.device == "cuda":  # one-time initialisation of the GPU
                 solve_goals(problem, goals, module, Projected(rows=given.rows, outer_iterations=1))
             at_once, alone = np.zeros((2, given.seeds, len(goals)))
             together = apart = 0.0

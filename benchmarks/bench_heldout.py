@@ -1,12 +1,12 @@
-"""Test objective of the default against logistic regression, on rows that nobody has seen.
+"""Test objective of the default, compared with logistic regression.
 
-Every data set is split into 50 % training, 25 % validation and 25 % test (``_splits.py``). Logistic
-regression is fitted on the training part for seven ridges; the ridge with the best operating point
-on the validation part is taken, with its threshold there. The default is given the same two parts.
-Both are measured on the test part at that threshold. So is XGBoost, stopped early on the validation
-part: what a flexible model does with no more than a threshold.
+Every data set is split into 50 % training, 25 % validation and 25 % test rows (``_splits.py``).
+Logistic regression is fitted on the training rows with seven ridges; the ridge with the best
+operating point on the validation rows is used, with its threshold there. The default gets the same
+training and validation rows. Both are evaluated on the test rows at that threshold. XGBoost,
+stopped early on the validation rows, shows what a flexible model reaches with a tuned threshold.
 
-Finished splits are kept in a file; a run that was stopped goes on from there.
+Finished splits are stored in a file, from which an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Parts:
         self.y = [data.y[r] for r in self.rows]
 
     def tested(self, scores: Any, goal: Goal) -> tuple[OperatingPoint, OperatingPoint]:
-        """Return the points of a scoring function on validation and test rows."""
+        """Return the operating points of a scoring function on validation and test rows."""
         chosen = choose_threshold(self.y[1], scores(self.X[1]), goal)
         found = evaluate_threshold(self.y[2], scores(self.X[2]), chosen.threshold, goal)
         return chosen, found
 
     def classifier(self, goal: Goal, **params: Any) -> SetpointClassifier:
-        """Return the default, given the training and the validation part."""
+        """Return the default classifier, fitted on the training and validation rows."""
         sizes = [len(self.y[0]), len(self.y[1])]
         held_out = PredefinedSplit(np.repeat([-1, 0], sizes))
         clf = SetpointClassifier(
@@ -87,7 +87,7 @@ def logistic_regressions(parts: Parts, class_weight: str | None) -> list[Any]:
 
 
 def boosted_trees(parts: Parts) -> Any:
-    """Return the better of two learning rates on validation rows."""
+    """Return the scoring function of the learning rate that is better on validation rows."""
     models = []
     for learning_rate in (0.3, 0.05):
         model = XGBClassifier(
@@ -101,7 +101,7 @@ def boosted_trees(parts: Parts) -> Any:
 
 
 def best(parts: Parts, scorers: list[Any], goal: Goal) -> dict[str, float]:
-    """Return the test result of the scores that are best on validation rows."""
+    """Return the test result of the scoring function that is best on validation rows."""
     scores = max(scorers, key=lambda s: parts.tested(s, goal)[0].rank)
     return result(parts, scores, goal)
 
@@ -109,8 +109,8 @@ def best(parts: Parts, scorers: list[Any], goal: Goal) -> dict[str, float]:
 def result(parts: Parts, scores: Any, goal: Goal) -> dict[str, float]:
     """Return objective and violation on test rows at the threshold of the validation rows.
 
-    ``level``: the objective at the threshold that is best on the test rows themselves, where every
-    floor is met: what the model could do, without the luck of its threshold.
+    ``level`` is the objective at the threshold that is best on the test rows themselves, where
+    every floor is met. It does not depend on the choice of the threshold.
     """
     point = parts.tested(scores, goal)[1]
     level = choose_threshold(parts.y[2], scores(parts.X[2]), goal)
@@ -206,19 +206,19 @@ def table(results: list[dict[str, Any]]) -> None:
                 f"| {trained:.3f} | {flexible} |"
             )
     print(
-        "\nTest objective, mean ± deviation over splits (in how many of them the floor held, and "
-        "what it was missed by on average).\n"
+        "\nTest objective, mean ± standard deviation over splits (splits that met the floor, "
+        "mean amount by which it was missed).\n"
     )
-    summary("against logistic regression", np.array(gains))
-    summary("against logistic regression, plain or balanced", np.array(gains_balanced))
+    summary("compared with logistic regression", np.array(gains))
+    summary("compared with logistic regression, plain or balanced", np.array(gains_balanced))
     at = "each at the threshold that is best on the test rows"
-    summary(f"against logistic regression, {at}", np.array(gains_level))
-    summary(f"against plain or balanced, {at}", np.array(gains_level_balanced))
-    print(f"training objective no worse than the start: {sum(no_worse)} of {len(no_worse)} cells")
+    summary(f"compared with logistic regression, {at}", np.array(gains_level))
+    summary(f"compared with plain or balanced, {at}", np.array(gains_level_balanced))
+    print(f"training objective not below the start: {sum(no_worse)} of {len(no_worse)} cells")
     linear = [r for r in results if r["model"] == "linear" and r["goal"] != "OFOS"]
     for who in ("logistic", "off", "on"):
         missed = np.mean([r[who]["violation"] for r in linear])
-        print(f"floors held, {who}: {held(linear, who):.0%}, missed by {missed:.3f} on average")
+        print(f"floors met, {who}: {held(linear, who):.0%}, missed by {missed:.3f} on average")
     if any(r["model"] == "mlp" for r in results):
         mlp_table([r for r in results if r["model"] == "mlp"])
 

@@ -1,15 +1,15 @@
-"""A fit of more rows than memory is meant to hold, beside one in memory on a sample of them.
+"""Fit 10 million rows from files, compared with a fit of a sample in memory.
 
     python benchmarks/bench_large.py [--rows 10000000] [--folder /tmp]
 
-Rows of 40 float32 features are generated to Parquet, in row groups of 100,000. One in a hundred is
-positive, and a third of the positives is hopeless: they lie where cross-entropy is drawn to and
-where no alarm can be precise. `fit_stream` reads the files in a process of its own with as many
-threads as cores. In another, `fit` gets 500,000 rows of them, drawn at random, in memory. Both have
-the same goal and defaults, and are evaluated on the same million fresh rows.
+Rows of 40 float32 features are written to Parquet, in row groups of 100,000. One row in a hundred
+is positive. A third of the positives cannot be separated from the negatives, but cross-entropy is
+drawn towards them. `fit_stream` reads the files in a separate process with as many threads as
+cores. In another process, `fit` gets 500,000 of the rows, drawn at random, in memory. Both have the
+same goal and default settings and are evaluated on the same million new rows.
 
-Memory is the most that a process has had resident, with what its imports take. A pass is all rows
-once; its time is set beside that of reading the files, without a model.
+Memory is the peak resident memory of a process, imports included. The time to read all rows once,
+without a model, is printed for comparison with the passes.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ MEMORY_LIMIT, NEAR_ENOUGH = 1.5e9, 0.01
 
 
 def rows_of(n: int, *seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n rows of the mixture."""
+    """Return n rows and their labels."""
     rng = np.random.default_rng(seed)
     y = rng.random(n) < 0.01
     X = rng.normal(size=(n, FEATURES)).astype(np.float32)
-    hopeless = y & (rng.random(n) < 1 / 3)
-    clear = y & ~hopeless
-    X[clear, 0] += 1.5
-    X[clear, 1:11] += 1.0
-    X[hopeless, 0] -= 3.0  # the other way, and not far enough to be told from the negatives
+    inseparable = y & (rng.random(n) < 1 / 3)
+    separable = y & ~inseparable
+    X[separable, 0] += 1.5
+    X[separable, 1:11] += 1.0
+    X[inseparable, 0] -= 3.0  # in the other direction, but still among the negatives
     return X, y
 
 
 def write_rows(folder: Path, n: int) -> None:
-    """Write files of row groups."""
+    """Write n rows as Parquet files."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -70,19 +70,20 @@ def write_rows(folder: Path, n: int) -> None:
         writer.close()
 
 
-# --- what runs in processes of its own ---------------------------------------------------------
+# --- stages that run in separate processes -----------------------------------------------------
 
 
-def nothing(folder: Path, looks: int) -> None:
+def imports(folder: Path, iterations: int) -> None:
     """Import what a fit imports."""
     import pyarrow.parquet  # noqa: F401
-    import setpoint.streams.fitting  # noqa: F401
 
-    _fresh.tell(peak=_fresh.peak_bytes())
+    import setpoint.estimators.stream_fitting  # noqa: F401
+
+    _fresh.print_result(peak=_fresh.peak_bytes())
 
 
-def reading(folder: Path, looks: int) -> None:
-    """Read all rows once, as blocks and as bare record batches."""
+def reading(folder: Path, iterations: int) -> None:
+    """Read all rows once, as record batches and as blocks."""
     import pyarrow.parquet as pq
 
     from setpoint.data import ParquetRows
@@ -96,17 +97,17 @@ def reading(folder: Path, looks: int) -> None:
     started = time.perf_counter()
     rows = sum(len(block) for block in source.blocks())
     seconds = time.perf_counter() - started
-    _fresh.tell(rows=rows, bare=bare, seconds=seconds, peak=_fresh.peak_bytes())
+    _fresh.print_result(rows=rows, bare=bare, seconds=seconds, peak=_fresh.peak_bytes())
 
 
 class Counted:
-    """A source that counts the rows it has given."""
+    """A source that counts the rows it yields."""
 
     def __init__(self, source: Any) -> None:
         self._source, self.given = source, 0
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Any]:
-        """Yield what the source does."""
+        """Yield the blocks of the source."""
         for block in self._source.blocks(shard, shards):
             self.given += len(block)
             yield block
@@ -115,8 +116,8 @@ class Counted:
         return getattr(self._source, name)
 
 
-def streaming(folder: Path, looks: int) -> None:
-    """Fit a stream."""
+def streaming(folder: Path, iterations: int) -> None:
+    """Fit all rows from the files."""
     from setpoint import SetpointClassifier
     from setpoint.data import ParquetRows
     from setpoint.estimators import stream_fitting as fitting
@@ -139,10 +140,10 @@ def streaming(folder: Path, looks: int) -> None:
 
         setattr(home, name, outer)
 
-    timed(fitting, "standardizer_of", "means and deviations")
-    timed(stochastic_run, "first_look", "counts and a first sample")
+    timed(fitting, "standardizer_of", "means and standard deviations")
+    timed(stochastic_run, "first_pass", "counts and a first sample")
     timed(stochastic_run.StochasticRun, "_ordinary_models", "ordinary training on the sample")
-    timed(stochastic_run, "survey", "looks")
+    timed(stochastic_run, "survey", "evaluation passes")
     timed(stochastic_run.StochasticRun, "_take_steps", "steps on batches")
     timed(stochastic_run.StochasticRun, "exact_point", "the exact threshold")
     source = Counted(ParquetRows(folder, "positive"))
@@ -150,26 +151,26 @@ def streaming(folder: Path, looks: int) -> None:
 
     def note(record: Any, total: int) -> None:
         peak, now = _fresh.peak_bytes() / 1e6, time.perf_counter() - started
-        done = f"look {record.iteration} of {total}: {record.objective:.4f}, "
+        done = f"iteration {record.iteration} of {total}: {record.objective:.4f}, "
         print(f"{done}{now:.0f} s, {peak:.0f} MB", file=sys.stderr, flush=True)
 
-    solver = Stochastic(outer_iterations=looks)
+    solver = Stochastic(outer_iterations=iterations)
     classifier = SetpointClassifier(GOAL, solver=solver, random_state=0, callback=note)
     classifier.fit_stream(source)
     total = time.perf_counter() - started
-    seconds["the rest"] = total - sum(seconds.values())
-    _fresh.tell(
+    seconds["everything else"] = total - sum(seconds.values())
+    _fresh.print_result(
         seconds=total,
         peak=_fresh.peak_bytes(),
         passes=source.given / source.rows,
         stages=dict(seconds),
         calls=dict(calls),
-        **judged(classifier),
+        **evaluated(classifier),
     )
 
 
-def in_memory(folder: Path, looks: int) -> None:
-    """Fit a sample in memory."""
+def in_memory(folder: Path, iterations: int) -> None:
+    """Fit a sample of the rows in memory."""
     import pyarrow.parquet as pq
 
     from setpoint import SetpointClassifier
@@ -191,11 +192,13 @@ def in_memory(folder: Path, looks: int) -> None:
     started = time.perf_counter()
     classifier = SetpointClassifier(GOAL, random_state=0).fit(X, y)
     total = time.perf_counter() - started
-    _fresh.tell(rows=len(y), seconds=total, peak=_fresh.peak_bytes(), **judged(classifier))
+    _fresh.print_result(
+        rows=len(y), seconds=total, peak=_fresh.peak_bytes(), **evaluated(classifier)
+    )
 
 
-def judged(classifier: Any) -> dict[str, Any]:
-    """Return what a classifier says of itself, and what it does on fresh rows."""
+def evaluated(classifier: Any) -> dict[str, Any]:
+    """Return the objectives of a classifier on its validation rows and on new rows."""
     from setpoint import Goal
     from setpoint.thresholds.operating_point import OperatingPoint
 
@@ -205,7 +208,7 @@ def judged(classifier: Any) -> dict[str, Any]:
         alarm = classifier.positive_scores(X) > 0
         counts += np.histogram2d(alarm, y, bins=(2, 2), range=((-0.5, 1.5), (-0.5, 1.5)))[0]
     (tn, fn), (fp, tp) = counts.tolist()
-    point = OperatingPoint(0.0, tp, fp, fn, tn, Goal.parse(GOAL), "fresh rows")
+    point = OperatingPoint(0.0, tp, fp, fn, tn, Goal.parse(GOAL), "new rows")
     own, start = classifier.operating_point_, classifier.history_[0]
     return {
         "ordinary": start.objective,
@@ -215,15 +218,15 @@ def judged(classifier: Any) -> dict[str, Any]:
     }
 
 
-PARTS = {f.__name__: f for f in (nothing, reading, streaming, in_memory)}
+PARTS = {f.__name__: f for f in (imports, reading, streaming, in_memory)}
 
 
 # --- the table ---------------------------------------------------------------------------------
 
 
-def report(folder: Path, n: int, looks: int, threads: int) -> None:
+def report(folder: Path, n: int, iterations: int, threads: int) -> None:
     def part(name: str) -> dict[str, Any]:
-        options = ("--part", name, "--folder", folder, "--looks", looks)
+        options = ("--part", name, "--folder", folder, "--iterations", iterations)
         return _fresh.run(__file__, *options, threads=threads)
 
     started = time.perf_counter()
@@ -235,7 +238,7 @@ def report(folder: Path, n: int, looks: int, threads: int) -> None:
         f"{threads} threads\n",
         flush=True,
     )
-    bare, read = part("nothing"), part("reading")
+    bare, read = part("imports"), part("reading")
     print(f"imports alone: {bare['peak'] / 1e6:.0f} MB")
     print(
         f"reading all rows once: {read['bare']:.1f} s as record batches, {read['seconds']:.1f} s "
@@ -243,43 +246,50 @@ def report(folder: Path, n: int, looks: int, threads: int) -> None:
         flush=True,
     )
     stream = part("streaming")
-    print("| stage | times | s | s each |\n|---|---|---|---|")
+    print("| stage | runs | s | s each |\n|---|---|---|---|")
     for stage, seconds in stream["stages"].items():
         times = stream["calls"].get(stage, 1)
         print(f"| {stage} | {times} | {seconds:.1f} | {seconds / times:.2f} |")
     print(f"\n{stream['passes']:.1f} passes over the files\n", flush=True)
     sample = part("in_memory")
-    print("| fit | rows | s | peak, MB | ordinary, judged | judged | fresh rows | missed by |")
+    print(
+        "| fit | rows | s | peak, MB | ordinary, validation rows | goal-trained, validation rows "
+        "| goal-trained, new rows | missed by |"
+    )
     print("|---" * 8 + "|")
-    for name, rows, found in (("stream", n, stream), ("in memory", sample["rows"], sample)):
+    for name, rows, found in (("from files", n, stream), ("in memory", sample["rows"], sample)):
         print(
             f"| {name} | {rows:,} | {found['seconds']:.0f} | {found['peak'] / 1e6:.0f} "
             f"| {found['ordinary']:.4f} | {found['own']:.4f} | {found['objective']:.4f} "
             f"| {found['violation']:.4f} |"
         )
     apart = stream["objective"] - sample["objective"]
-    print(f"\nstream - in memory, on fresh rows: {apart:+.4f} (at least -{NEAR_ENOUGH} wanted)")
-    print(f"peak: {stream['peak'] / 1e9:.2f} GB (at most {MEMORY_LIMIT / 1e9} wanted)")
+    print(f"\nfrom files - in memory, on new rows: {apart:+.4f} (target: at least -{NEAR_ENOUGH})")
+    print(f"peak: {stream['peak'] / 1e9:.2f} GB (target: at most {MEMORY_LIMIT / 1e9})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--quick", action="store_true", help="a million rows")
-    parser.add_argument("--looks", type=int, default=15, help="of the stream; 15 is its default")
+    parser.add_argument(
+        "--iterations", type=int, default=15, help="evaluation passes of fit_stream"
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--folder", type=Path, help="where the files go, for as long as it runs")
+    parser.add_argument("--folder", type=Path, help="folder for the temporary files")
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.part:
-        PARTS[given.part](given.folder, given.looks)
+        PARTS[given.part](given.folder, given.iterations)
         return
     from setpoint._internal.provenance import machine
 
     print(machine(), "\n")
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        report(Path(name), 1_000_000 if given.quick else given.rows, given.looks, given.threads)
+        report(
+            Path(name), 1_000_000 if given.quick else given.rows, given.iterations, given.threads
+        )
 
 
 if __name__ == "__main__":

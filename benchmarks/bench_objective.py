@@ -1,15 +1,14 @@
-"""Time to the same training objective: the projected solver against Algorithm 1 of the paper.
+"""Time to the same training objective: the projected solver and Algorithm 1 of the paper.
 
     python benchmarks/bench_objective.py [--device cuda] [--trials 3]
 
-On the ADE features (60 % of the rows, as the paper's training part; a linear model), for each goal
-Algorithm 1 with the paper's constants is trained to its end, or for --limit seconds. Its best
-training objective is what the projected solver must reach: the time until it has, from the same
-start of the clock, ordinary training included. Algorithm 1 gets our exact threshold at every look,
-which the paper's does not have.
+The data are the ADE features (60 % of the rows, as in the paper's training split); the model is
+linear. For each goal, Algorithm 1 with the paper's constants is trained to its end or for --limit
+seconds. The projected solver must then reach its best training objective; the time includes
+ordinary training. Unlike in the paper, Algorithm 1 gets our exact threshold at every evaluation.
 
-It is run twice: as in the paper, a loop in which every operation is launched by itself, and, on a
-GPU, with its steps replayed as CUDA graphs. On a CPU there are no graphs, and one run.
+On a GPU Algorithm 1 is run twice: as in the paper, with every operation launched separately, and
+with its steps replayed as CUDA graphs. On a CPU it is run once.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ GOALS = ("max recall s.t. precision >= 0.9", "max precision s.t. recall >= 0.9",
 
 
 def ade(device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the training part's features, standardised, and labels."""
+    """Return the standardised features and the labels of the training rows."""
     from setpoint.paper.datasets import load_ade_features
 
     data = load_ade_features()
@@ -45,24 +44,24 @@ def ade(device: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def path(problem: Problem, solver: Solver, seed: int, limit: float, enough: float | None = None):
-    """Return (seconds, violation, objective) after each look, until it is enough."""
-    looks: list[tuple[float, float, float]] = []
+    """Return (seconds, violation, objective) of each evaluation, until one is ``enough``."""
+    evaluations: list[tuple[float, float, float]] = []
     torch.manual_seed(seed)
     module = build("linear", problem.X.shape[1]).to(problem.X.device)
     began = time.perf_counter()
 
-    def see(record: Record, total: int) -> str | None:
-        looks.append((time.perf_counter() - began, record.violation, record.objective))
+    def note(record: Record, total: int) -> str | None:
+        evaluations.append((time.perf_counter() - began, record.violation, record.objective))
         reached = enough is not None and record.feasible and record.objective >= enough
-        return "stop" if reached or looks[-1][0] > limit else None
+        return "stop" if reached or evaluations[-1][0] > limit else None
 
-    solve(problem, module, solver, seed=seed, callback=see)
-    return looks
+    solve(problem, module, solver, seed=seed, callback=note)
+    return evaluations
 
 
 @contextlib.contextmanager
 def no_graphs() -> Iterator[None]:
-    """Launch every operation of Algorithm 1 by itself."""
+    """Launch every operation of Algorithm 1 separately."""
 
     class Called(Recorded):
         def __call__(self, step: Callable[[], torch.Tensor]) -> torch.Tensor:
@@ -75,9 +74,9 @@ def no_graphs() -> Iterator[None]:
         lifted.Recorded = kept
 
 
-def best(looks: list[tuple[float, float, float]]) -> tuple[float, float]:
-    """Return when the best feasible objective was first there, and what it is."""
-    feasible = [(o, -s) for s, v, o in looks if v <= 1e-9]
+def best(evaluations: list[tuple[float, float, float]]) -> tuple[float, float]:
+    """Return the time at which the best feasible objective was first reached, and its value."""
+    feasible = [(o, -s) for s, v, o in evaluations if v <= 1e-9]
     if not feasible:
         return float("inf"), float("-inf")
     objective, minus = max(feasible)
@@ -99,18 +98,18 @@ def main() -> None:
     loops = {"as in the paper": no_graphs}
     if given.device == "cuda":
         loops["with graphs"] = contextlib.nullcontext
-    print(f"{'goal':36s}{'Algorithm 1':>34s}{'projected':>20s}{'times less':>12s}")
+    print(f"{'goal':36s}{'Algorithm 1':>34s}{'projected':>20s}{'speed-up':>12s}")
     for goal in GOALS:
         for trial in range(given.trials):
             for name, loop in loops.items():
                 problem = make_problem(X, y, goal)
                 with loop():
                     seconds, objective = best(path(problem, theirs, trial, given.limit))
-                looks = path(problem, Projected(), trial, given.limit, enough=objective)
-                ours, reached = looks[-1][0], best(looks)[1]
+                found = path(problem, Projected(), trial, given.limit, enough=objective)
+                ours, reached = found[-1][0], best(found)[1]
                 less = f"{seconds / ours:12.1f}" if reached >= objective else " not reached"
                 if not np.isfinite(objective):
-                    less = " never feasible, the former"
+                    less = " Algorithm 1 never feasible"
                 print(f"{goal:36s}{name:>16s}{seconds:9.2f} s {objective:.4f}{ours:10.2f} s "
                       f"{reached:.4f}{less}", flush=True)  # fmt: skip
 

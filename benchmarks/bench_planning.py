@@ -1,9 +1,10 @@
-"""How a certified threshold is best chosen: what each way keeps of the objective.
+"""Objective that each method of planning a certified threshold keeps.
 
 Rows are drawn from two normal distributions, so that the true precision and recall of a threshold
-are known. A share of the rows plans; the rest test one threshold ("split") or many in a planned
-order ("sequence"). Printed is how often something is certified, how often that is false, and the
-true objective, which is 0 where nothing is certified. "known" is the best threshold there is.
+are known. A fraction of the rows is used for planning; the rest test one threshold ("split") or
+many in a planned order ("sequence"). The table shows the true objective, which is 0 if nothing is
+certified, how often something is certified, and how often that is false. "known" is the objective
+of the best threshold.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from scipy.stats import norm
 from setpoint import FPOR, FROP, Goal, certify
 from setpoint._internal.provenance import machine
 
-SETTINGS = {  # share of positives, distance between the classes, rows
+SETTINGS = {  # fraction of positives, distance between the classes, rows
     "5 % positive, 2,000 rows": (0.05, 2.5, 2000),
     "5 % positive, 20,000 rows": (0.05, 2.5, 20_000),
     "30 % positive, 1,000 rows": (0.3, 2.0, 1000),
@@ -29,29 +30,29 @@ WAYS = [("split", 0.3), ("split", 0.5), ("sequence", 0.1), ("sequence", 0.2), ("
         ("sequence", 0.5)]  # fmt: skip
 
 
-def truth(threshold: float, share: float, gap: float) -> tuple[float, float]:
+def truth(threshold: float, prevalence: float, gap: float) -> tuple[float, float]:
     """Return the true precision and recall."""
     recall, fpr = norm.sf(threshold - gap), norm.sf(threshold)
-    return share * recall / (share * recall + (1 - share) * fpr), float(recall)
+    return prevalence * recall / (prevalence * recall + (1 - prevalence) * fpr), float(recall)
 
 
-def known(goal: Goal, share: float, gap: float) -> float:
-    """Return the best objective there is."""
+def known(goal: Goal, prevalence: float, gap: float) -> float:
+    """Return the objective of the best threshold."""
     (constraint,) = goal.constraints
     floored, objective = (0, 1) if constraint.metric.name == "precision" else (1, 0)
-    at = brentq(lambda t: truth(t, share, gap)[floored] - constraint.level, -5, 8)
-    return truth(at, share, gap)[objective]
+    at = brentq(lambda t: truth(t, prevalence, gap)[floored] - constraint.level, -5, 8)
+    return truth(at, prevalence, gap)[objective]
 
 
 def trial(goal: Goal, setting: tuple[float, float, int], seed: int) -> list[tuple[float, ...]]:
-    share, gap, n = setting
+    prevalence, gap, n = setting
     rng = np.random.default_rng(seed)
-    y = rng.random(n) < share
+    y = rng.random(n) < prevalence
     scores = rng.normal(size=n) + gap * y
     found = []
     for method, planning in WAYS:
         given = certify(y, scores, goal, method=method, planning=planning, random_state=seed)
-        precision, recall = truth(given.threshold, share, gap)
+        precision, recall = truth(given.threshold, prevalence, gap)
         by_precision = goal.constraints[0].metric.name == "precision"
         floored, objective = (precision, recall) if by_precision else (recall, precision)
         false = given.certified and floored < goal.constraints[0].level
@@ -78,7 +79,7 @@ def main() -> None:
             best = known(GOALS[label], *SETTINGS[name][:2])
             shown = " | ".join(f"{o:.3f} ({c:.0%}, {f:.1%})" for c, f, o in means)
             print(f"| {name} | {label} | {best:.3f} | {shown} |", flush=True)
-    print("\nTrue objective kept (share of draws certified, share falsely so).")
+    print("\nTrue objective (fraction of draws certified, fraction falsely certified).")
 
 
 if __name__ == "__main__":

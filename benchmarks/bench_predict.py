@@ -1,9 +1,9 @@
-"""`setpoint predict` on a Parquet file of five million rows: memory, and time against one piece.
+"""Memory and time of `setpoint predict` on a Parquet file of five million rows.
 
     python benchmarks/bench_predict.py [--rows 5000000]
 
-The reference reads the whole file and calls the model on it in one piece, in a process of its own,
-and writes nothing. Both processes pay for their imports.
+The reference reads the whole file and scores it in one piece, in a separate process, and writes
+nothing. Both times include the imports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from setpoint._internal.provenance import machine
 from setpoint.model_files import save
 from setpoint.tables.fitting import fit_table
 
-_GROUP = 250_000  # rows that are generated at a time
+_GROUP = 250_000  # rows generated at a time
 _ONE_PIECE = """
 import sys
 from setpoint import load
@@ -31,8 +31,8 @@ model = load(sys.argv[1])
 frame = model.read(sys.argv[2])
 print(int(model.predict(frame)["alarm"].sum()))
 """
-# Linux counts a process's peak from its start, and a child's from that of the process it came from:
-# each runs under a small parent of its own, which tells.
+# On Linux the peak memory of a child starts from that of its parent, so each command runs under a
+# small parent process, which reports the peak.
 _MEASURED = """
 import resource, subprocess, sys, time
 started = time.perf_counter()
@@ -43,7 +43,7 @@ print(code, time.perf_counter() - started, peak)
 
 
 def rows_of(n: int, seed: int) -> pd.DataFrame:
-    """Return rows of mixed types."""
+    """Return n rows with columns of mixed types."""
     rng = np.random.default_rng(seed)
     bad = rng.random(n) < 0.05
     frame = pd.DataFrame(
@@ -58,7 +58,7 @@ def rows_of(n: int, seed: int) -> pd.DataFrame:
 
 
 def measure(*command: str) -> tuple[float, float]:
-    """Return the seconds and the peak of resident MB of a command."""
+    """Return the seconds and the peak resident memory, in MB, of a command."""
     found = subprocess.run(
         [sys.executable, "-c", _MEASURED, *command], capture_output=True, text=True, check=True
     )

@@ -1,12 +1,12 @@
-"""One process and several on the same Parquet files: time, what they send, and the same result.
+"""One and several processes on the same Parquet files: time, bytes sent, equality of the results.
 
     python benchmarks/bench_processes.py [--rows 1000000] [--processes 1 2]
 
-The rows are those of `bench_large.py`. `torchrun` starts each number of processes anew, with one
-thread each; all have the machine's cores to share. Bytes are those that one process gives to
-`torch.distributed`: to all_reduce, counted at the call and by formula, and to all_gather of what
-has no fixed size, which is mostly the ranks of the sampled rows. With one process nothing is sent.
-Weights must be equal to the last bit.
+The rows are those of `bench_large.py`. `torchrun` starts each number of processes, with one thread
+each, on the cores of one machine. Bytes are those that one process passes to `torch.distributed`:
+to all_reduce, counted at the call and by formula, and to all_gather of objects without a fixed
+size, which are mostly the priorities of the sampled rows. A single process sends nothing. Weights
+must be equal to the last bit.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from typing import Any
 import _fresh
 from bench_large import FEATURES, GOAL, write_rows
 
-LOOKS, STEPS = 3, 120
+ITERATIONS, STEPS = 3, 120
 BUCKETS = 1 << 16
-STAGES = ("steps", "look", "start", "end")
 
 
-def share(folder: Path) -> None:
-    """Do one process's part, and tell if it is the first."""
+def run_rank(folder: Path) -> None:
+    """Run one process; the first one prints the result."""
     import torch.distributed as dist
 
     from setpoint import SetpointClassifier
@@ -76,10 +75,10 @@ def share(folder: Path) -> None:
         setattr(stochastic_run.StochasticRun, name, outer)
 
     staged("start", "start", "start")
-    staged("_take_steps", "steps", "look")
-    staged("advance", "look", "look")
+    staged("_take_steps", "steps", "pass")
+    staged("advance", "pass", "pass")
     staged("exact_point", "end", "end")
-    solver = Stochastic(outer_iterations=LOOKS, inner_iterations=STEPS)
+    solver = Stochastic(outer_iterations=ITERATIONS, inner_iterations=STEPS)
     classifier = SetpointClassifier(GOAL, solver=solver, random_state=0)
     started = time.perf_counter()
     classifier.fit_stream(ParquetRows(folder, "positive"))
@@ -91,7 +90,7 @@ def share(folder: Path) -> None:
     if is_first():
         weights = b"".join(p.detach().numpy().tobytes() for p in classifier.module_.parameters())
         found = repr((classifier.logit_threshold_, classifier.operating_point_))
-        _fresh.tell(
+        _fresh.print_result(
             result=hashlib.sha256(weights + found.encode()).hexdigest()[:12],
             objective=classifier.operating_point_.objective,
             models=models,
@@ -108,15 +107,15 @@ def share(folder: Path) -> None:
 
 
 def of_step(k: int, shards: int) -> int:
-    """Return the bytes of a step: gradients in float32, and changes of TP and FP, by shard."""
+    """Return the bytes per step: gradients in float32, and changes of TP and FP, by shard."""
     return shards * (k * (FEATURES + 1) * 4 + k * 2 * 8)
 
 
-def of_look(k: int, shards: int) -> int:
-    """Return the bytes of a look, whatever the rows.
+def of_pass(k: int, shards: int) -> int:
+    """Return the bytes per evaluation pass, which do not depend on the number of rows.
 
-    They are the histograms of five counts, in float64: rows that train and rows that judge, and
-    three times the sample; besides, which models are alive, and their losses by shard.
+    They are five histograms in float64 (of the training rows, of the validation rows, and three of
+    the sample), which models are still trained, and their losses by shard.
     """
     return 5 * k * (2 * BUCKETS + 1) * 8 + k * 8 + shards * k * 8
 
@@ -126,12 +125,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--quick", action="store_true", help="400,000 rows")
     parser.add_argument("--processes", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--folder", type=Path, help="where the files go, for as long as it runs")
+    parser.add_argument("--folder", type=Path, help="folder for the temporary files")
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.part:
-        share(given.folder)
+        run_rank(given.folder)
         return
     from setpoint._internal.provenance import machine
 
@@ -139,37 +138,38 @@ def main() -> None:
     print(machine(), "\n")
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         write_rows(Path(name), n)
-        print(f"{n:,} rows x {FEATURES} features; {LOOKS} looks of {STEPS} steps\n")
-        print("| processes | start, s | look, s | of it steps, s | threshold, s | fit, s "
-              "| peak of one, MB | objective | result |")  # fmt: skip
+        print(f"{n:,} rows x {FEATURES} features; {ITERATIONS} iterations of {STEPS} steps\n")
+        print("| processes | start, s | iteration, s | of which steps, s | threshold, s | fit, s "
+              "| peak per process, MB | objective | result |")  # fmt: skip
         print("|---" * 9 + "|")
         every = {}
         for count in given.processes:
             launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
-            told = _fresh.run(__file__, "--part", "--folder", name, threads=1, launcher=launcher)
-            every[count] = told
-            s = told["seconds"]
+            result = _fresh.run(__file__, "--part", "--folder", name, threads=1, launcher=launcher)
+            every[count] = result
+            s = result["seconds"]
             print(
-                f"| {count} | {s['start']:.1f} | {s['advance'] / LOOKS:.2f} "
-                f"| {s['_take_steps'] / LOOKS:.2f} | {s['exact_point']:.2f} | {told['total']:.1f} "
-                f"| {told['peak'] / 1e6:.0f} | {told['objective']:.4f} | {told['result']} |",
+                f"| {count} | {s['start']:.1f} | {s['advance'] / ITERATIONS:.2f} "
+                f"| {s['_take_steps'] / ITERATIONS:.2f} | {s['exact_point']:.2f} "
+                f"| {result['total']:.1f} | {result['peak'] / 1e6:.0f} "
+                f"| {result['objective']:.4f} | {result['result']} |",
                 flush=True,
             )
-    same = len({told["result"] for told in every.values()}) == 1
-    print(f"\nresults are {'equal to the last bit' if same else 'NOT equal'}\n")
-    print("| processes | models | messages a step | bytes a step | by formula | bytes a look "
-          "| by formula | gathered a look | at the start | gathered at the start |")  # fmt: skip
+    same = len({result["result"] for result in every.values()}) == 1
+    print(f"\nThe results are {'equal to the last bit' if same else 'NOT equal'}.\n")
+    print("| processes | models | messages per step | bytes per step | by formula | bytes per pass "
+          "| by formula | gathered per pass | at the start | gathered at the start |")  # fmt: skip
     print("|---" * 10 + "|")
-    for count, told in every.items():
-        k, shards = told["models"], -(-told["shards"] // count) * count
-        reduced, gathered = (Counter(told[key]) for key in ("reduced", "gathered"))
+    for count, result in every.items():
+        k, shards = result["models"], -(-result["shards"] // count) * count
+        reduced, gathered = (Counter(result[key]) for key in ("reduced", "gathered"))
         cells = [
-            told["messages"].get("steps", 0) / LOOKS / STEPS,
-            reduced["steps"] / LOOKS / STEPS,
+            result["messages"].get("steps", 0) / ITERATIONS / STEPS,
+            reduced["steps"] / ITERATIONS / STEPS,
             of_step(k, shards) if count > 1 else 0,
-            reduced["look"] / LOOKS,
-            of_look(k, shards) if count > 1 else 0,
-            gathered["look"] / LOOKS,
+            reduced["pass"] / ITERATIONS,
+            of_pass(k, shards) if count > 1 else 0,
+            gathered["pass"] / ITERATIONS,
             reduced["start"],
             gathered["start"],
         ]

@@ -1,20 +1,20 @@
-"""Whether promised floors hold on rows that nobody has seen, and what the promise costs.
+"""How often certified floors hold on test rows, and what certification costs.
 
-Every data set is split by chance alone into 50 % training, 25 % calibration and 25 % test rows. A
-model is fitted on the training rows. Each method then gets the fitted model and the calibration
-rows, and chooses a threshold for a goal:
+Every data set is split at random into 50 % training, 25 % calibration and 25 % test rows. A model
+is fitted on the training rows. Each method then gets the fitted model and the calibration rows, and
+chooses a threshold for a goal:
 
-- ``setpoint``: ``SetpointThreshold`` with confidence 0.9; issued where it is certified;
-- ``tuned``: the exact threshold on the calibration rows; issued where the floor is met there;
-- ``scikit-learn``: ``TunedThresholdClassifierCV`` with a scorer that is the objective where the
-  floor is met and minus the shortfall elsewhere, over all thresholds; issued where it is met;
-- ``MAPIE``: ``BinaryClassificationController`` with the same confidence, in three ways: as it
-  comes, with five sequences on a fine grid, and with one sequence; issued where it finds one.
+- ``setpoint``: ``SetpointThreshold`` with confidence 0.9; issued if it is certified;
+- ``tuned``: the exact threshold on the calibration rows; issued if the floor is met there;
+- ``scikit-learn``: ``TunedThresholdClassifierCV`` over all thresholds, with a scorer that is the
+  objective if the floor is met and minus the shortfall otherwise; issued if the floor is met;
+- ``MAPIE``: ``BinaryClassificationController`` with the same confidence, in three settings:
+  default, five sequences on a fine grid, and one sequence; issued if it finds a threshold.
 
 The test rows *contradict* a floor if an exact binomial test rejects it at 5 %. They are a sample
-as well: even a floor that holds is missed by their own value now and then.
+too: their own value sometimes misses even a floor that holds.
 
-Finished splits are kept in a file; a run that was stopped goes on from there.
+Finished splits are stored in a file, from which an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -44,37 +44,37 @@ from _kept import run_kept
 from setpoint import SetpointThreshold, choose_threshold
 from setpoint._internal.provenance import machine
 
-# Floors of precision, fixed before any test row was looked at: in cross-validation on training
-# rows both models reach them with a recall of at least 0.2 (`--floors` prints it).
+# Precision floors, fixed before any test row was used: in cross-validation on training rows both
+# models reach them with a recall of at least 0.2 (`--floors` prints it).
 PRECISION = {
     "mammography": 0.8, "campaign": 0.6, "celeba": 0.5, "magic_gamma": 0.9,
     "bank_marketing_full": 0.6, "creditcard": 0.9,
 }  # fmt: skip
 RECALL = 0.9
 CONFIDENCE = 0.9
-LEVEL = 0.05  # of the test that contradicts
+LEVEL = 0.05  # significance level of the test that contradicts
 MOST_CONTRADICTED, MOST_BELOW = 0.1, 0.2  # the targets
 
 DATA = tuple(PRECISION)
-GOALS = ("precision", "recall")  # by what has the floor
+GOALS = ("precision", "recall")  # the metric that has the floor
 METHODS = (
     "setpoint", "tuned", "scikit-learn", "MAPIE, default", "MAPIE, five starts", "MAPIE, sequence",
 )  # fmt: skip
-LEARNING = 0.3  # share of the calibration rows that learn MAPIE's sequence, as in setpoint
+LEARNING = 0.3  # fraction of the calibration rows that learn MAPIE's sequence, as in setpoint
 MOST_THRESHOLDS = {"precision": 200, "recall": 1000}  # in MAPIE's sequences
 
 Decisions = NDArray[np.bool_]
 
 
 class Part(NamedTuple):
-    """Some rows and their labels."""
+    """Rows and their labels."""
 
     X: NDArray[np.float64]
     y: NDArray[np.bool_]
 
 
 class Floor(NamedTuple):
-    """What has a floor; the other of precision and recall is the objective."""
+    """A floor on precision or recall; the other of the two is the objective."""
 
     metric: str
     level: float
@@ -86,7 +86,7 @@ class Floor(NamedTuple):
 
     @property
     def goal(self) -> str:
-        """The goal in words."""
+        """The goal in the goal language."""
         objective = "recall" if self.metric == "precision" else "precision"
         return f"max {objective} s.t. {self.metric} >= {self.level}"
 
@@ -103,8 +103,8 @@ data_of = cache(load_grouped)
 
 def new_model(name: str, seed: int) -> Any:
     if name == "trees":
-        # Smaller steps and trees than by default: at the floor of creditcard, cross-validation on
-        # training rows gives them a recall of 0.75, and the defaults one of 0.08.
+        # A lower learning rate and smaller trees than the defaults: at the floor of creditcard,
+        # cross-validation on training rows gives a recall of 0.75, and the defaults 0.08.
         return HistGradientBoostingClassifier(
             learning_rate=0.05, max_leaf_nodes=15, l2_regularization=1.0, random_state=seed
         )
@@ -115,7 +115,7 @@ MODELS = ("trees", "logistic")
 
 
 def parts_of(name: str, seed: int) -> tuple[Part, Part, Part]:
-    """Return training, calibration and test rows, drawn by chance alone."""
+    """Return training, calibration and test rows, drawn at random."""
     X, y, _ = data_of(name)
     order = np.random.default_rng(seed).permutation(len(y))
     ends = [len(y) // 2, len(y) * 3 // 4]
@@ -123,7 +123,7 @@ def parts_of(name: str, seed: int) -> tuple[Part, Part, Part]:
     return train, calibration, test
 
 
-# --- methods: decisions on test rows, or None where nothing is issued -----------------------------
+# --- methods: decisions on test rows, or None if nothing is issued --------------------------------
 
 
 def certified(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
@@ -163,8 +163,8 @@ def mapie_default(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> De
 def mapie_starts(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
     """Return decisions with a grid of 1000 thresholds, in five sequences.
 
-    Thresholds that no row reaches are left out: they have no p-value, and a sequence that starts
-    with one ends there.
+    Thresholds above all scores are omitted: they have no p-value, and a sequence that starts with
+    one ends there.
     """
     grid = np.linspace(0, 0.999, 1000)
     grid = grid[grid <= model.predict_proba(rows.X)[:, 1].max()]
@@ -175,9 +175,9 @@ def mapie_starts(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Dec
 def mapie_sequence(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
     """Return decisions of the method that MAPIE recommends for each of the two metrics.
 
-    Recall is monotone, so all rows test thresholds from the lowest on. Precision is not: some rows
-    learn the order of thresholds, and the others test. Left out are those with so few alarms that
-    not even a precision of 1 would pass.
+    Recall is monotone, so all rows test the thresholds in ascending order. Precision is not: some
+    rows learn the order of the thresholds, and the others test. Thresholds with so few alarms that
+    not even a precision of 1 would pass are omitted.
     """
     most = MOST_THRESHOLDS[floor.metric]
     if floor.metric == "recall":
@@ -210,7 +210,7 @@ def mapie_decisions(controller: BinaryClassificationController, X: Any) -> Decis
 
 
 def positive_scores(model: Any, rows: Part) -> NDArray[np.float64]:
-    """Return the probabilities of positives: at these cuts lie the best of all thresholds."""
+    """Return the probabilities of the positives; the best threshold is at one of them."""
     return np.unique(model.predict_proba(rows.X)[rows.y, 1])
 
 
@@ -261,17 +261,17 @@ def counts(y: NDArray[np.bool_], alarms: Decisions) -> dict[str, int]:
 
 
 class Tally(NamedTuple):
-    """What a method did over some splits."""
+    """The results of a method over several splits."""
 
     splits: int
     issued: int
     contradicted: int
     below: int
-    objective: float  # sum over the splits where it was issued
+    objective: float  # sum over the splits in which a threshold was issued
 
     @classmethod
     def of(cls, outcomes: Iterable[tuple[Floor, dict[str, int] | None]]) -> Tally:
-        """Count what happened; None is a split where nothing was issued."""
+        """Count the outcomes; None is a split in which nothing was issued."""
         splits = issued = contradicted = below = 0
         total = 0.0
         for floor, at in outcomes:
@@ -284,22 +284,22 @@ class Tally(NamedTuple):
                 total += objective
         return cls(splits, issued, contradicted, below, total)
 
-    def share(self, count: int) -> float:
-        """Return the share of the issued."""
+    def fraction(self, count: int) -> float:
+        """Return a count as a fraction of the issued thresholds."""
         return count / self.issued if self.issued else 0.0
 
     def __str__(self) -> str:
         if not self.issued:
             return f"0 of {self.splits} | | | | 0.000"
         return (
-            f"{self.issued} of {self.splits} | {self.share(self.contradicted):.1%} "
-            f"| {self.share(self.below):.1%} | {self.objective / self.issued:.3f} "
+            f"{self.issued} of {self.splits} | {self.fraction(self.contradicted):.1%} "
+            f"| {self.fraction(self.below):.1%} | {self.objective / self.issued:.3f} "
             f"| {self.objective / self.splits:.3f}"
         )
 
 
 def is_contradicted(floor: Floor, tp: int, fp: int, positives: int) -> bool:
-    """Whether so few successes are rarer than LEVEL where the floor is just met."""
+    """Whether so few successes have a probability of at most LEVEL if the floor is just met."""
     trials = tp + fp if floor.metric == "precision" else positives
     return bool(binom.cdf(tp, trials, floor.level) <= LEVEL)
 
@@ -308,7 +308,7 @@ Cell = tuple[str, str, Floor]
 
 
 def cells_of(results: list[dict[str, Any]]) -> dict[Cell, list[dict[str, Any]]]:
-    """Return what was found in the splits of each data set, model and goal."""
+    """Return the results of the splits of each data set, model and goal."""
     cells = {}
     for name in DATA:
         for kind in MODELS:
@@ -335,9 +335,9 @@ def table(cells: dict[Cell, list[dict[str, Any]]]) -> None:
         for method in METHODS:
             print(f"| {name} | {kind} | {floor.goal} | {method} | {tally(cell, found, method)} |")
     print(
-        "\ncontradicted: an exact binomial test of the test rows rejects the floor at 5 %; below "
-        "the floor: their own value is. Both are shares of the issued. Objectives are means on "
-        "the test rows.\n"
+        "\ncontradicted: an exact binomial test on the test rows rejects the floor at 5 %; below "
+        "the floor: their own value is below it. Both are fractions of the issued thresholds. "
+        "Objectives are means on the test rows.\n"
     )
 
 
@@ -345,7 +345,7 @@ def summary(cells: dict[Cell, list[dict[str, Any]]]) -> None:
     for metric in (None, *GOALS):
         some = {c: found for c, found in cells.items() if metric in (None, c[2].metric)}
         which = "all cells" if metric is None else f"floor on {metric}"
-        print(f"| {which} ({len(some)}) | {HEAD} where setpoint is too, minus setpoint |")
+        print(f"| {which} ({len(some)}) | {HEAD} where both are issued, minus setpoint |")
         print("|---" * 7 + "|")
         for method in METHODS:
             pooled = Tally.of((c[2], one[method]) for c, found in some.items() for one in found)
@@ -354,7 +354,7 @@ def summary(cells: dict[Cell, list[dict[str, Any]]]) -> None:
 
 
 def difference(cells: dict[Cell, list[dict[str, Any]]], method: str) -> str:
-    """Return the mean difference to setpoint's objective where both are issued."""
+    """Return the mean difference from setpoint's objective in splits where both are issued."""
     both = [
         cell[2].values(**one[method])[1] - cell[2].values(**one["setpoint"])[1]
         for cell, found in cells.items()
@@ -365,10 +365,10 @@ def difference(cells: dict[Cell, list[dict[str, Any]]], method: str) -> str:
 
 
 def targets(cells: dict[Cell, list[dict[str, Any]]], method: str) -> None:
-    """Print whether a method keeps the two targets, pooled and in every cell; name the worst.
+    """Print whether a method meets the two targets, pooled and in every cell, and the worst cells.
 
-    Shares are of the issued and, as what a confidence speaks of, of all splits: where hardly
-    anything can be certified, the few certificates are the lucky ones.
+    Fractions are given of the issued thresholds and of all splits. Confidence refers to the latter:
+    where hardly anything can be certified, the few certificates are those of lucky splits.
     """
     tallies = {cell: tally(cell, found, method) for cell, found in cells.items()}
     tallies = {cell: t for cell, t in tallies.items() if t.issued}
@@ -389,13 +389,13 @@ def targets(cells: dict[Cell, list[dict[str, Any]]], method: str) -> None:
 
 
 def verdict(holds: bool) -> str:
-    return "holds" if holds else "does NOT hold"
+    return "met" if holds else "NOT met"
 
 
 def floors(names: list[str]) -> None:
-    """Print the recall that models reach at the floor of precision, on training rows alone."""
+    """Print the recall that models reach at the precision floor, on training rows alone."""
     warnings.simplefilter("ignore")
-    print("| data | model | floor of precision | recall | precision at recall 0.9 |")
+    print("| data | model | precision floor | recall | precision at recall 0.9 |")
     print("|---" * 5 + "|")
     for name in names:
         train = parts_of(name, seed=0)[0]
@@ -417,12 +417,12 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", type=Path, default=Path("build/promise.jsonl"))
-    parser.add_argument("--floors", action="store_true", help="only print what is attainable")
+    parser.add_argument("--floors", action="store_true", help="only print the attainable recall")
     given = parser.parse_args()
     if given.floors:
         floors(given.data)
         return
-    # One data set after the other: a process reads each of them once.
+    # One data set after another, so that a process reads each of them once.
     jobs = [(d, m, s) for d in given.data for s in range(given.splits) for m in MODELS]
     results = run_kept(
         given.keep, jobs, run, lambda r: (r["data"], r["model"], r["seed"]), given.jobs

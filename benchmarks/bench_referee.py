@@ -1,12 +1,12 @@
-"""Solvers against the proven optimum of small linear problems.
+"""Solvers compared with the proven optimum of small linear problems.
 
-Random problems of 2 to 5 features and 40 to 150 rows: one positive cluster or two, with or without
-outliers, from well separated to hopeless, 8 to 45 % positives, each with one of five goals. HiGHS
-proves the optimum (``setpoint.method.referee``); problems that it cannot settle in time are listed and left
-out of the averages, for no ratio to an optimum can be given; that to the bound is a lower limit.
+The problems are random, with 2 to 5 features and 40 to 150 rows: one positive cluster or two, with
+or without outliers, from well separated to inseparable, 8 to 45 % positives, each with one of five
+goals. HiGHS proves the optimum (``setpoint.method.referee``). Problems that it cannot solve in time
+are listed but excluded from the averages; for these, the ratio to the bound is a lower limit.
 
-"projected" is the default where the training rows judge (``validation=None``); "as in a selection"
-has the shorter training without line searches that goes with a validation part.
+"projected" is the default without validation rows (``validation=None``); "as in a selection" is the
+shorter training without line searches that is used with validation rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def draw(index: int) -> tuple[np.ndarray, np.ndarray, Goal, str]:
 
 
 def settle(index: int, time_limit: float) -> tuple[int, ExactSolution, dict[str, float]]:
-    """Return the proven optimum and what each solver reaches."""
+    """Return the optimum and the objective that each solver reaches."""
     torch.set_num_threads(1)
     X, y, goal, _ = draw(index)
     exact = solve_exactly(X, y, goal, time_limit=time_limit)
@@ -68,7 +68,7 @@ def settle(index: int, time_limit: float) -> tuple[int, ExactSolution, dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=60)
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds a problem")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds per problem")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     print(machine(), "\n")

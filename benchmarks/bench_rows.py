@@ -1,19 +1,19 @@
-"""How time and memory grow with the rows, which are in memory: 10^4 to 10^7 rows of 8 features.
+"""How time and memory grow with the number of rows in memory: 10^4 to 10^7 rows of 8 features.
 
     python benchmarks/bench_rows.py [--rows 10000 100000 ...]
 
-Every number of rows is a process of its own. The stochastic solver trains a linear model for three
-looks, without a validation part. Timed are the survey (one pass: scores of all models, histograms,
-a sample), the exact threshold (which takes several passes; the time is that of all) and a whole
-look (steps and the survey; of the projected solver as well); of the looks the fastest counts. The
-exponent is that of a line through the logarithms, from 10^5 rows on: below, what every look costs
-anyway rules.
+Every number of rows runs in a separate process. A linear model is trained for three outer
+iterations, without validation rows. Three times are measured: an evaluation pass (scores of all
+models, histograms, a sample), the exact threshold (all of its passes together), and an outer
+iteration (steps and evaluation pass; also for the projected solver). The fastest of the three
+iterations counts. The exponent is the slope of a line through the logarithms, from 10^5 rows on;
+below that, fixed costs dominate.
 
-Memory is what the process has resident at its peak beyond what it had with the rows, X and y, in
-memory, and after a small fit that loads the libraries. The sample of the stochastic solver has a
-size of its own, which is no matter of the rows once they are more than it holds; so its memory is
-given with the default sample and with one of 100,000 rows, and beside the bytes over all rows is
-the slope from the last but one number of rows to the last.
+Memory is the peak resident memory beyond that of the process with the rows, X and y, in memory,
+after a small fit that loads the libraries. The size of the stochastic solver's sample does not
+depend on the number of rows once there are more rows than it holds. Its memory is therefore shown
+for the default sample and for one of 100,000 rows, and in addition to the bytes per row there is
+the slope between the two largest numbers of rows.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ import _fresh
 
 GOAL = "max recall s.t. precision >= 0.8"
 FEATURES = 8
-LOOKS = 3
+ITERATIONS = 3
 SMALL_SAMPLE = 100_000
 LINEAR_ENOUGH, BYTES_WANTED = 1.05, 16
 SOLVERS = ("stochastic", "small sample", "projected")
-STAGES = ("survey", "exact threshold", "look")
+STAGES = ("evaluation pass", "exact threshold", "outer iteration")
 
 
 def rows_of(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of which a linear model cannot have all positives, without passing arrays."""
+    """Return rows that no linear model separates, generated without temporary arrays of size n."""
     rng = np.random.default_rng(0)
     y = np.empty(n, dtype=bool)
     X = np.empty((n, FEATURES), dtype=np.float32)
@@ -57,7 +57,7 @@ def rows_of(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def one(solver: str, n: int) -> None:
-    """Train on n rows and tell times and memory."""
+    """Train on n rows and print times and memory."""
     import torch
 
     from setpoint.training import Projected, Stochastic, make_problem, projected, solve
@@ -65,9 +65,9 @@ def one(solver: str, n: int) -> None:
     from setpoint.training.models import build
 
     made = {
-        "stochastic": Stochastic(outer_iterations=LOOKS),
-        "small sample": Stochastic(outer_iterations=LOOKS, rows=SMALL_SAMPLE),
-        "projected": Projected(outer_iterations=LOOKS),
+        "stochastic": Stochastic(outer_iterations=ITERATIONS),
+        "small sample": Stochastic(outer_iterations=ITERATIONS, rows=SMALL_SAMPLE),
+        "projected": Projected(outer_iterations=ITERATIONS),
     }
     seconds: dict[str, list[float]] = defaultdict(list)
 
@@ -88,17 +88,17 @@ def one(solver: str, n: int) -> None:
         return solve(problem, module, made[solver], seed=0).operating_point.objective
 
     train(*rows_of(2_000))
-    timed(stochastic_run.StochasticRun, "_survey", "survey")
+    timed(stochastic_run.StochasticRun, "_survey", "evaluation pass")
     timed(stochastic_run.StochasticRun, "exact_point", "exact threshold")
-    timed(stochastic_run.StochasticRun, "advance", "look")
-    timed(projected.ProjectedRun, "advance", "look")
+    timed(stochastic_run.StochasticRun, "advance", "outer iteration")
+    timed(projected.ProjectedRun, "advance", "outer iteration")
     X, y = rows_of(n)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before = _fresh.resident_bytes()
     started = time.perf_counter()
     objective = train(X, y)
     total = time.perf_counter() - started
-    _fresh.tell(
+    _fresh.print_result(
         seconds={stage: min(found) for stage, found in seconds.items()},
         total=total,
         bytes=_fresh.peak_bytes() - before,
@@ -126,38 +126,41 @@ def main() -> None:
 
     print(machine(), f"; {given.threads} threads\n")
     sizes = sorted(n for n in given.rows if not given.quick or n <= 10**6)
-    print("| solver | rows | survey, s | exact threshold, s | look, s | whole, s "
-          "| extra memory, MB | bytes/row |")  # fmt: skip
+    print("| solver | rows | evaluation pass, s | exact threshold, s | outer iteration, s "
+          "| total, s | extra memory, MB | bytes per row |")  # fmt: skip
     print("|---" * 8 + "|")
     sums = []
     for solver in given.solver:
         found = []
         for n in sizes:
-            told = _fresh.run(__file__, "--one", solver, n, threads=given.threads)
-            found.append(told)
-            times = [f"{told['seconds'][s]:.3f}" if s in told["seconds"] else "" for s in STAGES]
+            result = _fresh.run(__file__, "--one", solver, n, threads=given.threads)
+            found.append(result)
+            seconds = result["seconds"]
+            times = [f"{seconds[s]:.3f}" if s in seconds else "" for s in STAGES]
             print(
-                f"| {solver} | {n:,} | {' | '.join(times)} | {told['total']:.1f} "
-                f"| {told['bytes'] / 1e6:.0f} | {told['bytes'] / n:.1f} |",
+                f"| {solver} | {n:,} | {' | '.join(times)} | {result['total']:.1f} "
+                f"| {result['bytes'] / 1e6:.0f} | {result['bytes'] / n:.1f} |",
                 flush=True,
             )
         large = [i for i, n in enumerate(sizes) if n >= 10**5]
         if len(large) < 2:
             continue
-        told = []
+        growth = []
         for stage in STAGES:
             if stage in found[0]["seconds"]:
                 times = [found[i]["seconds"][stage] for i in large]
                 power = exponent([sizes[i] for i in large], times)
-                told.append(f"{stage} rows^{power:.2f}")
+                growth.append(f"{stage} rows^{power:.2f}")
         a, b = large[-2:]
         slope = (found[b]["bytes"] - found[a]["bytes"]) / (sizes[b] - sizes[a])
         grows = (
-            f"time grows as {', '.join(told)} (at most {LINEAR_ENOUGH} wanted); " if told else ""
+            f"time grows as {', '.join(growth)} (target: at most {LINEAR_ENOUGH}); "
+            if growth
+            else ""
         )
         sums.append(
             f"{solver}: {grows}memory from {sizes[a]:,} to {sizes[b]:,} rows: {slope:.1f} bytes "
-            f"a row (at most {BYTES_WANTED} wanted)"
+            f"per row (target: at most {BYTES_WANTED})"
         )
     print("", *sums, sep="\n\n")
 

@@ -1,10 +1,9 @@
-"""Time of a fit, side by side with XGBoost; and how it grows with the rows.
+"""Time of a fit, compared with XGBoost, and how it grows with the number of rows.
 
-Both get the same rows, of which a quarter is held out: by XGBoost for early stopping, by setpoint
-to choose among candidates and to set the threshold. XGBoost has its defaults, the histogram method,
-500 rounds, early stopping after 50 rounds without a better area under the precision-recall curve,
-all cores. Times are medians; both are
-run in turn, so that a busy machine slows both.
+Both get the same rows and hold out a quarter of them: XGBoost for early stopping, setpoint to
+choose among candidates and to set the threshold. XGBoost has its default settings, the histogram
+method, 500 rounds, early stopping after 50 rounds without a better area under the precision-recall
+curve, and all cores. Times are medians. The two run alternately, so that a busy machine slows both.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def fit_xgboost(X: np.ndarray, y: np.ndarray) -> None:
 
 
 def draw(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return n rows of ten features; a linear model cannot have all positives."""
+    """Return n rows of ten features that no linear model separates."""
     rng = np.random.default_rng(seed)
     y = rng.random(n) < 0.1
     X = rng.normal(size=(n, 10))

@@ -2,10 +2,10 @@
 
     python benchmarks/bench_step.py [--device cuda] [--quick]
 
-All rows are in every step. The time of a step is the difference between a long and a short run,
-so that what happens once for a run or a look does not count. The floor is the time to read the
-rows twice (for a network also to write and read its activations) at the bandwidth that a copy
-reaches on this machine, measured in the same run.
+Every step uses all rows. The time of a step is the difference between a long and a short run,
+divided by the difference in steps, so that one-time costs do not count. The limit is the time to
+read the rows twice (for a network also to write and read its activations) at the bandwidth that a
+copy reaches on this machine, measured in the same run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CASES = (("linear", 12_537, 768), ("mlp", 227_845, 28))
 
 
 def rows(n: int, d: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return features and labels of about a fifth positives."""
+    """Return features and labels; about a fifth of the rows are positive."""
     generator = torch.Generator().manual_seed(0)
     y = torch.rand(n, generator=generator) < 0.2
     X = torch.randn(n, d, generator=generator)
@@ -35,7 +35,7 @@ def rows(n: int, d: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def solvers(n: int, candidates: int = 1) -> dict[str, Callable[[int], Solver]]:
-    """Return each method as a function of the number of its steps."""
+    """Return each method as a function of its number of steps."""
     plain = LossTraining(optimizer="adam", batch_size=None, l2=0.0, outer_iterations=1)
     lifted = Lifted(start="given", outer_iterations=1)
     projected = Projected(
@@ -75,7 +75,7 @@ def _wait(X: torch.Tensor) -> None:
 
 
 def bandwidth(device: str) -> float:
-    """Return bytes per second that a copy reads and writes together."""
+    """Return the bytes per second that a copy reads and writes in total."""
     numbers = 2**28 if device == "cuda" else 2**26
     a, b = torch.empty(numbers, device=device), torch.empty(numbers, device=device)
     best = float("inf")
@@ -88,16 +88,16 @@ def bandwidth(device: str) -> float:
     return 8 * numbers / best
 
 
-def floor(kind: str, n: int, d: int, speed: float) -> float:
-    """Return the seconds to move what a step must move."""
-    numbers = 2 * n * d  # forward and for the gradient
-    if kind == "mlp":  # each hidden value is written, read, and so is its gradient
+def limit(kind: str, n: int, d: int, speed: float) -> float:
+    """Return the seconds that it takes to move the data of a step."""
+    numbers = 2 * n * d  # forward, and for the gradient
+    if kind == "mlp":  # each hidden value and its gradient are written and read
         numbers += 2 * n * 100 * 4
     return 4 * numbers / speed
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--quick", action="store_true", help="fewer rows and steps")
@@ -108,8 +108,8 @@ def main() -> None:
     speed = bandwidth(given.device)
     print(f"{name}, torch {torch.__version__}, {torch.get_num_threads()} threads, "
           f"copy {speed / 1e9:,.0f} GB/s{', tf32' if given.tf32 else ''}")  # fmt: skip
-    print(f"{'case':28s}{'floor':>9s}{'cross-entropy':>15s}{'lifted':>9s}{'projected':>11s}"
-          f"{'16 at once':>12s}   ms a step; ratios to cross-entropy")  # fmt: skip
+    print(f"{'case':28s}{'limit':>9s}{'cross-entropy':>15s}{'lifted':>9s}{'projected':>11s}"
+          f"{'16 at once':>12s}   ms per step; ratios to cross-entropy")  # fmt: skip
     for kind, n, d in CASES:
         if given.quick:
             n //= 10
@@ -120,10 +120,10 @@ def main() -> None:
         many = float("nan")
         if kind == "linear":
             many = seconds_of(solvers(n, 16)["projected"], kind, X, y, steps)
-        ms = [1e3 * floor(kind, n, d, speed), *(1e3 * s for s in found.values()), 1e3 * many]
+        ms = [1e3 * limit(kind, n, d, speed), *(1e3 * s for s in found.values()), 1e3 * many]
         print(f"{case:28s}{ms[0]:9.4f}{ms[1]:15.4f}{ms[2]:9.4f}{ms[3]:11.4f}{ms[4]:12.4f}   "
               f"lifted {ms[2] / ms[1]:.2f}, projected {ms[3] / ms[1]:.2f}, "
-              f"16: {ms[4] / ms[3]:.1f} of one")  # fmt: skip
+              f"16 at once: {ms[4] / ms[3]:.1f} times one")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""The stochastic solver against full batches: training objectives at equal passes or fewer.
+"""The stochastic solver compared with full batches: training objectives and passes.
 
     python benchmarks/bench_stochastic.py [--data celeba ...] [--model linear mlp] [--seeds 3]
 
-Both solvers get the same standardised rows and the same goal, and all rows train and judge: this
-measures optimisation, not generalisation. A pass is all rows forward and backward; scoring all of
-them, forward alone, counts a third. Passes count what a model sees, however many models of a
-bundle go along. Training of the ordinary models from which both start is not among them: both have
-the same. Of a solver whose steps take a working set, a step counts what it takes of the rows.
+Both solvers get the same standardised rows and the same goal. All rows are training and validation
+rows at once: this measures optimisation, not generalisation. A pass is all rows forward and
+backward; scoring all rows, forward only, counts as a third. Passes are counted per model, however
+many models are trained at once. If steps use a working set, a step counts as the fraction of rows
+that it uses. Ordinary training, from which both start, is not counted, because it is the same for
+both.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SCORING = 1 / 3  # of a pass
 
 
 class Case(NamedTuple):
-    """What one process trains."""
+    """One training of both solvers, for one process."""
 
     data: str
     model: str
@@ -51,7 +52,7 @@ class Case(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What came of it, of both solvers."""
+    """The results of both solvers: full batch, then stochastic."""
 
     points: tuple[OperatingPoint, OperatingPoint]
     passes: tuple[float, float]
@@ -65,21 +66,21 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def projected_passes(solver: Projected, n: int) -> float:
-    assert solver.inner_iterations is not None  # it is settled
+    assert solver.inner_iterations is not None  # the solver is settled
     step = min(n, solver.rows) / n
     return solver.outer_iterations * (solver.inner_iterations * step + SCORING)
 
 
 def stochastic_passes(solver: Stochastic, n: int) -> float:
-    """Count the looks, the first pass, the one that judges ordinary models, and the threshold's.
+    """Count the passes of the iterations, the first pass, and those of start and threshold.
 
-    The first reads without a model; it is counted like the others.
+    The first pass reads without a model; it is counted like the others.
     """
-    assert solver.inner_iterations is not None  # it is settled
+    assert solver.inner_iterations is not None  # the solver is settled
     assert solver.batch_size is not None
     step = min(n, solver.batch_size) / n
-    looks = solver.outer_iterations * (solver.inner_iterations * step + SCORING)
-    return looks + 4 * SCORING
+    iterations = solver.outer_iterations * (solver.inner_iterations * step + SCORING)
+    return iterations + 4 * SCORING
 
 
 def train(case: Case) -> Found:
@@ -107,7 +108,7 @@ def cell(values: list[float]) -> str:
 
 
 def row(case: Case, found: list[Found]) -> tuple[str, bool]:
-    """Return a line of the table, and whether it is as near as wanted."""
+    """Return a row of the table, and whether it meets the target."""
     full, batches = ([f.points[i].objective for f in found] for i in (0, 1))
     missed = [np.mean([f.points[i].violation for f in found]) for i in (0, 1)]
     apart = float(np.mean(batches) - np.mean(full))
@@ -129,16 +130,16 @@ def main() -> None:
     parser.add_argument("--model", nargs="*", default=MODELS, choices=MODELS)
     parser.add_argument("--goal", nargs="*", default=list(GOALS), choices=GOALS)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=1, help="processes")
-    parser.add_argument("--threads", type=int, help="of each; by default all share the cores")
+    parser.add_argument("--workers", type=int, default=1, help="number of processes")
+    parser.add_argument("--threads", type=int, help="threads per process")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--quick", action="store_true", help="three iterations, one seed")
     given = parser.parse_args()
     print(machine(given.device), "\n")
     threads = given.threads or max(1, (os.cpu_count() or 1) // given.workers)
-    # Threads that wait by spinning take the cores from all others, where these are busy too.
+    # Threads that spin while waiting would take the cores from other processes.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # for the processes to come
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # for the child processes
     seeds = 1 if given.quick else given.seeds
     names = [(d, m, g) for d in given.data for m in given.model for g in given.goal]
     cases = [
@@ -152,7 +153,7 @@ def main() -> None:
         "| passes, stochastic | s, full | s, stochastic |"
     )
     print("|---" * 10 + "|", flush=True)
-    context = get_context("spawn")  # a GPU cannot be shared by forking
+    context = get_context("spawn")  # CUDA does not work in forked processes
     every = []
     with ProcessPoolExecutor(given.workers, mp_context=context) as pool:
         running = [[pool.submit(train, case) for case in same] for same in cases]
@@ -160,7 +161,7 @@ def main() -> None:
             line, good = row(same[0], [future.result() for future in futures])
             print(line, flush=True)
             every.append(good)
-    print(f"\n{sum(every)} of {len(every)} within {NEAR_ENOUGH} at equal passes or fewer")
+    print(f"\n{sum(every)} of {len(every)} within {NEAR_ENOUGH} or better, without more passes")
 
 
 if __name__ == "__main__":

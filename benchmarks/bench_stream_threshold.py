@@ -1,10 +1,10 @@
-"""The exact threshold from passes over blocks, side by side with the sort of all scores at once.
+"""The exact threshold from a stream of scores, compared with one sort of all scores.
 
-The same float32 scores go to `stream_threshold`, in blocks of 65,536 rows that are slices of one
-array, and to `choose_threshold`. Their answers must be equal. Times are the best of three, taken in
-turns; memory is the peak that numpy allocates during the call, as tracemalloc sees it, without the
-scores and labels, and is measured in a call of its own. What a pass costs where scores are first
-to be read and computed is not in here: the number of passes says how often that would be.
+`stream_threshold` gets float32 scores in blocks of 65,536 rows, which are slices of one array;
+`choose_threshold` gets the array. Their results must be equal. Times are the best of three,
+measured alternately. Memory is the peak that numpy allocates during the call, according to
+tracemalloc, without the scores and labels; it is measured in a separate call. The cost of reading
+rows and computing scores is not included; it would be paid once per pass.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def compare(y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, goal: 
         return choose_threshold(y, scores, goal, sample_weight=weight)
 
     if streamed() != sorted_():
-        raise SystemExit(f"{goal}: the answers differ")
+        raise SystemExit(f"{goal}: the results differ")
     passes = blocks.passes
     pairs = [(seconds(streamed), seconds(sorted_)) for _ in range(3)]
     ours, reference = (min(column) for column in zip(*pairs, strict=True))
@@ -90,7 +90,7 @@ def main() -> None:
     print(machine(), "\n")
     print(
         "| rows | scores | weights | goal | passes | streamed, s | sorted, s | ratio "
-        "| streamed, bytes/row | sorted, bytes/row |"
+        "| streamed, bytes per row | sorted, bytes per row |"
     )
     print("|---" * 10 + "|")
     for n in sizes:
@@ -98,7 +98,7 @@ def main() -> None:
         y = rng.random(n) < 0.01
         distinct = (rng.normal(size=n) + 2.0 * y).astype(np.float32)
         for name, scores in (("distinct", distinct), ("ties", distinct.round(2))):
-            # Whole numbers, so that both ways give the same to the last bit.
+            # Whole numbers, so that both results are equal to the last bit.
             for weight in (None, rng.integers(1, 10, size=n).astype(np.float64)):
                 for goal in GOALS:
                     cells = compare(y, scores, weight, goal)

@@ -1,8 +1,8 @@
-"""The exact threshold of 10 million scores, side by side with numpy.argsort of the same array.
+"""The exact threshold of 10 million scores, compared with numpy.argsort of the same array.
 
-Times are the best of three, taken in turns; memory is the peak that numpy allocates during the
-call, as tracemalloc sees it, without the input, and is measured in a call of its own because
-tracing slows things down. Limits: 3 times the time of argsort, 5 times the memory of the scores.
+Times are the best of three, measured alternately. Memory is the peak that numpy allocates during
+the call, according to tracemalloc, without the input; it is measured in a separate call, because
+tracing slows the code down. Limits: 3 times the time of argsort, 5 times the memory of the scores.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     rng = np.random.default_rng(0)
     worst_time = worst_memory = 0.0
-    for share in (0.005, 0.5):
-        y = rng.random(n) < share
+    for prevalence in (0.005, 0.5):
+        y = rng.random(n) < prevalence
         distinct = rng.normal(size=n) + 2.0 * y
         for name, scores in (("distinct", distinct), ("ties", distinct.round(2))):
             for weights in (None, rng.random(n)):
@@ -67,8 +67,8 @@ def main() -> None:
                     worst_time = max(worst_time, mine / reference)
                     worst_memory = max(worst_memory, memory)
                     print(
-                        f"| {share:.1%} | {name} | {'no' if weights is None else 'yes'} | {goal} "
-                        f"| {mine:.2f} s / {reference:.2f} s = {mine / reference:.2f} "
+                        f"| {prevalence:.1%} | {name} | {'no' if weights is None else 'yes'} "
+                        f"| {goal} | {mine:.2f} s / {reference:.2f} s = {mine / reference:.2f} "
                         f"| {memory:.2f} |",
                         flush=True,
                     )

@@ -1,11 +1,11 @@
 """Fine-tune a small transformer, end to end, for a floor on precision.
 
-Text messages are to be hidden where they are spam; of a hundred that are hidden, at most one may be
-somebody's. The model learns by cross-entropy first, as any model would, and is then trained on for
-the goal itself. Both are shown on messages that neither has seen.
+The goal is to hide spam, with at most one legitimate message among a hundred hidden ones. The model
+is first trained with cross-entropy, as usual, and then for the goal. Both models are evaluated on
+messages that neither has seen.
 
-The messages are those of sms_spam.parquet (columns text and label) in a folder that SETPOINT_DATA
-names. Without it they are made up, which shows how it is done and nothing about real spam.
+The messages are read from sms_spam.parquet (columns text and label) in the folder SETPOINT_DATA.
+If there is no such file, they are generated; the result then says nothing about real spam.
 """
 
 import argparse
@@ -32,13 +32,13 @@ LOUD = ("win", "free", "prize", "claim", "now", "urgent", "cash", "offer", "repl
 
 
 class SmallTransformer(nn.Module):
-    """Embeddings of words, two layers of attention, their mean, a logit."""
+    """Word embeddings, two transformer layers, mean pooling, and one logit."""
 
     def __init__(self, width: int = 24) -> None:
         super().__init__()
         self.words = nn.Embedding(VOCABULARY, width, padding_idx=0)
-        self.places = nn.Parameter(0.02 * torch.randn(LENGTH, width))
-        # Without dropout: counts of a training step are then those of the model itself.
+        self.positions = nn.Parameter(0.02 * torch.randn(LENGTH, width))
+        # No dropout: the counts of a training step are then those of the model in evaluation mode.
         layer = nn.TransformerEncoderLayer(
             width, nhead=2, dim_feedforward=2 * width, dropout=0.0, batch_first=True
         )
@@ -48,13 +48,13 @@ class SmallTransformer(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Return one logit per message."""
         real = tokens > 0
-        seen = self.encoder(self.words(tokens) + self.places, src_key_padding_mask=~real)
-        mean = (seen * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+        encoded = self.encoder(self.words(tokens) + self.positions, src_key_padding_mask=~real)
+        mean = (encoded * real[..., None]).sum(1) / real.sum(1, keepdim=True)
         return self.logit(mean).squeeze(1)
 
 
 def read_messages() -> tuple[list[str], np.ndarray]:
-    """Return messages, each text once, and whether they are spam."""
+    """Return the distinct messages and whether each is spam."""
     for folder in os.environ.get("SETPOINT_DATA", "data").split(os.pathsep):
         path = Path(folder) / "sms_spam.parquet"
         if path.is_file():
@@ -62,7 +62,7 @@ def read_messages() -> tuple[list[str], np.ndarray]:
 
             table = pd.read_parquet(path).drop_duplicates("text")
             return list(table["text"]), table["label"].to_numpy() == 1
-    print("sms_spam.parquet is not in SETPOINT_DATA: these messages are made up.")
+    print("There is no sms_spam.parquet in SETPOINT_DATA; using generated messages.")
     rng = np.random.default_rng(0)
     spam = rng.random(4000) < 0.15
     loudness = np.where(spam, rng.uniform(0.1, 0.9, 4000), rng.uniform(0.0, 0.3, 4000))
@@ -76,41 +76,41 @@ def read_messages() -> tuple[list[str], np.ndarray]:
 
 
 def tokens_of(text: str) -> list[int]:
-    """Return numbers for a message's words, 0 for what is left of its LENGTH."""
+    """Return the token ids of a message, padded with 0 to LENGTH."""
     for mark in '.,!?:;()"':
         text = text.replace(mark, f" {mark} ")
     words = (text.lower().split() or [""])[:LENGTH]
-    found = [1 + zlib.crc32(word.encode()) % (VOCABULARY - 1) for word in words]
-    return found + [0] * (LENGTH - len(found))
+    tokens = [1 + zlib.crc32(word.encode()) % (VOCABULARY - 1) for word in words]
+    return tokens + [0] * (LENGTH - len(tokens))
 
 
 def loaders(quick: bool) -> list[DataLoader]:
-    """Return batches to train on, to choose the threshold by, and to test on."""
+    """Return the loaders of training, validation and test messages."""
     texts, spam = read_messages()
     X, y = torch.tensor([tokens_of(text) for text in texts]), torch.from_numpy(spam)
     order = torch.randperm(len(y))[: 1200 if quick else None]
-    cuts = [int(len(order) * share) for share in (0.5, 0.75)]
-    parts = order.tensor_split(cuts)
-    return [DataLoader(TensorDataset(X[part], y[part]), batch_size=256) for part in parts]
+    cuts = [int(len(order) * fraction) for fraction in (0.5, 0.75)]
+    splits = order.tensor_split(cuts)
+    return [DataLoader(TensorDataset(X[rows], y[rows]), batch_size=256) for rows in splits]
 
 
 def train_by_cross_entropy(
-    model: nn.Module, rows: DataLoader, judge: DataLoader, epochs: int
+    model: nn.Module, rows: DataLoader, validation: DataLoader, epochs: int
 ) -> None:
-    """Train as usual, and keep the weights of the epoch with the least loss on other rows."""
+    """Train as usual, and keep the weights of the epoch with the lowest validation loss."""
     X, y = rows.dataset.tensors
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    least, best = float("inf"), {}
+    lowest, best = float("inf"), {}
     for _ in range(epochs):
         model.train()
         for batch in torch.randperm(len(y)).split(64):
             optimizer.zero_grad()
             binary_cross_entropy_with_logits(model(X[batch]), y[batch].float()).backward()
             optimizer.step()
-        logits, truth = scores_on(model, judge)
+        logits, truth = scores_on(model, validation)
         loss = float(binary_cross_entropy_with_logits(logits, truth.float()))
-        if loss < least:
-            least, best = loss, copy.deepcopy(model.state_dict())
+        if loss < lowest:
+            lowest, best = loss, copy.deepcopy(model.state_dict())
     model.load_state_dict(best)
 
 
@@ -118,29 +118,29 @@ def train_by_cross_entropy(
 def scores_on(model: nn.Module, rows: DataLoader) -> tuple[Tensor, Tensor]:
     """Return logits and labels."""
     model.eval()
-    found = [(model(X), y) for X, y in rows]
-    return torch.cat([z for z, _ in found]), torch.cat([y for _, y in found])
+    pairs = [(model(X), y) for X, y in rows]
+    return torch.cat([z for z, _ in pairs]), torch.cat([y for _, y in pairs])
 
 
 def on_test(model: nn.Module, threshold: float, test: DataLoader) -> OperatingPoint:
-    """Return what a threshold does on rows that nothing was chosen by."""
+    """Return the operating point of a threshold on the test messages."""
     logits, y = scores_on(model, test)
     return stream_evaluate(lambda: [(y, logits, None)], threshold, GOAL, on="the test messages")
 
 
 def main() -> None:
-    """Train twice, compare once."""
+    """Train with cross-entropy and for the goal, and compare both on the test messages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer messages and steps")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.manual_seed(options.seed)
-    training, judging, test = loaders(options.quick)
+    training, validation, test = loaders(options.quick)
 
     model = SmallTransformer()
-    train_by_cross_entropy(model, training, judging, epochs=4 if options.quick else 12)
-    logits, y = scores_on(model, judging)
-    chosen = stream_threshold(lambda: [(y, logits, None)], GOAL, on="the messages that judge")
+    train_by_cross_entropy(model, training, validation, epochs=4 if options.quick else 12)
+    logits, y = scores_on(model, validation)
+    chosen = stream_threshold(lambda: [(y, logits, None)], GOAL, on="the validation messages")
     before = on_test(model, chosen.threshold, test)
 
     solver = Stochastic(
@@ -152,17 +152,17 @@ def main() -> None:
         inner_iterations=5 if options.quick else 30,
     )
     solution = train(
-        model, LoaderRows(training), GOAL, validation=LoaderRows(judging), solver=solver
+        model, LoaderRows(training), GOAL, validation=LoaderRows(validation), solver=solver
     )
     print(solution.candidates)
     after = on_test(model, solution.operating_point.threshold, test)
-    print(f"\n{'on test messages':<38}  recall  precision  hidden  of these no spam")
+    print(f"\n{'on test messages':<38}  recall  precision  hidden  of which not spam")
     for name, point in (
         ("cross-entropy, threshold tuned", before),
         ("trained for the goal", after),
     ):
         recall, precision = point.value("recall"), point.value("precision")
-        hidden = f"{point.tp + point.fp:6.0f}  {point.fp:16.0f}"
+        hidden = f"{point.tp + point.fp:6.0f}  {point.fp:17.0f}"
         print(f"{name:<38}  {recall:6.3f}  {precision:9.3f}  {hidden}")
 
 

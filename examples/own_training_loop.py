@@ -1,8 +1,8 @@
-"""Train a torch module of your own for a goal, in your own loop.
+"""Train your own torch module for a goal, in your own training loop.
 
-ExactPenalty holds the lifted variables s; the loop below owns everything else. It is Algorithm 1
-without comforts: raise lambda, take Adam steps on the model and on s, project s. The threshold is
-found exactly at the end.
+ExactPenalty holds the lifted variables s; the loop does everything else. It is Algorithm 1 in its
+simplest form: raise lambda, take Adam steps on the model and on s, and project s. The threshold is
+exact.
 """
 
 import torch
@@ -16,7 +16,7 @@ GOAL = "max precision s.t. recall >= 0.95"
 
 
 class TwoTowers(nn.Module):
-    """One tower for the mean values of the cell nuclei, one for the worst ones."""
+    """One tower for the mean values of the cell nuclei, one for their worst values."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,14 +31,14 @@ class TwoTowers(nn.Module):
 
 
 def main() -> None:
-    """Train, choose the threshold, look at new rows."""
+    """Train, choose the threshold, and evaluate it on test rows."""
     torch.manual_seed(0)
     X, y = load_breast_cancer(return_X_y=True)
     malignant = y == 0
     X = (X - X.mean(0)) / X.std(0)
     X_train, X_test, y_train, y_test = (
-        torch.as_tensor(part)
-        for part in train_test_split(
+        torch.as_tensor(array)
+        for array in train_test_split(
             X.astype("float32"), malignant, stratify=malignant, random_state=0
         )
     )
@@ -46,7 +46,7 @@ def main() -> None:
     model = TwoTowers()
     penalty = ExactPenalty(GOAL, y_train, lam=1.0, gamma=0.5)
     with torch.no_grad():
-        penalty.s.copy_(y_train)  # start by fighting for every sample
+        penalty.s.copy_(y_train)  # start from s equal to the labels
     optimizer = torch.optim.Adam(
         [{"params": model.parameters(), "lr": 3e-3}, {"params": [penalty.s], "lr": 0.01}]
     )

@@ -1,6 +1,6 @@
-"""A threshold and a certificate for scores that came in a file, from a vendor or another team.
+"""Find and certify a threshold for scores in a file, from a vendor or another team.
 
-Nothing is trained: labels and scores are all that is needed.
+Nothing is trained: labels and scores are enough.
 """
 
 import tempfile
@@ -17,7 +17,7 @@ from setpoint.report import plot_certificate
 
 
 def write_scores(path: Path) -> None:
-    """Write what a vendor would send: one row per case, the truth and a score."""
+    """Write a file as a vendor would send it: one row per case, with the truth and a score."""
     X, y = load_breast_cancer(return_X_y=True)
     X_fit, X_rest, y_fit, y_rest = train_test_split(X[:, :4], y, test_size=0.7, random_state=0)
     p = GaussianNB().fit(X_fit, y_fit).predict_proba(X_rest)[:, 0]
@@ -34,8 +34,8 @@ def main() -> None:
     goal = "max precision s.t. recall >= 0.9"
     given = {"y": table.truth, "scores": table.score, "goal": goal, "pos_label": "malignant"}
 
-    print(choose_threshold(**given), end="\n\n")  # meets the floor on these rows, and just so
-    certificate = certify(**given, confidence=0.9)  # meets it on new ones, nine times out of ten
+    print(choose_threshold(**given), end="\n\n")  # just meets the floor on these rows
+    certificate = certify(**given, confidence=0.9)  # meets it on new rows, with 90 % confidence
     print(certificate, end="\n\n")
     print(certify(**given, confidence=0.999).message)
 

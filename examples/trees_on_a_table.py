@@ -1,6 +1,6 @@
-"""A promise for gradient-boosted trees on a table of transactions.
+"""Certify gradient-boosted trees on a table of transactions.
 
-The table is drawn by a formula, so that the example needs no download; yours comes from a file.
+The table is generated, so that the example needs no download; read your own from a file instead.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ from setpoint.report import plot_certificate
 
 
 def transactions(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return n transactions, of which some four in a hundred are fraud."""
+    """Return n transactions, of which about four in a hundred are fraud."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -47,10 +47,10 @@ def main() -> None:
     goal = "max recall s.t. precision >= 0.8"
     clf = SetpointThreshold(trees, goal, confidence=0.9, random_state=0).fit(X_train, y_train)
     print(clf.certificate_)
-    print(f"threshold of each fold: {clf.thresholds_.round(2)}")
+    print(f"Threshold of each fold: {clf.thresholds_.round(2)}")
     print(clf.evaluate(X_test, y_test).message)
 
-    # Labels of later weeks come in; look as often as you like.
+    # Check the certificate on later weeks, as often as you like.
     scores, verdict = clf.positive_scores(X_test), None
     for week in np.array_split(np.arange(len(y_test)), 4):
         verdict = clf.certificate_.check(y_test[week], scores[week], after=verdict)
