@@ -93,7 +93,7 @@ class Roles:
 
 
 class TableRows:
-    """A row source whose columns are checked and encoded as they are read, to ``width`` features."""
+    """A row source that checks and encodes columns as they are read, to ``width`` features."""
 
     classes = (False, True)
 
