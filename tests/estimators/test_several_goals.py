@@ -133,7 +133,7 @@ def test_invalid_goals_and_parameters(changes, goals, message):
 @pytest.mark.parametrize("other", [SetpointThreshold(LogisticRegression()), LogisticRegression()])
 def test_other_classifiers(other):
     X, y = rows(100)
-    with pytest.raises(SetpointError, match=f"a {type(other).__name__} is not"):
+    with pytest.raises(SetpointError, match=f"not a {type(other).__name__}"):
         fit_goals(other, GOALS, X, y)
 
 

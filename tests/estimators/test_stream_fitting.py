@@ -253,8 +253,8 @@ def test_a_checkpoint_is_used_without_a_seed_too(tmp_path):
     ("given", "message"),
     [
         ({"refit": True}, "refit is for rows in memory"),
-        ({"solver": "lifted"}, "by the solver 'stochastic', not by 'lifted'"),
-        ({"solver": Projected()}, "by the solver 'stochastic'"),
+        ({"solver": "lifted"}, "needs the solver 'stochastic', not 'lifted'"),
+        ({"solver": Projected()}, "needs the solver 'stochastic'"),
         ({"solver": "nonsense"}, "unknown solver"),
         ({"validation": StratifiedKFold(4)}, "validation of a stream must be a fraction"),
         ({"validation": 1.5}, "validation"),
