@@ -140,9 +140,9 @@ def streaming(folder: Path, looks: int) -> None:
         setattr(home, name, outer)
 
     timed(fitting, "standardizer_of", "means and deviations")
-    timed(stochastic_run, "first_look", "counts and a first sample")
+    timed(stochastic_run, "first_pass", "counts and a first sample")
     timed(stochastic_run.StochasticRun, "_ordinary_models", "ordinary training on the sample")
-    timed(stochastic_run, "survey", "looks")
+    timed(stochastic_run, "survey", "passes")
     timed(stochastic_run.StochasticRun, "_take_steps", "steps on batches")
     timed(stochastic_run.StochasticRun, "exact_point", "the exact threshold")
     source = Counted(ParquetRows(folder, "positive"))
