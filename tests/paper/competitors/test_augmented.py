@@ -256,8 +256,8 @@ def test_a_goal_that_is_not_monotone_takes_the_equality_form():
     [
         ({"start_s": "zeros"}, "start_s is one of"),
         ({"lam0": 0.0}, "lam0 must be positive"),
-        ({"rho": 0.9}, "rho >= 1"),
-        ({"inner_iterations": 0}, "inner_iterations >= 1"),
+        ({"rho": 0.9}, "rho must be None or >= 1"),
+        ({"inner_iterations": 0}, "inner_iterations must be >= 1"),
     ],
     ids=str,
 )
