@@ -271,22 +271,22 @@ def test_too_few_new_positives_have_a_note(tmp_path):
 @pytest.mark.parametrize("test", [0.0, 0.25])
 def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
     times = np.random.default_rng(0).permutation(1000).astype(float)
-    parting = stream_survey.parting_of(times, test, certified, 0)
-    judging, certifying, testing = parting.since
+    split = stream_survey.split_rule(times, test, certified, 0)
+    judging, certifying, testing = split.since
     left = 1000 * (1 - test)
     assert testing == (1000 - 1000 * test if test else np.inf)
     if certified:
         assert certifying == round(left * 0.7)
         left = certifying
     assert judging == pytest.approx(0.75 * left, abs=1)
-    assert parting.judges
+    assert split.has_validation
 
 
 def test_one_moment_cannot_be_parted():
     with pytest.raises(SplitError, match="one moment"):
-        stream_survey.parting_of(np.zeros(10), 0.2, False, 0)
+        stream_survey.split_rule(np.zeros(10), 0.2, False, 0)
     # Most rows are of one moment: that is the older part, and chance will choose who judges.
-    found = stream_survey.parting_of(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
+    found = stream_survey.split_rule(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
     assert found.since == (1.0, 1.0, 1.0)
     assert not found.judges
 
@@ -360,8 +360,8 @@ def test_missing_labels_and_groups_are_found(tmp_path, column, words):
 
 def test_a_test_part_is_of_its_share(folder):
     files, roles = TableFile(folder), Roles("bad")
-    parting = stream_survey.parting_of(None, 0.3, True, 5)
-    _, counts = stream_survey.settled(files, roles, parting, 0.3, 5)
+    split = stream_survey.split_rule(None, 0.3, True, 5)
+    _, counts = stream_survey.settled(files, roles, split, 0.3, 5)
     assert counts.sum() == 800
     assert abs(counts[TEST].sum() / 800 - 0.3) < 0.05
     assert counts[TEST, 1] == pytest.approx(0.3 * counts[:, 1].sum(), rel=0.4)

@@ -1,71 +1,22 @@
 """Several models of one kind, trained at once on the same rows.
 
-A bundle returns the logits of all its models as the rows of one matrix and takes the derivatives
-of a loss in them back. Linear models are one matrix themselves, so that a step of ten costs little
-more than a step of one; other modules are copies that take turns.
+A bundle holds k models, their origins (the logits that count as thresholds) and their parameters.
+It returns the logits of all models as the rows of one matrix and takes the derivatives of a loss in
+them back. Linear models are one matrix themselves, so that a step of ten costs little more than a
+step of one; other modules are copies that take turns.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from setpoint._internal.processes import add_up, share
 from setpoint.training.models import is_linear, logits_of, scores_of
-
-
-class Bundle(Protocol):
-    """k models, their origins (the logits that count as thresholds) and their parameters."""
-
-    origins: Tensor
-    parameters: list[Tensor]
-    buffers: list[Tensor]  # of modules, such as running means
-    last: Any  # what ``backward`` needs of the logits just returned
-
-    def __getitem__(self, models: slice) -> Bundle:
-        """Return some of the models as a bundle that shares their weights and origins."""
-        ...
-
-    def prepare(self, X: Tensor) -> Tensor:
-        """Return rows in the precision in which the models train."""
-        ...
-
-    def logits(self, X: Tensor) -> Tensor:
-        """Return logits above the origins, shape (k, n), of prepared rows, for ``backward``."""
-        ...
-
-    def backward(self, slopes: Tensor) -> None:
-        """Set every parameter's gradient from the derivatives in the logits just returned."""
-        ...
-
-    def pull_to_start(self, proximity: Sequence[float]) -> None:
-        """Add to the gradients those of proximity_k/2 |theta_k - start_k|^2."""
-        ...
-
-    def scores(self, X: Tensor) -> Tensor:
-        """Return the models' logits before the origins are subtracted, a row for each."""
-        ...
-
-    def weights(self, k: int) -> dict[str, Any]:
-        """Return a state dict of model k."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the weights, where they started, and the origins."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
-        ...
-
-
-def make_bundle(module: nn.Module, starts: Sequence[dict[str, Any]]) -> Bundle:
-    """Return copies of the module, one for each state dict."""
-    return (LinearBundle if is_linear(module) else ModuleBundle)(module, starts)
 
 
 class LinearBundle:
@@ -79,33 +30,33 @@ class LinearBundle:
         none = rows.new_zeros(1)
         self.origins = -torch.cat([s.get("bias", none).detach().reshape(1) for s in starts]).float()
         self.parameters = [self.matrix, self.origins]
-        self.buffers: list[Tensor] = []
+        self.buffers: list[Tensor] = []  # none: modules may have some, such as running means
         self._start = self.matrix.clone()
         self._strengths: tuple[tuple[float, ...], Tensor] | None = None
-        self.last: Any = None
+        self.last: Any = None  # what ``backward`` needs of the logits just returned
 
     def __getitem__(self, models: slice) -> LinearBundle:
-        """Return some rows of the matrix."""
+        """Return some of the models as a bundle that shares their weights and origins."""
         view = copy.copy(self)
         view.matrix, view.origins = self.matrix[models], self.origins[models]
         return view
 
     def prepare(self, X: Tensor) -> Tensor:
-        """Return the rows in float32."""
+        """Return rows in the precision in which the models train: float32."""
         return X.float()
 
     def logits(self, X: Tensor) -> Tensor:
-        """Return one matrix product."""
+        """Return logits above the origins, shape (k, n), of prepared rows: one matrix product."""
         self.last = X
         return torch.addmm(self.origins[:, None], self.matrix, X.T, beta=-1)
 
     def backward(self, slopes: Tensor) -> None:
-        """Differentiate that product."""
+        """Set the gradients from the derivatives in the logits just returned."""
         self.matrix.grad = slopes @ self.last
         self.origins.grad = -slopes.sum(1)
 
     def pull_to_start(self, proximity: Sequence[float]) -> None:
-        """Add to the gradient of the matrix."""
+        """Add to the gradients those of proximity_k/2 |theta_k - start_k|^2."""
         if not any(proximity):
             return
         assert self.matrix.grad is not None
@@ -115,12 +66,12 @@ class LinearBundle:
         self.matrix.grad.addcmul_(self._strengths[1], self.matrix - self._start)
 
     def scores(self, X: Tensor) -> Tensor:
-        """Return the product in the rows' own precision, as float32 at least."""
+        """Return logits before the origins are subtracted, in the rows' precision or float32."""
         scores = self.matrix.to(X.dtype) @ X.T
         return scores.to(_at_least_float32(scores.dtype))
 
     def weights(self, k: int) -> dict[str, Any]:
-        """Return a row, with a bias of zero where the module has one."""
+        """Return a state dict of model k, with a bias of zero where the module has one."""
         own = self._like
         weights = {"weight": self.matrix[k].reshape(own["weight"].shape).to(own["weight"])}
         if "bias" in own:
@@ -157,7 +108,7 @@ class ModuleBundle:
         self.last: Any = None
 
     def __getitem__(self, models: slice) -> ModuleBundle:
-        """Return some of the copies."""
+        """Return some of the copies as a bundle that shares their weights and origins."""
         view = copy.copy(self)
         view._modules, view.origins = self._modules[models], self.origins[models]
         return view
@@ -208,6 +159,14 @@ class ModuleBundle:
             for p, value in zip(start, saved, strict=True):
                 p.copy_(value)
         self.origins.copy_(state["origins"])
+
+
+Bundle = LinearBundle | ModuleBundle
+
+
+def make_bundle(module: nn.Module, starts: Sequence[dict[str, Any]]) -> Bundle:
+    """Return copies of the module, one for each state dict."""
+    return (LinearBundle if is_linear(module) else ModuleBundle)(module, starts)
 
 
 def _at_least_float32(dtype: torch.dtype) -> torch.dtype:

@@ -6,7 +6,6 @@ the models' thresholds and counts and draws a sample for the steps until the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import Any, ClassVar, Literal
@@ -19,16 +18,14 @@ from setpoint._internal.processes import from_first, is_first, take_means
 from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_share
 from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights, batches, gather_sample
-from setpoint.data.splits import TRAINING, VALIDATION
 from setpoint.thresholds.operating_point import OperatingPoint
-from setpoint.thresholds.stream import stream_threshold
 from setpoint.training.bundle import ShardedSums, make_bundle
 from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.descent import Counts, Descent, usual_rate
 from setpoint.training.gpu import sizes_for
 from setpoint.training.history import Patience
 from setpoint.training.loop import Progress, check_parameters
-from setpoint.training.models import is_linear, scores_of
+from setpoint.training.models import is_linear
 from setpoint.training.ordinary import start_of, starting_models, variants_of
 from setpoint.training.problem import Penalised, Problem, make_problem
 from setpoint.training.stream_problem import (
@@ -189,7 +186,7 @@ class StochasticRun:
         kinds = self._ordinary_models(gather_sample(sample))
         self._ordinary = list(chain.from_iterable(kinds))
         bundle = make_bundle(self.module, [model.weights for model in self._ordinary])
-        points = iter(self._points_of(survey(self.problem, bundle)))  # on all rows
+        points = iter(survey(self.problem, bundle).points(self.problem))  # on all rows
         kinds = [[model._replace(point=next(points)) for model in kind] for kind in kinds]
         self._ordinary = list(chain.from_iterable(kinds))
         variants = variants_of(self.solver, self.module, self.problem.goal, kinds, take)
@@ -249,7 +246,7 @@ class StochasticRun:
         self._alive = seen.alive
         self._set_origins(seen.training)
         self._use_shifted(seen, self._descent.bundle.origins)
-        self._points = self._points_of(seen)
+        self._points = seen.points(self.problem)
         done = self._patience.ends_at(best_of(self.models()).point)
         return self._progress()._replace(done=done)
 
@@ -341,11 +338,6 @@ class StochasticRun:
         self._descent.bundle.origins.copy_(origins)
         self._counts = Counts(np.array([c.tp for c in cuts]), np.array([c.fp for c in cuts]))
 
-    def _points_of(self, seen: Survey) -> list[OperatingPoint]:
-        if self._totals.judging == (0, 0):
-            return seen.training.points(self.problem.goal, "the training data")
-        return seen.validation.points(self.problem.goal, "the validation data")
-
     def _progress(self) -> Progress:
         """Return lambda and the least loss of all models on the sample."""
         sample, descent = self._sample, self._descent
@@ -374,16 +366,7 @@ class StochasticRun:
 
     def exact_point(self) -> OperatingPoint:
         """Return the module's operating point at its exact threshold."""
-        part, on = TRAINING, "the training data"
-        if self._totals.judging != (0, 0):
-            part, on = VALIDATION, "the validation data"
-
-        def scan() -> Iterator[tuple[Any, Any, Any]]:
-            for block in self.problem.part(part):
-                scores = scores_of(self.module, block.X).float().cpu().numpy()
-                yield block.positive.cpu().numpy(), scores, block.weight.cpu().numpy()
-
-        return stream_threshold(scan, self.problem.goal, on=on)
+        return self.problem.operating_point(self.module)
 
     # --- interruption -----------------------------------------------------------------------
 

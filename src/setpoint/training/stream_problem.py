@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from setpoint._internal.processes import add_up, coarse, share
 from setpoint._internal.renamed import renamed_parameters
@@ -18,8 +19,10 @@ from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.histogram import EdgeCut, ScoreHistogram
 from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.thresholds.stream import stream_threshold
 from setpoint.thresholds.sweep import Ranking
 from setpoint.training.bundle import Bundle
+from setpoint.training.models import scores_of
 from setpoint.training.problem import Problem, fingerprint_of
 
 
@@ -114,6 +117,27 @@ class StreamProblem:
         for block, part in self.blocks():
             rows = torch.isin(part, torch.tensor(wanted, device=part.device))
             yield block if rows.all() else block.rows(rows)
+
+    def operating_point(self, module: nn.Module) -> OperatingPoint:
+        """Return the module's operating point at its exact threshold.
+
+        It is that on the validation rows or, without any, on the training rows.
+        """
+        split, on = self.evaluation
+
+        def scan() -> Iterator[tuple[Any, Any, Any]]:
+            for block in self.part(split):
+                scores = scores_of(module, block.X).float().cpu().numpy()
+                yield block.positive.cpu().numpy(), scores, block.weight.cpu().numpy()
+
+        return stream_threshold(scan, self.goal, on=on)
+
+    @property
+    def evaluation(self) -> tuple[int, str]:
+        """The split on which models are compared, and what to call its rows."""
+        if self.has_validation:
+            return VALIDATION, "the validation data"
+        return TRAINING, "the training data"
 
     def _ready(self, block: Block) -> Block:
         here = block.to(self.device)
@@ -228,6 +252,12 @@ class Survey:
     validation: SplitScores
     alive: list[bool]
     sample: Sample | None
+
+    def points(self, problem: StreamProblem) -> list[OperatingPoint]:
+        """Return the models' operating points on the rows on which they are compared."""
+        split, on = problem.evaluation
+        seen = self.validation if split == VALIDATION else self.training
+        return seen.points(problem.goal, on)
 
 
 def survey(

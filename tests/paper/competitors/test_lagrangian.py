@@ -408,7 +408,7 @@ def test_an_mlp_and_float32_are_trained_too():
         ({"lr": float("nan")}, "lr and dual_scale must be positive"),
         ({"dual_scale": -1.0}, "lr and dual_scale must be positive"),
         ({"outer_iterations": -1}, "outer_iterations must be >= 0"),
-        ({"inner_iterations": 0}, "inner_iterations >= 1"),
+        ({"inner_iterations": 0}, "inner_iterations must be >= 1"),
     ],
     ids=str,
 )
@@ -667,8 +667,8 @@ def test_a_goal_that_is_not_monotone_takes_the_equality_form():
     [
         ({"start_s": "zeros"}, "start_s (is|must be) one of"),
         ({"lam0": 0.0}, "lam0 must be positive"),
-        ({"rho": 0.9}, "rho >= 1"),
-        ({"inner_iterations": 0}, "inner_iterations >= 1"),
+        ({"rho": 0.9}, "rho must be None or >= 1"),
+        ({"inner_iterations": 0}, "inner_iterations must be >= 1"),
     ],
     ids=str,
 )
