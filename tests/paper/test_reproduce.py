@@ -148,7 +148,7 @@ def test_a_table_has_a_caption_and_the_values_of_its_jobs(tmp_path):
     ]  # fmt: skip
     text, tex = (p.read_text(encoding="utf-8") for p in written[2:])
     assert "Scale smoke, 2 trials, paper split" in text.splitlines()[0]
-    assert tex.startswith("% FPOR: max recall s.t. precision >= 0.9. smoke scale, 2 trials")
+    assert tex.startswith("% FPOR: max recall s.t. precision >= 0.9. Scale smoke, 2 trials")
     about = (tmp_path / "about-paper.md").read_text(encoding="utf-8")
     assert about.startswith("2 trainings, scale smoke, paper split.")
     recalls = [

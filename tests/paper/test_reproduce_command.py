@@ -260,7 +260,7 @@ def test_the_former_module_can_be_run(tmp_path):
 
 
 def test_former_names_can_be_imported():
-    with pytest.warns(DeprecationWarning, match="its names are now in setpoint.paper.reproduce"):
+    with pytest.warns(DeprecationWarning, match="its names are now in setpoint.paper"):
         from setpoint.experiments.reproduce import reproduce
     with pytest.warns(DeprecationWarning, match="its names are now in setpoint.paper.methods"):
         from setpoint.experiments.scale import Scale
