@@ -7,7 +7,6 @@ import resource
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -269,13 +268,13 @@ def test_a_result_is_written_in_one_step(tmp_path, result, monkeypatch):
     store.keep(JOB, result)
     before = store.path(JOB).read_bytes()
     seen = []
-    replace_file = Path.replace
+    replace_file = os.replace
 
-    def look(self, target):
-        seen.append((store.path(JOB).read_bytes() == before, self.parent, self.suffix))
-        return replace_file(self, target)
+    def look(path, target):
+        seen.append((store.path(JOB).read_bytes() == before, path.parent, path.suffix))
+        return replace_file(path, target)
 
-    monkeypatch.setattr(Path, "replace", look)
+    monkeypatch.setattr(os, "replace", look)
     store.keep(JOB, result | {"seconds": 1.0})
     ((untouched, folder, suffix),) = seen
     assert untouched

@@ -23,7 +23,6 @@ from setpoint import (
     evaluate_threshold,
 )
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
-from setpoint.report import page as module
 from setpoint.report import steps as steps_module
 
 VOID = {"meta", "link", "input", "br", "hr", "path", "circle"}
@@ -358,7 +357,7 @@ def full_disk(*_):
 def test_a_full_disk_leaves_the_old_report(rows, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
-    monkeypatch.setattr(module.os, "fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(SetpointError, match=r"report.html: No space left on device"):
         write_report(Report("max f1", rows, 1.5), path)
     assert os.listdir(tmp_path) == ["report.html"]
@@ -366,14 +365,14 @@ def test_a_full_disk_leaves_the_old_report(rows, tmp_path, monkeypatch):
 
 
 def test_a_folder_that_may_not_be_written_to_is_named(rows, tmp_path, monkeypatch):
-    opened = Path.open
+    opened = os.open
 
-    def read_only(self, *args, **more):
-        if self.parent == tmp_path:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
-        return opened(self, *args, **more)
+    def read_only(path, *args, **more):
+        if Path(path).parent == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *args, **more)
 
-    monkeypatch.setattr(Path, "open", read_only)  # root may write to any folder
+    monkeypatch.setattr(os, "open", read_only)  # root may write to any folder
     with pytest.raises(SetpointError, match="report.html: Permission denied. Choose another"):
         write_report(Report("max f1", rows, 1.5), tmp_path / "report.html")
     assert os.listdir(tmp_path) == []

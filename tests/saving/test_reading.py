@@ -49,21 +49,21 @@ def refused(path, match):
 
 
 def test_no_model(tmp_path):
-    refused(tmp_path / "nothing", "there is no model")
+    refused(tmp_path / "nothing", "there is not a model")
     refused(tmp_path, "no model.json")
     (tmp_path / "text").write_text("hello")
-    refused(tmp_path / "text", "no model, or a damaged one")
+    refused(tmp_path / "text", "is not a model, or is damaged")
     (tmp_path / "empty.zip").write_bytes(b"")
-    refused(tmp_path / "empty.zip", "no model, or a damaged one")
+    refused(tmp_path / "empty.zip", "is not a model, or is damaged")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as file:
         file.writestr("a.txt", "a")
-    refused(tmp_path / "other.zip", "is no model")
+    refused(tmp_path / "other.zip", "is not a model")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', "[" * 100_000, "\xff"])
 def test_model_json_of_something_else(folder, text):
     (folder / "model.json").write_text(text, encoding="latin-1")
-    refused(folder, "cannot be read|not that of a setpoint model")
+    refused(folder, "cannot be read|does not describe a setpoint model")
 
 
 def test_a_newer_format_is_refused_with_advice(folder):
@@ -71,13 +71,15 @@ def test_a_newer_format_is_refused_with_advice(folder):
         content["format"], content["setpoint"] = FORMAT + 1, "9.1"
 
     edited(folder, newer)
-    refused(folder, r"setpoint 9\.1, format 2; this is setpoint .*format 1: upgrade")
+    refused(folder, r"setpoint 9\.1 in format 2; this is setpoint .*format 1: upgrade")
 
 
 @pytest.mark.parametrize("value", [0, -1, "1", "0", 1.5, True, None, [1]])
 def test_a_format_that_never_was_is_no_reason_to_upgrade(folder, value):
     edited(folder, lambda content: content.update(format=value))
-    with pytest.raises(ModelFileError, match="no setpoint wrote.*damaged or changed") as caught:
+    with pytest.raises(
+        ModelFileError, match="no version of setpoint writes.*damaged or changed"
+    ) as caught:
         load(folder)
     assert "upgrade" not in str(caught.value)
 
@@ -92,7 +94,7 @@ def test_every_byte_of_a_part_counts(folder):
         flipped = bytearray(data)
         flipped[position] ^= 1
         file.write_bytes(flipped)
-        refused(folder, "checksum of weights-.* does not agree")
+        refused(folder, "checksum of weights-.* does not match")
     file.unlink()
     refused(folder, "weights-.* is missing")
 
@@ -102,14 +104,14 @@ def test_numbers_in_model_json_cannot_be_changed_by_hand(folder):
         content["model"]["operating_point"]["tp"] += 1
 
     edited(folder, looser, honest=False)
-    refused(folder, "checksum of model.json does not agree")
+    refused(folder, "checksum of model.json does not match")
 
 
 def test_every_truncation_of_a_zip_is_refused(archive):
     data = archive.read_bytes()
     for length in [0, 1, 30, *range(100, len(data), len(data) // 40), len(data) - 1]:
         archive.write_bytes(data[:length])
-        refused(archive, "no model, or a damaged one")
+        refused(archive, "is not a model, or is damaged")
 
 
 def test_every_flipped_byte_of_a_zip_is_refused_or_harmless(archive, linear, rows):
@@ -139,7 +141,7 @@ def test_model_json_cannot_name_files_elsewhere(folder, name):
         content["files"]["weights.safetensors"]["name"] = name
 
     edited(folder, elsewhere)
-    refused(folder, "names a strange file")
+    refused(folder, "lists an unknown file")
 
 
 def forge(path, entries):
@@ -163,12 +165,12 @@ def test_zips_that_setpoint_does_not_write(archive):
     for entries, message in [
         ([*original, ("../evil.py", "x")], "points outside"),
         ([*original, ("/evil.py", "x")], "points outside"),
-        ([*original, ("evil.py", "x")], "no part of the model"),
+        ([*original, ("evil.py", "x")], "does not list"),
         ([original[0], (link, "/etc/passwd")], "is a link"),
         ([original[0], (packed, original[1][1])], "is compressed"),
         (original[:1], "is missing"),
-        (original[1:], "is no model"),
-        ([*original, *[(f"{i}.skops", "") for i in range(99)]], "is no model"),
+        (original[1:], "is not a model"),
+        ([*original, *[(f"{i}.skops", "") for i in range(99)]], "is not a model"),
     ]:
         forge(archive, entries)
         refused(archive, message)
@@ -218,16 +220,16 @@ def test_links_and_pipes_in_a_folder_are_refused(folder, tmp_path):
     refused(folder, "is a link")
     file.unlink()
     os.mkfifo(file)
-    refused(folder, "no plain file")  # and does not wait for someone to write
+    refused(folder, "not a regular file")  # and does not wait for someone to write
     file.unlink()
     file.mkdir()
-    refused(folder, "directory|no plain file")
+    refused(folder, "directory|not a regular file")
 
 
 def test_a_folder_that_is_replaced_while_it_is_read(
     folder, other_linear, linear, rows, monkeypatch
 ):
-    original, replaced = reading._regular, []
+    original, replaced = reading._read_regular, []
 
     def overtaken(path, most):
         if path.suffix == ".safetensors" and not replaced:
@@ -235,7 +237,7 @@ def test_a_folder_that_is_replaced_while_it_is_read(
             save(other_linear, folder)
         return original(path, most)
 
-    monkeypatch.setattr(reading, "_regular", overtaken)
+    monkeypatch.setattr(reading, "_read_regular", overtaken)
     scores = load(folder).positive_scores(rows[0])
     assert np.array_equal(scores, other_linear.positive_scores(rows[0]))
 

@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from setpoint._internal import files
 from setpoint.errors import ModelFileError
 from setpoint.model_files import load, save
 from setpoint.saving import storage
@@ -53,6 +54,12 @@ class Fragile:
         return call
 
 
+def patch_os(patch, fake):
+    """Let saving use this instead of the module ``os``."""
+    for module in (storage, files):
+        patch.setattr(module, "os", fake)
+
+
 @pytest.fixture(params=["model", "model.zip"])
 def path(request, tmp_path):
     return tmp_path / "deep" / request.param
@@ -71,7 +78,7 @@ def everything(folder):
 def calls_of_a_save(model, path, monkeypatch):
     counter = Fragile(10**9)
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "os", counter)
+        patch_os(patch, counter)
         save(model, path)
     return 10**9 - counter.left
 
@@ -87,7 +94,7 @@ def test_a_crash_at_any_call_leaves_a_whole_model(
     for k in range(1, total + 1):
         save(linear, path)
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "os", Fragile(k, after))
+            patch_os(patch, Fragile(k, after))
             with pytest.raises(Crash):
                 save(other_linear, path)
         found = load(path)
@@ -107,13 +114,13 @@ def test_a_crash_of_the_first_save_leaves_no_model_or_the_new_one(
     for k in range(1, total + 1):
         target = tmp_path / str(k) / path.name
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "os", Fragile(k))
+            patch_os(patch, Fragile(k))
             with pytest.raises(Crash):
                 save(linear, target)
         try:
             assert is_same(load(target), linear, rows)
         except ModelFileError as error:
-            assert "there is no" in str(error)
+            assert "there is no model" in str(error) or "contains no model.json" in str(error)
         save(linear, target)
         assert is_same(load(target), linear, rows)
 
@@ -128,7 +135,7 @@ def test_an_error_leaves_the_old_model_and_nothing_else(
     for k in range(1, total + 1):
         before = everything(tmp_path)
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "os", Fragile(k, error=error))
+            patch_os(patch, Fragile(k, error=error))
             try:
                 save(other_linear, path)
             except ModelFileError as raised:
@@ -149,7 +156,7 @@ def test_a_first_save_that_fails_leaves_no_trace(path, error, linear, monkeypatc
     failures = 0
     for k in range(1, total + 1):
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "os", Fragile(k, error=error))
+            patch_os(patch, Fragile(k, error=error))
             try:
                 save(linear, path)
             except ModelFileError:
@@ -173,7 +180,7 @@ def test_an_interrupt_after_the_deciding_step_keeps_the_new_model(
             os.replace(a, b)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage, "os", Interrupted())
+    patch_os(monkeypatch, Interrupted())
     with pytest.raises(KeyboardInterrupt):
         save(other_linear, path)
     assert is_same(load(path), other_linear, rows)
@@ -222,7 +229,7 @@ def test_two_saves_at_once_leave_one_whole_model(tmp_path, linear, other_linear,
                 save(linear, folder)
             os.replace(a, b)
 
-    monkeypatch.setattr(storage, "os", Overtaken())
+    patch_os(monkeypatch, Overtaken())
     save(other_linear, folder)
     assert is_same(load(folder), other_linear, rows)
 
@@ -248,10 +255,10 @@ def test_nothing_but_a_model_is_overwritten(tmp_path, linear):
     directory = tmp_path / "folder.zip"
     directory.mkdir()
     for path, message in {
-        folder: "holds other things .diary.txt.",
-        foreign: "not that of a setpoint model",
-        archive: "is no model",
-        text: "is no model",
+        folder: "contains other files .diary.txt.",
+        foreign: "does not describe a setpoint model",
+        archive: "is not a model",
+        text: "is not a model",
         directory: "is a folder",
         folder / "diary.txt": "is a file",
         folder / "diary.txt" / "model": "Not a directory|is a file",
@@ -281,7 +288,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
     # The superuser may write anywhere, so the system is asked in place of the disk.
     monkeypatch.setattr(storage.os, "access", lambda path, mode: False)
     for path in (tmp_path / "model", tmp_path / "model.zip", tmp_path / "deep" / "model"):
-        with pytest.raises(ModelFileError, match="cannot be written to"):
+        with pytest.raises(ModelFileError, match="is not writable"):
             check_target(path)
 
 

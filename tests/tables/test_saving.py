@@ -92,7 +92,7 @@ def test_encoders_with_functions_are_not_saved(model, table, tmp_path):
     broken = TableModel(model.schema, encoder, model.classifier, "target", "nein", "ja", {})
     with pytest.raises(ModelFileError, match=r"encoder cannot be saved: .*builtins\.print"):
         save(broken, tmp_path / "model")
-    with pytest.raises(ModelFileError, match="a value of the type builtins.object"):
+    with pytest.raises(ModelFileError, match="a value of type builtins.object"):
         save(
             TableModel(model.schema, model.encoder, model.classifier, "t", object(), "ja"),
             tmp_path / "model",

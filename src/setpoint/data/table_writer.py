@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
-import secrets
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from setpoint._internal.files import AtomicFile
 from setpoint._internal.imports import need
 from setpoint.errors import TableFileError
 
@@ -56,7 +56,7 @@ class TableWriter:
         self.path = Path(path)
         self.rows = 0
         self._ending = ending(self.path)
-        self._temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.part")
+        self._output = AtomicFile(self.path)
         self._sink: Any = None
         self._writer: Any = None
         self._schema: Any = None
@@ -68,7 +68,7 @@ class TableWriter:
         if not folder.is_dir():
             raise TableFileError(f"there is no folder {folder}; make it first, or name another.")
         try:
-            self._sink = open(self._temporary, "xb")
+            self._sink = self._output.open()
         except OSError as error:
             raise self._failed(error) from error
         return self
@@ -98,8 +98,8 @@ class TableWriter:
             if error is None and self._writer is None:
                 raise TableFileError(f"no rows were written, so there will be no {self.path}.")
             if error is None:
-                self._close()
-                os.replace(self._temporary, self.path)
+                self._writer.close()
+                self._output.commit()
         except OSError as failure:
             raise self._failed(failure) from failure
         finally:
@@ -122,22 +122,12 @@ class TableWriter:
         writer = csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter))
         return _Together(writer, sink) if sink is not self._sink else writer
 
-    def _close(self) -> None:
-        self._writer.close()
-        if not self._sink.closed:
-            self._sink.flush()
-            os.fsync(self._sink.fileno())
-            self._sink.close()
-
     def _abandon(self) -> None:
         """Close and remove what is left; what went wrong before matters more than this."""
-        for thing in (self._writer, self._sink):
-            try:
-                if thing is not None:
-                    thing.close()
-            except Exception:
-                pass
-        self._temporary.unlink(missing_ok=True)
+        with suppress(Exception):
+            if self._writer is not None:
+                self._writer.close()
+        self._output.discard()
 
     def _failed(self, error: OSError) -> TableFileError:
         whole = " The file that was there before is untouched." if self.path.exists() else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from setpoint.errors import OnnxError
+from setpoint._internal.files import new_folder, write_atomically
+from setpoint.errors import ModelFileError, OnnxError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.export.estimators import classifier_scores, estimator_scores
 from setpoint.export.graph import Graph, run
-from setpoint.saving.storage import write_file
 
 _TRIED = 500  # rows
 _TOLERANCE = 1e-4
@@ -63,7 +64,16 @@ def export_onnx(model: Any, path: str | Path) -> None:
             f"{type(model).__name__} cannot be exported; a SetpointClassifier or a "
             "SetpointThreshold can."
         )
-    write_file(Path(path).expanduser(), found.SerializeToString())
+    _write(Path(path).expanduser(), found.SerializeToString())
+
+
+def _write(path: Path, data: bytes) -> None:
+    real = Path(os.path.realpath(path))  # a link stays; the file it points to is replaced
+    try:
+        with new_folder(real.parent):
+            write_atomically(real, data)
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def _of_threshold(model: SetpointThreshold) -> Any:

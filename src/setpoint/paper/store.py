@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import setpoint
+from setpoint._internal.files import write_atomically
 from setpoint.errors import SetpointError
 from setpoint.paper.jobs import Job, Target
 
@@ -72,13 +73,7 @@ class Store:
 
     def keep(self, job: Job, result: Result) -> None:
         """Write a result, marked with the code that made it."""
-        path = self.path(job)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        try:
-            temporary.write_text(json.dumps({**result, "code": digest()}))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(self.path(job), json.dumps({**result, "code": digest()}))
 
     def results(self, jobs: Iterable[Job]) -> Iterator[Result]:
         """Read the results of jobs, those that are done."""

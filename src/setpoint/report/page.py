@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import re
-import uuid
 from collections.abc import Mapping
 from html import escape
 from importlib import resources
@@ -23,6 +22,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from setpoint._internal.files import write_atomically
 from setpoint._internal.provenance import made_by
 from setpoint.errors import SetpointError
 from setpoint.report import sections
@@ -80,17 +80,9 @@ def write_report(report: Report, path: str | Path) -> Path:
     # Labels may come from file names with bytes that are no text.
     content = html(report).encode("utf-8", errors="replace")
     real = Path(os.path.realpath(target))  # a link stays, and what it leads to is written
-    temporary = real.with_name(f".{uuid.uuid4().hex}.part")
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(real)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(real, content)
     except OSError as error:
         raise SetpointError(
             f"the report cannot be written to {target}: {error.strerror or error}. Choose another "

@@ -9,9 +9,8 @@ from setpoint._internal.imports import need
 from setpoint.errors import ModelFileError
 from setpoint.estimators.saving import describe, restore
 from setpoint.saving.document import Described
-from setpoint.saving.plain import decode, encode
 from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
-from setpoint.saving.values import Json
+from setpoint.saving.values import Json, decode, encode
 
 if TYPE_CHECKING:
     from setpoint.tables.model import TableModel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 import secrets
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from setpoint._internal.files import AtomicFile
 from setpoint._internal.processes import from_first, is_first, on_own_device
 from setpoint.errors import CheckpointError
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -111,15 +111,8 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._sweep()
         part = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.part")
-        try:
-            with part.open("xb") as file:
-                torch.save(content, file)
-                file.flush()
-                os.fsync(file.fileno())  # else a power cut may leave the new name without content
-            os.replace(part, self.path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        with AtomicFile(self.path, temporary=part) as file:
+            torch.save(content, file)
 
     def _sweep(self) -> None:
         """Remove what earlier processes left that were killed in the middle of a write."""

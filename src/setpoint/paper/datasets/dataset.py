@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint._internal.files import AtomicFile
 from setpoint.errors import SetpointError
 from setpoint.paper.datasets.files import CorruptDataError, MissingDataError, read_arrays
 
@@ -97,14 +97,8 @@ class Dataset:
             "part": np.array([], np.str_) if self.part is None else self.part,
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            with temporary.open("xb") as file:
-                np.savez_compressed(file, **content)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with AtomicFile(path) as file:
+            np.savez_compressed(file, **content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:

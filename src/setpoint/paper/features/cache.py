@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint._internal.files import AtomicFile
 from setpoint.errors import SetpointError
 from setpoint.paper.features.encoder import Features
 
@@ -149,21 +150,8 @@ class FeatureCache:
     def _write(self, digests: Sequence[str], features: Features) -> None:
         name = uuid.uuid4().hex
         part = self.folder / f"{name}.part"
-        try:
-            with open(part, "xb") as file:
-                np.savez(file, digests=np.array([d.encode() for d in digests]), features=features)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, self.folder / f"{name}.npz")
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        with contextlib.suppress(OSError):  # not every system can do this with a folder
-            handle = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        with AtomicFile(self.folder / f"{name}.npz", temporary=part) as file:
+            np.savez(file, digests=np.array([d.encode() for d in digests]), features=features)
 
     def _merge_if_many(self) -> None:
         """Write many small shards again as few large ones."""

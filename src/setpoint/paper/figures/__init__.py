@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from setpoint._internal.files import AtomicFile
 from setpoint.errors import SetpointError
 from setpoint.paper.figures import heat_maps, logit_histograms, regulariser, stress_test, surrogates
 from setpoint.paper.figures.style import look
@@ -66,14 +66,8 @@ def save(
 
 
 def _write(figure: Figure, path: Path, ending: str) -> Path:
-    # Not by tempfile, whose files only their owner may read.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file, look():
-            figure.savefig(file, format=ending, dpi=150, metadata=_NO_STAMPS[ending])
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with AtomicFile(path) as file, look():
+        figure.savefig(file, format=ending, dpi=150, metadata=_NO_STAMPS[ending])
     return path
 
 
