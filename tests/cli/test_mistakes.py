@@ -136,8 +136,8 @@ def test_a_full_disk_leaves_the_old_result(files, model, tmp_path, capsys, monke
 @pytest.mark.parametrize(
     ("device", "model", "expected"),
     [
-        ("cuda", "linear", "asks for a GPU, and torch sees none"),
-        ("cuda:0", "logistic", "asks for a GPU"),
+        ("cuda", "linear", "requests a GPU, but torch finds none"),
+        ("cuda:0", "logistic", "requests a GPU"),
         ("mps", "mlp", "not supported"),
         ("gpu", "linear", "'auto', 'cpu', 'cuda'"),
     ],

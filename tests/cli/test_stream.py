@@ -359,7 +359,7 @@ def test_a_lost_process_is_told_and_the_same_command_goes_on(folder, alone, tmp_
     first, lost = run_together(given, tmp_path / "1", dies=1)
     assert (first.code, lost.code) == (1, -9)
     assert first.err.startswith("error: another process ended")
-    assert "training goes on from there" in first.err
+    assert "training resumes from there" in first.err
     assert first.out == lost.out == lost.err == ""
     assert kept.exists()
     assert not out.exists()

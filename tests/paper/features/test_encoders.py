@@ -290,7 +290,7 @@ class TestText:
 
     @pytest.mark.parametrize("limit", [2, 161, 128.0, None, True])
     def test_a_limit_that_the_model_cannot_have(self, bert, limit):
-        with pytest.raises(SetpointError, match="max_tokens must be a whole number, from 3 to 160"):
+        with pytest.raises(SetpointError, match="max_tokens must be a whole number from 3 to 160"):
             TextEncoder.from_pretrained(bert, max_tokens=limit, device="cpu")
 
     def test_a_device_or_precision_that_is_none(self, bert):
@@ -425,7 +425,7 @@ class TestImages:
 
     @pytest.mark.parametrize("size", [0, 13, -14, 28.0, None])
     def test_a_size_that_is_none(self, dino, size):
-        with pytest.raises(SetpointError, match="size must be a whole number, at least 14"):
+        with pytest.raises(SetpointError, match="size must be a whole number of at least 14"):
             ImageEncoder.from_pretrained(dino, size=size, device="cpu")
 
 

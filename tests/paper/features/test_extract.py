@@ -101,7 +101,7 @@ def test_a_single_item_in_place_of_a_list_is_told(single):
 
 @pytest.mark.parametrize("size", [0, -1, 2.0, True, "64", None])
 def test_a_batch_size_that_is_none(size):
-    with pytest.raises(SetpointError, match="batch_size must be a whole number, at least 1"):
+    with pytest.raises(SetpointError, match="batch_size must be a whole number of at least 1"):
         extract(["a"], Bytes(), batch_size=size)
 
 
