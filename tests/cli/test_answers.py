@@ -103,7 +103,7 @@ def test_what_cannot_be_read_to_go_on_from_is_told_before_the_rows_are_read(
     assert "'> same.json' empties" in err
     (tmp_path / "odd.json").write_bytes(b"\xff\xfe\x00")
     assert run(*after, tmp_path / "odd.json") == 1
-    assert "no answer to go on from" in capsys.readouterr().err
+    assert "is not the output of 'setpoint evaluate --json'" in capsys.readouterr().err
 
 
 def test_how_a_check_goes_on_is_said_where_it_can(promising, model, tmp_path, capsys):

@@ -2,9 +2,7 @@
 
 import errno
 import json
-import os
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -24,10 +22,10 @@ def run(*arguments):
 def full_disk(monkeypatch):
     """Reports find no room."""
 
-    def full(file):
+    def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("setpoint.report.page.os", SimpleNamespace(fsync=full, path=os.path))
+    monkeypatch.setattr("setpoint.report.page.write_atomically", full)
 
 
 # --- the report fails after the work --------------------------------------------------------------
@@ -121,7 +119,7 @@ def test_no_alarms_keep_no_goal(files, tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(fitting, "fit_table", silent)
     assert run(*fit_arguments(files, tmp_path / "m")) == 0
-    assert "by no alarms" in capsys.readouterr().out
+    assert "trivially (no alarms)" in capsys.readouterr().out
     assert run(*fit_arguments(files, tmp_path / "m", "--strict", "-q")) == 3
 
 
@@ -188,12 +186,12 @@ def test_what_cannot_be_gone_on_from_is_told(promising, model, tmp_path, capsys)
     rows, kept = later(tmp_path / "rows.csv"), tmp_path / "verdict.json"
     good = {"broken": False, "evidence": [1.0], "level": 0.05, "looks": 1, "certificate": ["x"],
             "operating_point": {"tp": 1, "fp": 0, "fn": 0, "tn": 3}}  # fmt: skip
-    for content in ("", "[]", "{}", '{"verdict": null}', '{"verdict": {"broken": false}}',
+    for content in ("[]", "{}", '{"verdict": null}', '{"verdict": {"broken": false}}',
                     json.dumps({"verdict": {**good, "evidence": []}}),
                     json.dumps({"verdict": {**good, "operating_point": {}}})):  # fmt: skip
         kept.write_text(content)
         assert run("evaluate", promising, rows, "--after", kept) == 1
-        assert "no answer to go on from" in capsys.readouterr().err
+        assert "is not the output of 'setpoint evaluate --json'" in capsys.readouterr().err
     kept.write_text(json.dumps({"verdict": good}))
     assert run("evaluate", promising, rows, "--after", kept) == 1
     assert "another certificate" in capsys.readouterr().err

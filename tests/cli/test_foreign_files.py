@@ -10,7 +10,7 @@ import pytest
 from cli_tables import fit_arguments, later
 from matplotlib.figure import Figure
 
-from setpoint.cli import demo, main
+from setpoint.cli import main
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def untrained(monkeypatch):
         raise AssertionError("the work had begun")
 
     for place in ("tables.fitting.fit_table", "data.table_reader.read_table",
-                  "cli.models.load_table_model", "demo.run"):  # fmt: skip
+                  "cli.predict.load_table_model", "cli.demo.run"):  # fmt: skip
         monkeypatch.setattr(f"setpoint.{place}", worked)
 
 
@@ -58,7 +58,7 @@ def test_figures_of_matplotlib_are_not_therefore_ours(
         figure.savefig(folder / f"scores.{kind}", metadata={"Title": "setpoint scores"})
     before = snapshot(folder)
     err = refused(capsys, "evaluate", model, rows, "--figures", folder)
-    assert f"scores.{kind} is there already" in err
+    assert f"scores.{kind} exists and is not" in err
     assert snapshot(folder) == before
 
 
@@ -75,7 +75,7 @@ def test_a_table_with_scores_and_alarms_is_not_therefore_ours(
     frame.to_csv(table, index=False) if ending == "csv" else frame.to_parquet(table)
     before = table.read_bytes()
     err = refused(capsys, "predict", model, rows, "--out", table)
-    assert f"mine.{ending} is there already" in err
+    assert f"mine.{ending} exists and is not" in err
     assert table.read_bytes() == before
 
 
@@ -92,7 +92,7 @@ def test_a_table_with_scores_and_alarms_is_not_therefore_ours(
 def test_a_page_about_setpoint_is_no_report(content, model, rows, tmp_path, capsys, untrained):
     page = tmp_path / "page.html"
     page.write_text(content)
-    assert "page.html is there already" in refused(
+    assert "page.html exists and is not" in refused(
         capsys, "evaluate", model, rows, "--report", page
     )
     assert page.read_text() == content
@@ -105,21 +105,19 @@ def test_a_page_about_setpoint_is_no_report(content, model, rows, tmp_path, caps
 def test_the_demo_overwrites_nothing_of_others(name, tmp_path, capsys, untrained):
     (tmp_path / name).write_bytes(b"my own")
     err = refused(capsys, "demo", "--folder", tmp_path)
-    assert f"{name} is there already" in err
+    assert f"{name} exists and is not" in err
     assert snapshot(tmp_path) == {tmp_path / name: b"my own"}
-    with pytest.raises(SystemExit, match="is there already"):  # as make demo calls it
-        demo.main(["--folder", str(tmp_path)])
 
 
 def test_the_demo_goes_into_a_folder_that_is_no_model(model, tmp_path, capsys, untrained):
     before = snapshot(model)
-    for folder, words in ((model, "is"), (model / "deep" / "demo", "lies in")):
+    for folder, words in ((model, "is"), (model / "deep" / "demo", "is inside")):
         err = refused(capsys, "demo", "--folder", folder)
-        assert f"{folder} {words} the folder of a model" in err
+        assert f"{folder} {words} a model's folder" in err
     assert snapshot(model) == before
     (tmp_path / "file").write_text("x")
     assert "is a file; name a folder" in refused(capsys, "demo", "--folder", tmp_path / "file")
-    assert "there is no folder" in refused(capsys, "demo", "--folder", tmp_path / "no" / "demo")
+    assert "does not exist" in refused(capsys, "demo", "--folder", tmp_path / "no" / "demo")
 
 
 # --- inside a model -------------------------------------------------------------------------------
@@ -147,7 +145,7 @@ def test_nothing_is_put_deep_into_a_model(
             fit_arguments(files, model / "deep" / "er" / "inner.zip"),
             fit_arguments(files, link / "inner"),
         ):
-            assert "lies in the folder of a model" in refused(capsys, *command), command
+            assert "is inside a model's folder" in refused(capsys, *command), command
         assert snapshot(model) == before
     finally:
         shutil.rmtree(model / "deep")
@@ -157,7 +155,7 @@ def test_nothing_is_put_deep_into_the_model_that_is_made(files, tmp_path, capsys
     new = tmp_path / "new"
     new.mkdir()
     for option, place in (("--report", new / "r.html"), ("--figures", new / "a" / "figs")):
-        assert "lies in the model" in refused(capsys, *fit_arguments(files, new, option, place))
+        assert "is inside the model" in refused(capsys, *fit_arguments(files, new, option, place))
     assert list(new.iterdir()) == []
 
 
@@ -181,7 +179,7 @@ def test_two_outputs_never_take_one_place(files, model, rows, tmp_path, capsys, 
     err = refused(capsys, *evaluate, "--report", odd, "--figures", page)
     assert "is the report" in err
     err = refused(capsys, *evaluate, "--report", page, "--figures", page / "figs")
-    assert "lies in the report" in err
+    assert "is inside the report" in err
     figures.mkdir()
     err = refused(capsys, *evaluate, "--report", figures / "scores.svg", "--figures", figures)
     assert "scores.svg is the report" in err

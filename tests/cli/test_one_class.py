@@ -7,7 +7,7 @@ from cli_tables import later
 
 from setpoint import Goal, OperatingPoint
 from setpoint.cli import main
-from setpoint.cli.words import met, point_fields
+from setpoint.cli.points import is_met, point_fields
 from setpoint.tables.model import TableModel
 
 
@@ -43,8 +43,8 @@ def test_what_needs_both_classes_cannot_be_judged(promising, tmp_path, capsys, o
     assert (point["recall"] is None) == (only == "ok")
     assert "cannot be judged" in point["message"]
     assert told["verdict"]["operating_point"]["feasible"] is None
-    assert "picked by their label" in text  # for then the check of precision says nothing
-    assert any("picked by their label" in note for note in told["notes"])
+    assert "selected by label" in text  # for then the check of precision says nothing
+    assert any("selected by label" in note for note in told["notes"])
 
 
 def test_a_recall_is_judged_on_positives_alone(promising_recall, tmp_path, capsys):
@@ -56,7 +56,7 @@ def test_a_recall_is_judged_on_positives_alone(promising_recall, tmp_path, capsy
     assert "there are no negatives" in text
     assert told["evaluated"]["feasible"] is True
     assert told["evaluated"]["objective"] is None  # precision
-    assert "picked by their label" not in text
+    assert "selected by label" not in text
 
 
 def test_a_promise_of_recall_is_broken_by_positives_alone(promising_recall, tmp_path, capsys):
@@ -116,7 +116,7 @@ def test_a_report_of_one_class_is_refused_before_the_scoring(
 )
 def test_what_one_class_says_of_a_goal(goal, counts, expected):
     point = OperatingPoint(0.0, *map(float, counts), Goal.parse(goal), "the rows")
-    assert met(point) is expected
+    assert is_met(point) is expected
     fields = point_fields(point)
     assert (fields["feasible"] is None) == (expected is None)
     assert json.loads(json.dumps(fields, allow_nan=False)) == fields

@@ -163,7 +163,7 @@ def test_folders_that_cannot_be_scored(alone, new_folder, tmp_path, capsys):
         return failed(capsys, ["predict", str(alone), str(data), "--out", str(out)])
 
     inside = new_folder / "b" / "scored.parquet"
-    assert f"{inside} lies in the table" in refused(new_folder, inside)
+    assert f"{inside} is inside the table" in refused(new_folder, inside)
     assert not inside.exists()
     (tmp_path / "none").mkdir()
     assert "holds no file that ends in .parquet" in refused(tmp_path / "none")
@@ -230,7 +230,7 @@ def test_columns_in_names_of_folders_are_told(by_month, tmp_path, capsys):
     assert main(arguments(by_month, tmp_path / "m", "--json")) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     (told,) = (note for note in notes if "'month'" in note)
-    assert "no part of the table" in told
+    assert "not in the table" in told
     assert "write it into the files" in told
     assert "month" not in load(tmp_path / "m").schema.names
     assert main(arguments(by_month, tmp_path / "n")) == 0
@@ -265,9 +265,9 @@ def test_one_file_is_streamed_if_asked_or_large(files, tmp_path, monkeypatch):
         assert main(arguments(data, tmp_path / name, *small, *more)) == 0
         rows[name] = "processes" in load(tmp_path / name).facts
     assert rows == {"whole": False, "asked": True, "refused": False}
-    assert command._in_pieces(data, None, "linear") is not None
-    assert command._in_pieces(data, None, "hgb") is None  # which needs it whole
-    assert command._in_pieces(files / "train.csv", None, "linear") is None
+    assert command._streamed_table(data, None, "linear") is not None
+    assert command._streamed_table(data, None, "hgb") is None  # which needs it whole
+    assert command._streamed_table(files / "train.csv", None, "linear") is None
 
 
 def test_what_cannot_be_streamed_is_said(folder, files, tmp_path, capsys):
@@ -277,7 +277,7 @@ def test_what_cannot_be_streamed_is_said(folder, files, tmp_path, capsys):
     assert "write it as Parquet" in failed(capsys, arguments(csv, out, "--stream"))
     assert "whole table in memory" in failed(capsys, arguments(folder, out, "--model", "hgb"))
     inside = arguments(folder, folder / "model")
-    assert "lies in the table" in failed(capsys, inside)
+    assert "is inside the table" in failed(capsys, inside)
     both = arguments(folder, out, "--time", "when", "--group", "country")
     assert "name one of both" in failed(capsys, both)
     for path in (folder, out):
@@ -292,10 +292,10 @@ def test_nothing_is_written_into_the_table(folder, tmp_path, capsys, monkeypatch
     (tmp_path / "link").symlink_to(folder)
     for inside in (folder / "ck.parquet", folder / "new" / "ck.pt", tmp_path / "link" / "ck.pt"):
         said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
-        assert f"{inside} lies in the table, {folder}; name another place for the" in said
+        assert f"{inside} is inside the table, {folder}; name another path for the" in said
     inside = tmp_path / "model" / "ck.pt"
     said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
-    assert f"{inside} lies in the model, {tmp_path / 'model'}; name another place" in said
+    assert f"{inside} is inside the model, {tmp_path / 'model'}; name another path" in said
     assert sorted(file.name for file in folder.iterdir()) == [f"{i}.parquet" for i in range(3)]
 
 
@@ -318,7 +318,7 @@ def test_a_table_in_memory_has_a_checkpoint_too(files, tmp_path, capsys, short_o
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
     assert "kept.pt" not in (tmp_path / "a" / "model.json").read_text()
     more = ("--model", "logistic", "--checkpoint", kept)
-    assert "not for 'logistic'" in failed(capsys, arguments(data, tmp_path / "c", *more))
+    assert "not with 'logistic'" in failed(capsys, arguments(data, tmp_path / "c", *more))
 
 
 def test_the_device_is_of_the_machine_and_not_of_the_model(

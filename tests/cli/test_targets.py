@@ -26,7 +26,7 @@ def untrained(monkeypatch):
         raise AssertionError("the work had begun")
 
     for place in ("tables.fitting.fit_table", "data.table_reader.read_table",
-                  "cli.models.load_table_model"):  # fmt: skip
+                  "cli.predict.load_table_model"):  # fmt: skip
         monkeypatch.setattr(f"setpoint.{place}", worked)
 
 
@@ -79,7 +79,7 @@ def test_a_report_is_never_put_into_a_model(name, model, rows, files, tmp_path, 
         assert "model" in refused(capsys, [*command, "--figures", model])
     new = tmp_path / "new"  # is not there yet
     command = commands(model, rows, files, tmp_path)[0]
-    assert "lies in the model" in refused(capsys, [*command, "--report", new / name])
+    assert "is inside the model" in refused(capsys, [*command, "--report", new / name])
     assert "is the model" in refused(capsys, [*command, "--figures", new])
     assert not new.exists()
     assert snapshot(model) == before
@@ -102,7 +102,7 @@ def test_a_report_overwrites_nothing_that_it_did_not_make(
     page = tmp_path / "page.html"
     page.write_bytes(content)
     err = refused(capsys, [*commands(model, rows, files, tmp_path)[which], "--report", page])
-    assert "page.html is there already" in err
+    assert "page.html exists and is not" in err
     assert "name another file" in err
     assert page.read_bytes() == content
 
@@ -130,7 +130,7 @@ def test_places_where_nothing_can_be_written_are_found_before_the_work(
     assert "is a file" in refused(capsys, [*command, "--report", tmp_path / "file" / "r.html"])
     for option, place in (("--report", "nowhere/r.html"), ("--figures", "nowhere/figures")):
         err = refused(capsys, [*command, option, tmp_path / place])
-        assert "there is no folder" in err
+        assert "does not exist" in err
         assert "nowhere" in err
     # Root may write anywhere, so a read-only folder is simulated where the system tells of it.
     real, locked = os.access, str(tmp_path / "folder")
@@ -150,12 +150,12 @@ def test_figures_overwrite_no_pictures_of_others(model, rows, tmp_path, capsys, 
     (folder / "holiday.png").write_bytes(b"sea")
     (folder / "scores.png").write_bytes(b"football")
     err = refused(capsys, ["evaluate", model, rows, "--figures", folder])
-    assert "scores.png is there already" in err
+    assert "scores.png exists and is not" in err
     assert (folder / "scores.png").read_bytes() == b"football"
 
 
 def test_a_device_is_no_file_to_replace(model, rows, capsys, untrained):
-    assert "no plain file" in refused(capsys, ["evaluate", model, rows, "--report", os.devnull])
+    assert "not a regular file" in refused(capsys, ["evaluate", model, rows, "--report", os.devnull])
 
 
 def test_export_overwrites_neither_model_nor_other_files(model, tmp_path, capsys, files):
@@ -167,7 +167,7 @@ def test_export_overwrites_neither_model_nor_other_files(model, tmp_path, capsys
     assert "is the model" in refused(capsys, ["export", zipped, zipped])
     other = tmp_path / "other.onnx"
     other.write_bytes(b"\x08\x09\x12\x07pytorch")
-    assert "no ONNX model of setpoint" in refused(capsys, ["export", model, other])
+    assert "is not the ONNX model of an earlier run" in refused(capsys, ["export", model, other])
     assert other.read_bytes() == b"\x08\x09\x12\x07pytorch"
     own = tmp_path / "own.onnx"
     for _ in range(2):  # its own it may replace
@@ -184,10 +184,10 @@ def test_predict_overwrites_scores_and_no_other_table(model, rows, tmp_path, cap
     precious = tmp_path / "precious.csv"
     pd.DataFrame({"score": np.arange(3)}).to_csv(precious, index=False)
     err = refused(capsys, ["predict", model, rows, "--out", precious])
-    assert "precious.csv is there already" in err
+    assert "precious.csv exists and is not" in err
     assert "score" in precious.read_text()
     assert "model" in refused(capsys, ["predict", model, rows, "--out", model / "scored.csv"])
     missing = tmp_path / "nowhere" / "s.csv"
-    assert "there is no folder" in refused(capsys, ["predict", model, rows, "--out", missing])
+    assert "does not exist" in refused(capsys, ["predict", model, rows, "--out", missing])
     precious.unlink()
     assert (snapshot(tmp_path), snapshot(model)) == before

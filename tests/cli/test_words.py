@@ -172,24 +172,3 @@ def test_evaluate_scores_the_rows_once(model, rows, monkeypatch):
     monkeypatch.setattr(TableModel, "scores", counted)
     assert run("evaluate", model, rows(), "-q") == 0
     assert calls.count(600) == 1
-
-
-# --- the demo -------------------------------------------------------------------------------------
-
-
-def test_the_demo_for_machines_and_for_nobody(tmp_path, capsys, monkeypatch):
-    from setpoint.cli import demo
-
-    parts = demo.Parts.of(*demo.nines())
-    goal = demo.GOALS[0]
-    ordinary = demo.logistic_regression(goal, parts)
-    outcomes = {goal: [ordinary, ordinary]}
-    monkeypatch.setattr(demo, "run", lambda quiet=False: (outcomes, parts.y_test))
-    for name in ("draw", "report"):
-        monkeypatch.setattr(demo, name, lambda *given: None)
-    assert run("demo", "--folder", tmp_path, "--quiet") == 0
-    assert capsys.readouterr().out == ""
-    assert run("demo", "--folder", tmp_path, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["goal"] for row in told["compared"]] == [str(goal)] * 2
-    assert told["picture"] == str(tmp_path / "setpoint-demo.png")

@@ -24,14 +24,10 @@ _SOURCE = re.compile(r"\[[^]]*\w\.(?:cc|cpp|cu|h|hpp):\d+\]|\S*\w\.(?:cc|cpp|cu|
 _BITS = 16
 
 
-def launched_by_torchrun() -> bool:
-    """Return whether ``torchrun`` started this process and others."""
-    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
 def join_process_group() -> None:
     """Set up the process group if ``torchrun`` started several processes and none exists yet."""
-    if launched_by_torchrun() and dist.is_available() and not dist.is_initialized():
+    launched = "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if launched and dist.is_available() and not dist.is_initialized():
         with _peer_errors():
             # nccl for tensors on a GPU, gloo for those in memory.
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
