@@ -1,4 +1,4 @@
-"""Former module names, which still import for one release, with a ``DeprecationWarning``."""
+"""Former modules, which still import for one release, with a ``DeprecationWarning``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 # Each public module of version 0.1 with the modules that now provide its names, searched in order.
@@ -18,7 +18,14 @@ RENAMED = {
     "setpoint.demo": ("setpoint.cli.demo",),
     "setpoint.exact": ("setpoint.method.referee",),
     "setpoint.experiments": ("setpoint.paper",),
+    "setpoint.experiments.command": ("setpoint.paper.reproduce",),
+    "setpoint.experiments.figures": ("setpoint.paper.figures",),
+    "setpoint.experiments.methods": ("setpoint.paper.methods",),
+    "setpoint.experiments.paper_values": ("setpoint.paper.paper_values",),
+    "setpoint.experiments.reproduce": ("setpoint.paper.reproduce",),
+    "setpoint.experiments.scale": ("setpoint.paper.methods",),
     "setpoint.features": ("setpoint.paper.features",),
+    "setpoint.features.extract": ("setpoint.paper.features.extract",),
     "setpoint.losses": ("setpoint.training", "setpoint.paper.competitors"),
     "setpoint.metrics": ("setpoint.goals.metrics",),
     "setpoint.models": ("setpoint.training.models",),
@@ -41,8 +48,12 @@ RENAMED = {
 }
 
 
+# Former modules that could be run with ``python -m``, and the arguments of ``python -m setpoint``.
+_COMMANDS = {"setpoint.demo": "demo", "setpoint.experiments.__main__": "reproduce"}
+
+
 class _RenamedModule(ModuleType):
-    """A former module: it takes every name from the modules that provide it now."""
+    """A former module: it takes each name from the first module that provides it now."""
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
@@ -57,7 +68,10 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in RENAMED else None
+        if fullname not in RENAMED and fullname not in _COMMANDS:
+            return None
+        is_package = any(name.startswith(f"{fullname}.") for name in RENAMED)
+        return ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _RenamedModule(spec.name)
@@ -70,8 +84,21 @@ class _Finder(MetaPathFinder, Loader):
             stacklevel=2,
         )
 
+    def get_code(self, fullname: str) -> CodeType:
+        """Return what ``python -m`` runs."""
+        former, command = fullname.removesuffix(".__main__"), _COMMANDS[fullname]
+        return compile(
+            "import sys, warnings\n"
+            "from setpoint.cli import main\n"
+            f"message = 'python -m {former} is deprecated; use python -m setpoint {command}.'\n"
+            "warnings.warn(message, DeprecationWarning)\n"
+            f"sys.exit(main([{command!r}, *sys.argv[1:]]))\n",
+            f"<{fullname}>",
+            "exec",
+        )
+
 
 def install() -> None:
-    """Make the former names importable; calling it again changes nothing."""
+    """Make the former modules importable; calling it again changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())

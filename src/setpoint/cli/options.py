@@ -165,7 +165,7 @@ Called = Annotated[
     str | None,
     typer.Option(
         help="Singular and plural of the positives in reports, e.g. fraud,frauds.",
-        show_default="after the label",
+        show_default="the label",
         callback=_check_called,
     ),
 ]

@@ -129,6 +129,9 @@ def describe_error(error: Exception) -> str:
     """Return the message for an error."""
     if isinstance(error, MemoryError):
         return "there is not enough memory for this."
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f": {error.filename}"
+        return f"{error.strerror}{where}."
     if is_expected(error):
         return str(error)
     what = f"internal error: {type(error).__name__}: {error}".rstrip(": ")
