@@ -58,11 +58,11 @@ def test_the_demo_runs_with_its_extra_alone(tmp_path):
 import sys
 from importlib.machinery import PathFinder
 
-class Finder:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
         if name.partition(".")[0] not in ("pandas", "pyarrow", "skrub", "skops", "safetensors"):
-            return PathFinder.find_spec(name, path, target)
+            return super().find_spec(name, path, target)
 
 sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
 from setpoint.cli import main

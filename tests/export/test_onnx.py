@@ -260,7 +260,7 @@ def test_what_cannot_be_exported_is_said(tmp_path):
         (
             fitted(make_pipeline(TfidfVectorizer(), LogisticRegression()), texts,
                    np.arange(60) % 5 == 0),
-            "does not take a table of numbers",
+            "does not take an array of numbers",
         ),
         (
             fitted(make_pipeline(FunctionTransformer(np.sinh), StandardScaler(),

@@ -100,7 +100,7 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
     names = [entry.filename for entry in entries]
     if MODEL not in names or len(names) > _MAX_ENTRIES:
         raise ModelFileError(
-            f"{path} is not a model: a model has a {MODEL} and at most {_MAX_ENTRIES - 1} other files."
+            f"{path} is not a model: it needs a {MODEL} and at most {_MAX_ENTRIES - 1} more files."
         )
     for entry in entries:
         fault = None
