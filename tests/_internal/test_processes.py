@@ -144,7 +144,7 @@ def test_a_lost_process_raises_an_error_with_advice(monkeypatch, call):
         ("[/pytorch/pair.cc:12] ", "RuntimeError"),
     ],
 )
-def test_of_a_backend_s_message_only_the_words_are_told(monkeypatch, message, reason):
+def test_only_the_sentence_of_a_backend_message_is_reported(monkeypatch, message, reason):
     def fail(*_):
         raise RuntimeError(message)
 
@@ -155,7 +155,7 @@ def test_of_a_backend_s_message_only_the_words_are_told(monkeypatch, message, re
     assert f"cannot be reached ({reason}). Start all" in str(told.value)
 
 
-def test_a_message_without_words_still_gives_the_error(monkeypatch):
+def test_an_empty_message_still_raises_the_error(monkeypatch):
     def fail(*_):
         raise RuntimeError
 
@@ -165,7 +165,7 @@ def test_a_message_without_words_still_gives_the_error(monkeypatch):
         all_reduce_sum(torch.ones(1))
 
 
-def test_arrays_are_sent_as_they_are_and_not_half_as_large_again():
+def test_arrays_are_packed_without_overhead():
     array = np.random.default_rng(0).random(100_000)
     packed = processes._packed({"a": array})
     assert len(packed) < 1.01 * array.nbytes

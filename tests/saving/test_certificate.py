@@ -64,7 +64,7 @@ def through_json(value):
     st.none() | st.integers(0),
     labels,
 )
-def test_certificates(kind, point, bounds, number, tested, label):
+def test_certificates_survive_json(kind, point, bounds, number, tested, label):
     certificate = kind(
         point.goal, number, 0.9, True, point, bounds, "planned", tested, None, True, label
     )
@@ -74,7 +74,7 @@ def test_certificates(kind, point, bounds, number, tested, label):
     assert type(back.pos_label) is type(label)
 
 
-def test_a_real_certificate_says_the_same():
+def test_a_computed_certificate_survives_json():
     rng = np.random.default_rng(0)
     y = rng.random(2000) < 0.3
     scores = y + rng.standard_normal(2000)
@@ -150,7 +150,7 @@ def folder(certified, tmp_path):
         lambda c: c.pop("confidence"),
     ],
 )  # fmt: skip
-def test_certificates_that_are_none(folder, change):
+def test_invalid_certificates_are_rejected(folder, change):
     forge(folder, lambda model: change(model["certificate"]))
     with pytest.raises(ModelFileError, match="the certificate of the model"):
         load(folder)
@@ -167,7 +167,7 @@ def test_a_certificate_of_an_objective(rows, tmp_path):
         load(tmp_path / "model")
 
 
-def test_what_is_not_certified_may_have_no_bounds(rows, tmp_path):
+def test_an_uncertified_model_needs_no_bounds(rows, tmp_path):
     goal = "max recall s.t. precision >= 0.999, mcc >= 0.1"
     model = SetpointThreshold(LogisticRegression(), goal, confidence=0.99, random_state=0)
     with pytest.warns(UncertifiedWarning):

@@ -1,4 +1,4 @@
-"""Files whose checksums are right and whose content is not."""
+"""Files with valid checksums and invalid content are rejected."""
 
 import json
 import warnings
@@ -73,12 +73,12 @@ def refused(folder, match):
         ("negative", None),
     ],
 )
-def test_values_of_another_type(one_table, name, value):
+def test_values_of_the_wrong_type(one_table, name, value):
     refused(forge(one_table, lambda model: model.update({name: value})), f"the {name} of")
 
 
 @pytest.mark.parametrize("schema", [None, {"columns": [], "aside": []}])
-def test_schemas_that_are_none(one_table, schema):
+def test_invalid_schemas(one_table, schema):
     refused(forge(one_table, lambda model: model.update(schema=schema)), "no schema")
 
 
@@ -90,7 +90,7 @@ def test_a_schema_of_other_columns(table):
 
 
 @pytest.mark.parametrize("value", [float("nan"), None, "0"], ids=str)
-def test_thresholds_that_are_no_numbers(one_table, linear, tmp_path, value):
+def test_thresholds_that_are_not_numbers(one_table, linear, tmp_path, value):
     value = {"$": "float", "value": "nan"} if isinstance(value, float) else value
     forge(one_table, lambda model: model["classifier"].update(threshold=value))
     refused(one_table, "threshold is .* not a number")
@@ -109,7 +109,7 @@ def test_thresholds_that_are_no_numbers(one_table, linear, tmp_path, value):
     ],
     ids=["text", "not fitted", "other features", "no encoder"],
 )
-def test_encoders_that_are_something_else(table, other):
+def test_objects_that_are_not_encoders(table, other):
     refused(forge(table, part="encoder.skops", data=skops.io.dumps(other)), "do not fit each other")
 
 
@@ -128,7 +128,7 @@ def test_an_encoder_of_other_columns(one_table):
         *(("standardizer.scale", v) for v in (np.nan, -np.inf, 0.0)),  # inf: constant features
     ],
 )
-def test_weights_that_are_no_numbers(linear, tmp_path, name, value):
+def test_weights_that_are_not_finite(linear, tmp_path, name, value):
     def spoil(data):
         tensors = safetensors.numpy.load(data)
         tensors[name].flat[-1] = value
@@ -161,7 +161,7 @@ def change_tensors(change):
     ],
 )
 @pytest.mark.parametrize("old", [False, True])
-def test_standardizers_are_whole(linear, tmp_path, change, old):
+def test_incomplete_standardizers(linear, tmp_path, change, old):
     def as_before(model):
         del model["standardized"]
 
@@ -174,7 +174,7 @@ def test_standardizers_are_whole(linear, tmp_path, change, old):
         load(folder)
 
 
-def test_models_without_one(rows, tmp_path):
+def test_models_without_a_standardizer(rows, tmp_path):
     X, y = rows
     plain = SetpointClassifier("max f1", solver="cross_entropy", standardize=False, random_state=0)
     plain.fit((X - X.mean(0)) / X.std(0), y)

@@ -48,7 +48,7 @@ def refused(path, match):
     assert str(path) in str(caught.value)
 
 
-def test_no_model(tmp_path):
+def test_paths_without_a_model(tmp_path):
     refused(tmp_path / "nothing", "there is not a model")
     refused(tmp_path, "no model.json")
     (tmp_path / "text").write_text("hello")
@@ -61,12 +61,12 @@ def test_no_model(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', "[" * 100_000, "\xff"])
-def test_model_json_of_something_else(folder, text):
+def test_a_model_json_of_another_program(folder, text):
     (folder / "model.json").write_text(text, encoding="latin-1")
     refused(folder, "cannot be read|does not describe a setpoint model")
 
 
-def test_a_newer_format_is_refused_with_advice(folder):
+def test_a_newer_format_asks_for_an_upgrade(folder):
     def newer(content):
         content["format"], content["setpoint"] = FORMAT + 1, "9.1"
 
@@ -75,7 +75,7 @@ def test_a_newer_format_is_refused_with_advice(folder):
 
 
 @pytest.mark.parametrize("value", [0, -1, "1", "0", 1.5, True, None, [1]])
-def test_a_format_that_never_was_is_no_reason_to_upgrade(folder, value):
+def test_an_invalid_format_does_not(folder, value):
     edited(folder, lambda content: content.update(format=value))
     with pytest.raises(
         ModelFileError, match="no version of setpoint writes.*damaged or changed"
@@ -84,7 +84,7 @@ def test_a_format_that_never_was_is_no_reason_to_upgrade(folder, value):
     assert "upgrade" not in str(caught.value)
 
 
-def test_every_byte_of_a_part_counts(folder):
+def test_every_changed_byte_of_a_file_is_detected(folder):
     file = weights_of(folder)
     data = file.read_bytes()
     for changed in (data[:-1], data + b"\0", b""):
@@ -99,7 +99,7 @@ def test_every_byte_of_a_part_counts(folder):
     refused(folder, "weights-.* is missing")
 
 
-def test_numbers_in_model_json_cannot_be_changed_by_hand(folder):
+def test_changed_numbers_in_model_json_are_detected(folder):
     def looser(content):
         content["model"]["operating_point"]["tp"] += 1
 
@@ -107,14 +107,14 @@ def test_numbers_in_model_json_cannot_be_changed_by_hand(folder):
     refused(folder, "checksum of model.json does not match")
 
 
-def test_every_truncation_of_a_zip_is_refused(archive):
+def test_every_truncated_zip_is_rejected(archive):
     data = archive.read_bytes()
     for length in [0, 1, 30, *range(100, len(data), len(data) // 40), len(data) - 1]:
         archive.write_bytes(data[:length])
         refused(archive, "is not a model, or is damaged")
 
 
-def test_every_flipped_byte_of_a_zip_is_refused_or_harmless(archive, linear, rows):
+def test_every_flipped_byte_of_a_zip_is_rejected_or_harmless(archive, linear, rows):
     data = archive.read_bytes()
     expected = linear.positive_scores(rows[0])
     harmless = 0
@@ -136,7 +136,7 @@ def test_every_flipped_byte_of_a_zip_is_refused_or_harmless(archive, linear, row
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd", "/etc/passwd", "weights.pkl", "a/weights.skops", 7, None]
 )
-def test_model_json_cannot_name_files_elsewhere(folder, name):
+def test_model_json_cannot_list_files_elsewhere(folder, name):
     def elsewhere(content):
         content["files"]["weights.safetensors"]["name"] = name
 
@@ -179,7 +179,7 @@ def test_zips_that_setpoint_does_not_write(archive):
     refused(archive, "is there twice")
 
 
-def test_a_zip_bomb_is_refused_before_it_goes_off(archive):
+def test_a_zip_bomb_is_rejected_before_it_is_unpacked(archive):
     original = entries_of(archive)
     packed = zipfile.ZipInfo("weights.safetensors")
     packed.compress_type = zipfile.ZIP_DEFLATED
@@ -188,7 +188,7 @@ def test_a_zip_bomb_is_refused_before_it_goes_off(archive):
     refused(archive, "is compressed")
 
 
-def test_overlapping_entries_are_refused(archive):
+def test_overlapping_entries_are_rejected(archive):
     """Many directory entries for the same bytes: each is honest, all together are not."""
     data = b"\0" * 100_000
     buffer = io.BytesIO()
@@ -212,7 +212,7 @@ def test_overlapping_entries_are_refused(archive):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
-def test_links_and_pipes_in_a_folder_are_refused(folder, tmp_path):
+def test_links_and_pipes_in_a_folder_are_rejected(folder, tmp_path):
     file = weights_of(folder)
     moved = tmp_path / "elsewhere"
     file.rename(moved)
@@ -262,11 +262,11 @@ def test_a_folder_that_is_replaced_while_it_is_read(
         lambda c: c["model"]["parameters"]["kept"].update(goal={"$": "tuple"}),
     ],
 )
-def test_a_careful_forger_gets_no_further_than_an_error(folder, change):
+def test_consistent_forgeries_raise_an_error(folder, change):
     edited(folder, change)
     refused(folder, "model")
 
 
-def test_parameters_of_other_versions_are_passed_over(folder, linear, rows):
+def test_unknown_parameters_are_ignored(folder, linear, rows):
     edited(folder, lambda c: c["model"]["parameters"]["kept"].update(tomorrows=3))
     assert np.array_equal(load(folder).predict(rows[0]), linear.predict(rows[0]))

@@ -1,4 +1,4 @@
-"""skops files that were made to do harm are refused."""
+"""Malicious and damaged skops files are rejected."""
 
 import io
 import json
@@ -56,7 +56,7 @@ class Evil:
         (make_pipeline(FunctionTransformer(LogisticRegression().fit)), "fit"),
     ],
 )
-def test_functions_that_run_things_are_refused_by_name(harm, named):
+def test_functions_that_run_code_are_rejected_by_name(harm, named):
     data = skops.io.dumps(harm)  # as a forger would
     with pytest.raises(ModelFileError, match=f"{named}.*not loaded"):
         estimator_from_bytes(data)
@@ -77,7 +77,7 @@ def test_functions_that_run_things_are_refused_by_name(harm, named):
     ],
 )
 @pytest.mark.parametrize("loader", ["ObjectNode", "FunctionNode", "TypeNode", "PartialNode"])
-def test_types_are_refused_whatever_loads_them(module, name, loader):
+def test_types_are_rejected_whatever_loads_them(module, name, loader):
     data = skops.io.dumps(LogisticRegression())
 
     def change(entry, content):
@@ -91,7 +91,7 @@ def test_types_are_refused_whatever_loads_them(module, name, loader):
         estimator_from_bytes(rezipped(data, change))
 
 
-def test_only_harmless_names_are_allowed():
+def test_only_harmless_types_are_allowed():
     for name in ALLOWED:
         package = name.partition(".")[0]
         assert package in ("sklearn", "skrub", "scipy", "numpy", "functools", "builtins")
@@ -113,7 +113,7 @@ def test_pickles_are_not_read():
         estimator_from_bytes(rezipped(data, pickled))
 
 
-def test_bombs_are_refused_and_honest_models_are_not(monkeypatch):
+def test_zip_bombs_are_rejected_and_large_models_are_not(monkeypatch):
     monkeypatch.setattr(skops_files, "_SAFE_SIZE", 100_000)
     monkeypatch.setattr(skops_files, "_MAX_RATIO", 5)
     model = LogisticRegression()
@@ -131,7 +131,7 @@ def test_bombs_are_refused_and_honest_models_are_not(monkeypatch):
 
 
 @pytest.mark.parametrize("length", [0, 10, 500])
-def test_damage_is_told(length):
+def test_damaged_files_raise_an_error(length):
     data = estimator_to_bytes(LogisticRegression().fit([[0], [1]], [0, 1]), "The model")
     with pytest.raises(ModelFileError, match="cannot be read"):
         estimator_from_bytes(data[:length])
@@ -149,7 +149,7 @@ def xy():
     ("field", "value"),
     [("left", 10**6), ("right", 10**6), ("left", 0), ("feature_idx", 3), ("bitset_idx", 999)],
 )
-def test_boosted_trees_that_point_elsewhere(field, value, xy):
+def test_boosted_trees_with_invalid_indices(field, value, xy):
     model = HistGradientBoostingClassifier(
         max_iter=2, max_depth=3, categorical_features=[2], random_state=0
     ).fit(*xy)
@@ -182,7 +182,7 @@ def test_predictors_without_nodes(xy):
 @pytest.mark.parametrize(
     ("field", "value"), [("left_child", 10**6), ("right_child", 0), ("feature", 77)]
 )
-def test_trees_that_point_elsewhere(model, field, value, xy):
+def test_trees_with_invalid_indices(model, field, value, xy):
     model.fit(*xy)
     check_arrays(model)
     tree = model
@@ -203,7 +203,7 @@ def test_a_forest_for_fewer_features_than_its_trees(xy):
         check_arrays(model)
 
 
-def test_sparse_matrices_that_point_elsewhere(xy):
+def test_sparse_matrices_with_invalid_indices(xy):
     X, y = xy
     model = SVC().fit(sparse.csr_matrix(X), y)
     check_arrays(model)
@@ -226,7 +226,7 @@ def three_classes():
 
 @pytest.mark.parametrize("dress", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
 @pytest.mark.parametrize("machine", [SVC(), NuSVC(nu=0.1), SVR(), OneClassSVM()], ids=str)
-def test_honest_support_vectors_are_taken(machine, dress, three_classes):
+def test_valid_support_vectors_are_accepted(machine, dress, three_classes):
     X, y = three_classes
     check_arrays(machine.fit(dress(X), y))
     check_arrays(machine.fit(dress(X), y > 0))
@@ -234,7 +234,7 @@ def test_honest_support_vectors_are_taken(machine, dress, three_classes):
     assert (back.predict(dress(X)) == machine.predict(dress(X))).all()
 
 
-def test_a_precomputed_kernel_is_taken(three_classes):
+def test_a_precomputed_kernel_is_accepted(three_classes):
     X, y = three_classes
     model = SVC(kernel="precomputed").fit(X @ X.T, y)
     check_arrays(model)
@@ -263,7 +263,7 @@ def test_a_precomputed_kernel_is_taken(three_classes):
         ("_sparse", lambda s: not s),
     ],
 )
-def test_support_vectors_that_do_not_fit(name, forged, dress, three_classes):
+def test_support_vectors_of_wrong_lengths(name, forged, dress, three_classes):
     X, y = three_classes
     model = SVC().fit(dress(X), y)
     setattr(model, name, forged(getattr(model, name)))
@@ -273,7 +273,7 @@ def test_support_vectors_that_do_not_fit(name, forged, dress, three_classes):
         estimator_from_bytes(skops.io.dumps(model))
 
 
-def test_a_forged_machine_in_a_model(three_classes, tmp_path):
+def test_a_model_with_a_forged_support_vector_machine(three_classes, tmp_path):
     X, y = three_classes
     clf = SetpointThreshold(SVC(), "max f1", random_state=0).fit(X, y > 0)
     clf.estimator_._n_support = np.full(2, 2 * 10**8, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""A model on disk is whole at every moment: the old one or the new one."""
+"""A model on disk is complete at every moment: the former one or the new one."""
 
 import errno
 import os
@@ -84,7 +84,7 @@ def calls_of_a_save(model, path, monkeypatch):
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_any_call_leaves_a_whole_model(
+def test_a_crash_at_any_call_leaves_a_complete_model(
     path, after, linear, other_linear, rows, monkeypatch
 ):
     save(linear, path)
@@ -126,7 +126,7 @@ def test_a_crash_of_the_first_save_leaves_no_model_or_the_new_one(
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EACCES, errno.EIO])
-def test_an_error_leaves_the_old_model_and_nothing_else(
+def test_an_error_leaves_the_former_model_and_nothing_else(
     path, error, linear, other_linear, rows, monkeypatch, tmp_path
 ):
     save(linear, path)
@@ -167,7 +167,7 @@ def test_a_first_save_that_fails_leaves_no_trace(path, error, linear, monkeypatc
     assert failures >= 4
 
 
-def test_an_interrupt_after_the_deciding_step_keeps_the_new_model(
+def test_an_interrupt_after_the_replacement_keeps_the_new_model(
     path, linear, other_linear, rows, monkeypatch
 ):
     save(linear, path)
@@ -186,7 +186,7 @@ def test_an_interrupt_after_the_deciding_step_keeps_the_new_model(
     assert is_same(load(path), other_linear, rows)
 
 
-def test_a_saved_folder_holds_nothing_but_the_model(path, linear, other_linear):
+def test_a_saved_folder_contains_only_the_model(path, linear, other_linear):
     for model in (linear, other_linear, linear):
         save(model, path)
     if path.suffix == ".zip":
@@ -196,7 +196,7 @@ def test_a_saved_folder_holds_nothing_but_the_model(path, linear, other_linear):
         assert sorted(p.suffix for p in path.iterdir()) == [".json", ".safetensors"]
 
 
-def test_remains_of_old_crashes_are_cleared_and_other_files_are_not(tmp_path, linear):
+def test_files_left_by_old_crashes_are_removed_and_others_are_not(tmp_path, linear):
     folder = tmp_path / "model"
     save(linear, folder)
     remains = [folder / f"weights-{'0' * 16}.safetensors", folder / ".setpoint-0123456789abcdef"]
@@ -212,7 +212,9 @@ def test_remains_of_old_crashes_are_cleared_and_other_files_are_not(tmp_path, li
     assert all(file.read_text() == "something" for file in own)
 
 
-def test_two_saves_at_once_leave_one_whole_model(tmp_path, linear, other_linear, rows, monkeypatch):
+def test_two_saves_at_once_leave_one_complete_model(
+    tmp_path, linear, other_linear, rows, monkeypatch
+):
     folder = tmp_path / "model"
     save(linear, folder)
     inner = []
@@ -270,7 +272,7 @@ def test_nothing_but_a_model_is_overwritten(tmp_path, linear):
         assert everything(tmp_path) == before
 
 
-def test_targets_that_will_do(tmp_path, linear, monkeypatch):
+def test_valid_targets(tmp_path, linear, monkeypatch):
     empty = tmp_path / "empty"
     empty.mkdir()
     save(linear, tmp_path / "model")

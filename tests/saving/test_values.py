@@ -89,7 +89,7 @@ def same(a, b):
 
 @settings(max_examples=50)
 @given(plain_values)
-def test_every_plain_value_comes_back(value):
+def test_plain_values_survive_json(value):
     assert same(round_trip(value), value)
 
 
@@ -104,7 +104,7 @@ def test_arrays_keep_their_type(array):
     assert same(round_trip(array), array)
 
 
-def test_arrays_of_objects_and_of_texts_of_any_length():
+def test_arrays_of_objects_and_of_variable_length_strings():
     mixed = np.array(["ja", 3, np.int8(4), None, [1, 2]], dtype=object)
     assert same(round_trip(mixed), mixed)
     texts = np.array(["", "Größe " * 50], dtype=np.dtypes.StringDType())
@@ -127,7 +127,7 @@ def test_arrays_of_objects_and_of_texts_of_any_length():
         np.random.RandomState(0),
     ],
 )
-def test_what_is_not_plain_is_refused(value):
+def test_other_values_are_rejected(value):
     with pytest.raises(NotPlainError):
         encode(value)
 
@@ -141,14 +141,14 @@ def test_what_is_not_plain_is_refused(value):
         {"$": "scalar", "dtype": "M8[D]", "value": 1},
     ],
 )
-def test_unknown_kinds_are_refused(value):
+def test_unknown_kinds_are_rejected(value):
     with pytest.raises(ModelFileError, match="unknown"):
         decode(value)
 
 
 @settings(max_examples=40)
 @given(points)
-def test_points(point):
+def test_points_survive_json(point):
     back = v.point_from_json(through_json(v.point_to_json(point)))
     assert repr(back) == repr(point)  # the same to the last digit
     assert back == point
@@ -172,7 +172,7 @@ def test_points(point):
     ),
     st.booleans(),
 )
-def test_histories(records, flag):
+def test_histories_survive_json(records, flag):
     history = History(records, 3, flag, not flag)
     back = v.history_from_json(through_json(v.history_to_json(history)))
     assert repr(back) == repr(history)
@@ -180,7 +180,7 @@ def test_histories(records, flag):
 
 @settings(max_examples=40)
 @given(st.lists(points, max_size=3), st.floats())
-def test_candidates(found, margin):
+def test_candidates_survive_json(found, margin):
     given_ = Candidates(
         [Candidate(f"Nr. {i} ü", p, i, None if i else "start") for i, p in enumerate(found)],
         margin=margin,
@@ -212,13 +212,13 @@ def test_labels_keep_their_types(classes):
     assert type(back.positive) is type(classes[0])
 
 
-def test_three_classes_are_refused():
+def test_three_classes_are_rejected():
     stored = v.labels_to_json(Labels(np.array([1, 2, 3]), 0))
     with pytest.raises(ModelFileError, match="two classes"):
         v.labels_from_json(stored)
 
 
-def test_a_metric_of_ones_own_must_be_defined_in_the_same_way():
+def test_a_custom_metric_must_be_defined_in_the_same_way():
     name = "profit_in_a_test"
     define_metric(name, lambda tp, fp, P, N: (9 * tp - fp) / (9 * P), bounds=(-1e9, 1.0))
     try:

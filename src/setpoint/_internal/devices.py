@@ -47,8 +47,7 @@ def requested_device(device: Any) -> torch.device | None:
             f"device='{found}' requests a GPU, but torch finds none; use device='auto', which "
             "takes a GPU if there is one, or 'cpu'."
         )
-    if found.index is None:
-        return _own_gpu(count)
+    found = _own_gpu(count) if found.index is None else found
     if found.index >= count:
         raise SetpointError(
             f"device='{found}' does not exist: torch finds {count} GPUs, the last of which is "

@@ -163,9 +163,7 @@ def _exported(module: nn.Module, n_features: int) -> object:
     buffer: Any = io.BytesIO()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # deprecated, but needs no other package
+            warnings.simplefilter("ignore")  # deprecated, but needs no other package
             torch.onnx.export(
                 module,
                 (torch.zeros((3, n_features), dtype=dtype),),
