@@ -1,4 +1,4 @@
-"""Files that are damaged, strange or made to do harm are refused, with a reason."""
+"""Damaged, unexpected and malicious files are rejected, with a reason."""
 
 import io
 import json

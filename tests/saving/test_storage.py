@@ -212,9 +212,7 @@ def test_files_left_by_old_crashes_are_removed_and_others_are_not(tmp_path, line
     assert all(file.read_text() == "something" for file in own)
 
 
-def test_two_saves_at_once_leave_one_complete_model(
-    tmp_path, linear, other_linear, rows, monkeypatch
-):
+def test_simultaneous_saves_leave_one_model(tmp_path, linear, other_linear, rows, monkeypatch):
     folder = tmp_path / "model"
     save(linear, folder)
     inner = []
