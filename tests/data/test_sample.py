@@ -76,20 +76,20 @@ def test_what_several_processes_hold_makes_one_sample(monkeypatch):
         offers.append(ranks)
         return [ranks]
 
-    monkeypatch.setattr(module, "gather", note)
+    monkeypatch.setattr(module, "all_gather", note)
     for places in shards:
         drawn(block, importance, pieces=[places])
     of_class = [offers[0::2], offers[1::2]]
     calls = iter(of_class * 3)
-    monkeypatch.setattr(module, "gather", lambda ranks: next(calls))
+    monkeypatch.setattr(module, "all_gather", lambda ranks: next(calls))
     parts = [drawn(block, importance, pieces=[places]) for places in shards]
     alone = drawn_alone(monkeypatch, block, importance)
-    monkeypatch.setattr(module, "gather", lambda own: parts)
+    monkeypatch.setattr(module, "all_gather", lambda own: parts)
     assert_same(alone, module.whole(parts[0]))
 
 
 def drawn_alone(monkeypatch, block, importance):
-    monkeypatch.setattr(module, "gather", lambda value: [value])
+    monkeypatch.setattr(module, "all_gather", lambda value: [value])
     return drawn(block, importance)
 
 

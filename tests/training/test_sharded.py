@@ -28,8 +28,8 @@ def played(monkeypatch, world, work):
                 for j, tensor in enumerate(tensors):
                     tensor.copy_(sum(told[j] for at, told in messages if at == i))
 
-            monkeypatch.setattr(sharded, "add_up", add_up)
-            monkeypatch.setattr(sharded, "share", lambda rank=rank: (rank, world))
+            monkeypatch.setattr(sharded, "all_reduce_sum", add_up)
+            monkeypatch.setattr(sharded, "rank_and_world_size", lambda rank=rank: (rank, world))
             found = work()
             if role == "know":
                 results.append(found)

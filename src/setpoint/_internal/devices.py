@@ -62,7 +62,6 @@ def choose_device(
     numbers: int | None = None,
     size: int = 0,
     distributed: bool = False,
-    together: bool = False,
 ) -> torch.device:
     """Return the device to train on: the requested one, otherwise the faster one.
 
@@ -78,7 +77,7 @@ def choose_device(
     distributed : bool
         Whether a process group trains one model; then all of its processes must call this.
     """
-    if distributed or together:
+    if distributed:
         return _distributed_device(requested)
     if requested is not None:
         return requested
@@ -131,10 +130,3 @@ def _own_gpu(count: int) -> torch.device:
     """Return the current GPU; under torchrun, the one assigned to this process."""
     rank = os.environ.get("LOCAL_RANK") if "TORCHELASTIC_RUN_ID" in os.environ else None
     return torch.device("cuda", torch.cuda.current_device() if rank is None else int(rank) % count)
-
-
-# Former names, until all callers are renamed.
-asked_device = requested_device
-device_for = choose_device
-working_on = use_device
-WORTH_THE_WAY = MIN_NUMBERS_FOR_GPU

@@ -149,16 +149,3 @@ def round_to_16_bits(x: Tensor) -> Tensor:
     """
     mantissa, exponent = torch.frexp(x)
     return torch.ldexp((mantissa * 2.0**_BITS).round(), exponent - _BITS)
-
-
-# Former names, until all callers are renamed.
-join = join_process_group
-several = is_distributed
-is_first = is_main_process
-share = rank_and_world_size
-add_up = all_reduce_sum
-take_means = all_reduce_mean
-gather = all_gather
-from_first = broadcast
-coarse = round_to_16_bits
-on_own_device = to_local_device

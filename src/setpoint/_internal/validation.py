@@ -96,8 +96,3 @@ def check_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
             f"{missing.index(True)}; give each such row its own group, or drop it."
         )
     return found
-
-
-# Former names, until all callers are renamed.
-check_share = check_fraction
-nearest = did_you_mean

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -215,13 +214,6 @@ def _check_given(missing: NDArray[np.bool_], where: Where) -> None:
 
 
 Where = Callable[..., str]
-
-
-def check_whole(value: Any, name: str) -> int:
-    """Return a whole number of at least 1."""
-    if not isinstance(value, Integral) or value < 1:
-        raise SourceError(f"{name} must be a whole number of at least 1, not {value!r}.")
-    return int(value)
 
 
 def check_features(X: Any, name: str) -> None:

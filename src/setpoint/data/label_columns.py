@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
-from setpoint._internal.validation import listed, nearest, shown
+from setpoint._internal.validation import did_you_mean, listed, shown
 from setpoint.data.columns import kind_of
 from setpoint.data.table_files import Part
 from setpoint.data.values import as_text, given, numbers, uncategorised
@@ -108,7 +108,7 @@ def choose_labels(name: str, counts: dict[Label, int], positive: Any) -> tuple[L
         if not found:
             raise TargetError(
                 f"the positive label {positive!r} does not occur in {name!r}; "
-                f"{_counted(counts)} do.{nearest(positive, list(counts))}"
+                f"{_counted(counts)} do.{did_you_mean(positive, list(counts))}"
             )
         chosen = found[0]
     (other,) = (label for label in counts if label != chosen)
@@ -300,7 +300,7 @@ class TableLabels:
         if not match:
             raise TargetError(
                 f"the positive label {self.positive!r} does not occur in {self.target!r}; "
-                f"{listed(labels)} do.{nearest(self.positive, labels)}"
+                f"{listed(labels)} do.{did_you_mean(self.positive, labels)}"
             )
         self.positive = match[0]
         self.negative = next((label for label in labels if label != match[0]), None)

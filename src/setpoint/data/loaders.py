@@ -20,7 +20,8 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from setpoint.data.columns import as_features, as_weights, check_features, check_whole
+from setpoint._internal.validation import check_whole
+from setpoint.data.columns import as_features, as_weights, check_features
 from setpoint.data.rows import Block, RowSource
 from setpoint.data.splits import ByChance, Parting
 from setpoint.errors import SourceError
@@ -73,7 +74,7 @@ class LoaderRows:
                 "into a torch.utils.data.DataLoader first."
             )
         self.loader = loader
-        self._rows: int | None = None if n is None else check_whole(n, "n")
+        self._rows: int | None = None if n is None else check_whole(n, "n", error=SourceError)
         self._digest = ""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from setpoint._internal.validation import listed, nearest
+from setpoint._internal.validation import check_whole, did_you_mean, listed
 from setpoint.data import columns as _columns
-from setpoint.data.columns import as_weights, check_finite, check_whole
+from setpoint.data.columns import as_weights, check_finite
 from setpoint.data.label_columns import TableLabels
 from setpoint.data.rows import Block, joined
 from setpoint.data.table_files import (
@@ -24,7 +24,7 @@ from setpoint.data.table_files import (
     open_part,
     table_paths,
 )
-from setpoint.errors import SchemaError, TableFileError, TargetError
+from setpoint.errors import SchemaError, SourceError, TableFileError, TargetError
 
 
 class ParquetRows:
@@ -91,7 +91,7 @@ class ParquetRows:
         time: str | None = None,
         block_rows: int = 65_536,
     ) -> None:
-        self.block_rows = check_whole(block_rows, "block_rows")
+        self.block_rows = check_whole(block_rows, "block_rows", error=SourceError)
         self._parts = [open_part(path) for path in table_paths(path_or_paths)]
         self.rows = sum(part.rows for part in self._parts)
         if self.rows == 0:
@@ -239,5 +239,5 @@ def _check_column(part: Part, name: str) -> None:
         )
     raise SchemaError(
         f"{part.path} has no column {name!r}; it has {listed(part.names)}."
-        f"{nearest(name, part.names)}"
+        f"{did_you_mean(name, part.names)}"
     )

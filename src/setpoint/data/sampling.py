@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint._internal.processes import add_up, coarse, gather
+from setpoint._internal.processes import all_gather, all_reduce_sum, round_to_16_bits
 from setpoint.data.rows import Block
 from setpoint.thresholds.histogram import ScoreHistogram, bucket_values
 
@@ -106,7 +106,7 @@ class _Lowest:
         self._settle()
         held, self._held = self._held, []
         own = held[0]["rank"].cpu().numpy() if held else np.empty(0)
-        ranks = np.concatenate(gather(own))
+        ranks = np.concatenate(all_gather(own))
         tau = float("inf")
         if len(ranks) > self._size:
             tau = float(np.partition(ranks, self._size)[self._size])
@@ -158,7 +158,7 @@ class PrioritySample:
 
 def whole(sample: Sample) -> Sample:
     """Return the rows of all processes."""
-    parts = gather(sample)
+    parts = all_gather(sample)
     return sample if len(parts) == 1 else _in_order([dict(vars(part)) for part in parts])
 
 
@@ -210,8 +210,8 @@ def _rates(positive: Tensor, wish: Tensor, size: int, positives: float) -> Tenso
     """Return the share of batches that each row is in."""
     own = torch.stack([positive, ~positive]).double()
     rows, wishes = own.sum(1), own @ wish
-    add_up(rows, wishes)
-    wishes = coarse(wishes)
+    all_reduce_sum(rows, wishes)
+    wishes = round_to_16_bits(wishes)
     wanted_P = min(float(rows[0]), size * positives)
     wanted = torch.tensor([wanted_P, size - wanted_P]).to(wish)
     rate = (wish * ((wanted / wishes) @ own)).clamp(max=1.0)
@@ -258,8 +258,10 @@ class Nearness:
             scales.append(scale)
             totals.append((weights * (1 + distance / scale[:, None]) ** -2).sum(axis=1))
         classes = [float(w[0].sum()) for w in (seen.positive, seen.negative)]
-        P, N = coarse(torch.tensor(classes).double()).tolist()
-        return cls(torch.tensor(np.array(scales)), coarse(torch.tensor(np.array(totals))), (P, N))
+        P, N = round_to_16_bits(torch.tensor(classes).double()).tolist()
+        return cls(
+            torch.tensor(np.array(scales)), round_to_16_bits(torch.tensor(np.array(totals))), (P, N)
+        )
 
     def importance(self, logits: Tensor, positive: Tensor) -> Tensor:
         """Return q for rows with these logits (k, m), measured from the thresholds."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from setpoint._internal.imports import need
-from setpoint._internal.validation import listed, nearest
+from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.csv_files import CsvFile
 from setpoint.data.table_files import is_pandas_index, of_rows, plain_batch, to_frame
 from setpoint.data.table_stream import TableFiles
@@ -125,7 +125,7 @@ class TableFile:
         if unknown := [name for name in columns if name not in self.names]:
             raise TableFileError(
                 f"{self.path} has no column {unknown[0]!r}; it has {listed(self.names)}."
-                f"{nearest(unknown[0], self.names)}"
+                f"{did_you_mean(unknown[0], self.names)}"
             )
         return list(columns)
 
@@ -168,7 +168,7 @@ def _beside(path: Path) -> str:
     """Return which file was perhaps meant."""
     if not path.parent.is_dir():
         return f" There is no folder {path.parent} either."
-    return nearest(path.name, sorted(p.name for p in path.parent.iterdir()))
+    return did_you_mean(path.name, sorted(p.name for p in path.parent.iterdir()))
 
 
 _BATCH = 65_536

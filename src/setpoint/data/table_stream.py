@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from setpoint._internal.imports import need
-from setpoint._internal.validation import listed, nearest
+from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.columns import kind_of
 from setpoint.data.table_files import (
     Part,
@@ -175,7 +175,7 @@ def _check_same(part: Part, first: Part, typed: Mapping[str, Part]) -> None:
     if missing:
         raise SchemaError(
             f"{part.path} has no column {missing[0]!r}, and {first.path} has one."
-            f"{nearest(missing[0], more)} {what}"
+            f"{did_you_mean(missing[0], more)} {what}"
         )
     if more:
         raise SchemaError(f"{part.path} has {listed(more)}, and {first.path} has not. {what}")

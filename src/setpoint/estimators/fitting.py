@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor, nn
 
-from setpoint._internal.devices import asked_device, device_for, working_on
-from setpoint._internal.processes import several
-from setpoint._internal.validation import check_groups, check_share
+from setpoint._internal.devices import choose_device, requested_device, use_device
+from setpoint._internal.processes import is_distributed
+from setpoint._internal.validation import check_fraction, check_groups
 from setpoint.certificates import sequence
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, certifying_split, split
@@ -49,11 +49,11 @@ def fit_classifiers(
         Goal.parse(classifier.goal)
     first = classifiers[0]
     if first.confidence is not None:
-        check_share(first.confidence, "confidence")
+        check_fraction(first.confidence, "confidence")
     solver = get_solver(first.solver)
     if first.callback is not None and not callable(first.callback):
         raise SetpointError(f"callback {first.callback!r} cannot be called.")
-    device = asked_device(first.device)
+    device = requested_device(first.device)
     given = X
     X, y = validate_data(first, given, y, dtype=[np.float64, np.float32])
     for other in classifiers[1:]:
@@ -82,11 +82,11 @@ def _fit_rows(
     # A checkpoint is of use only if the next fit holds out the same rows.
     unseeded = classifier.random_state is None and classifier.checkpoint is not None
     parts = _parts(classifier, labels, positive, weight, groups, 0 if unseeded else seed)
-    device = device_for(
+    device = choose_device(
         asked,
         numbers=X.size if classifier.model == "linear" else None,
         size=X.nbytes,
-        together=isinstance(solver, Stochastic) and several(),
+        distributed=isinstance(solver, Stochastic) and is_distributed(),
     )
     data = Data(X, positive, weight, classifier.standardize)
     if len(goals) == 1:
@@ -191,7 +191,7 @@ def train(
     """Train, and train the winner again on all rows where that is asked for."""
     training, judging = parts.training, parts.judging
     standardizer = data.standardizer(training)
-    with working_on(device):
+    with use_device(device):
         problem = data.problem(goal, training, standardizer, judging)
         module = _new_module(classifier, problem, seed, device)
         initial = copy.deepcopy(module.state_dict())
@@ -229,7 +229,7 @@ def train_goals(
 ) -> list[Trained]:
     """Train for several goals at once."""
     standardizer = data.standardizer(parts.training)
-    with working_on(device):
+    with use_device(device):
         problem = data.problem(goals[0], parts.training, standardizer, parts.judging)
         solutions = solve_goals(
             _moved(problem, device),

@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
 from setpoint._internal.arrays import one_of_each
-from setpoint._internal.devices import stream_device, working_on
-from setpoint._internal.processes import from_first, gather, join
-from setpoint._internal.validation import check_share
+from setpoint._internal.devices import stream_device, use_device
+from setpoint._internal.processes import all_gather, broadcast, join_process_group
+from setpoint._internal.validation import check_fraction
 from setpoint.certificates.sequence import Rows
 from setpoint.data.labels import Labels
 from setpoint.data.loaders import check_passes
@@ -55,13 +55,13 @@ def fit_stream(
     A ``parting`` that is given decides which rows judge and certify, and the classifier's shares do
     not; others than those two and the training rows are not looked at.
     """
-    join()
+    join_process_group()
     goal, solver = Goal.parse(classifier.goal), _solver_of(classifier.solver)
     device = stream_device(classifier.device)
     if classifier.refit:
         raise SetpointError("refit is for rows in memory; leave it at False for a stream.")
     check_sources(source, validation)
-    seed = from_first(int(check_random_state(classifier.random_state).randint(2**31 - 1)))
+    seed = broadcast(int(check_random_state(classifier.random_state).randint(2**31 - 1)))
     # A checkpoint is of use only if the next fit holds out the same rows.
     split_seed = 0 if classifier.random_state is None else seed
     parting = parting or ByChance(
@@ -75,7 +75,7 @@ def fit_stream(
     standardizer = standardizer_of(problem.part(TRAINING)) if classifier.standardize else None
     if standardizer is not None:
         problem = replace(problem, transform=_transform(standardizer))
-    with working_on(device):
+    with use_device(device):
         torch.manual_seed(seed)
         module = build(classifier.model, n_features).to(device, torch.float32)
         check_on(device, module, torch.zeros(2, n_features))
@@ -158,7 +158,7 @@ def _scored(classifier: SetpointClassifier, problem: StreamProblem, part: int) -
         positive, weight, unit, number = (f.cpu().numpy() for f in fields)
         found.append((positive, logits, weight, unit, number))
     parts = [np.concatenate(fields) for fields in zip(*found, strict=True)]
-    every = [np.concatenate(fields) for fields in zip(*gather(parts), strict=True)]
+    every = [np.concatenate(fields) for fields in zip(*all_gather(parts), strict=True)]
     order = np.argsort(every[-1])
     return _Scored(*(field[order] for field in every[:-1]))
 
@@ -186,14 +186,14 @@ def _judging_share(validation: Any) -> float:
             "of a stream a share judges (validation=0.25), or rows of their own, as a source: "
             "fit_stream(source, validation=other)."
         )
-    return check_share(validation, "validation")
+    return check_fraction(validation, "validation")
 
 
 def _certifying_share(classifier: SetpointClassifier) -> float:
     if classifier.confidence is None:
         return 0.0
-    check_share(classifier.confidence, "confidence")
-    return check_share(classifier.certification, "certification")
+    check_fraction(classifier.confidence, "confidence")
+    return check_fraction(classifier.certification, "certification")
 
 
 def _width(problem: StreamProblem) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from setpoint._internal.validation import nearest
+from setpoint._internal.validation import did_you_mean
 from setpoint.errors import SchemaError
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
@@ -25,15 +25,15 @@ def check_model(name: str) -> None:
     if name not in MODELS:
         raise SchemaError(
             f"there is no model {name!r}; choose one of {', '.join(MODELS)}."
-            f"{nearest(name, list(MODELS))}"
+            f"{did_you_mean(name, list(MODELS))}"
         )
 
 
 def check_device(device: Any, model: str) -> None:
     """Refuse a device that is not there, or of no use to the model."""
-    from setpoint._internal.devices import CPU, asked_device
+    from setpoint._internal.devices import CPU, requested_device
 
-    if asked_device(device) not in (None, CPU) and model not in TRAINED:
+    if requested_device(device) not in (None, CPU) and model not in TRAINED:
         raise SchemaError(
             f"device='{device}' is for {' and '.join(TRAINED)}; {model!r} is trained on the CPU."
         )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
-from setpoint._internal.validation import check_share, listed, nearest
+from setpoint._internal.validation import check_fraction, did_you_mean, listed
 from setpoint.data.label_columns import read_target
 from setpoint.data.splits import certifying_split
 from setpoint.data.values import given, uncategorised
@@ -110,7 +110,7 @@ def fit_table(
             f"a checkpoint is for the models {' and '.join(TRAINED)}, not for {model!r}."
         )
     if confidence is not None:
-        check_share(confidence, "confidence")
+        check_fraction(confidence, "confidence")
     aside = roles_of(list(frame.columns), target, group, time, drop)
     labels = read_target(frame[target], positive)
     schema = Schema.of(frame, aside)
@@ -246,7 +246,7 @@ def roles_of(
             if name not in names:
                 raise SchemaError(
                     f"there is no column {name!r} ({role}); the table has {listed(names)}."
-                    f"{nearest(name, names)}"
+                    f"{did_you_mean(name, names)}"
                 )
             if aside.get(name) == "the target":
                 raise SchemaError(f"the column {name!r} is the target and cannot be {role} too.")

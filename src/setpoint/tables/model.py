@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
-from setpoint._internal.validation import listed, nearest
+from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.label_columns import Label, labels_of
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError
@@ -169,7 +169,7 @@ class TableModel:
         if self.target not in frame.columns:
             raise SchemaError(
                 f"there is no column {self.target!r} with the labels; the table has "
-                f"{listed(frame.columns)}.{nearest(self.target, list(frame.columns))}"
+                f"{listed(frame.columns)}.{did_you_mean(self.target, list(frame.columns))}"
             )
         y = labels_of(frame[self.target], self.negative, self.positive)
         return y, self.scores(frame, ignore_extra=ignore_extra)

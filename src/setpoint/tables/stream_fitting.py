@@ -13,8 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.devices import stream_device
-from setpoint._internal.processes import from_first, gather, is_first, join, share
-from setpoint._internal.validation import check_share
+from setpoint._internal.processes import (
+    all_gather,
+    broadcast,
+    is_main_process,
+    join_process_group,
+    rank_and_world_size,
+)
+from setpoint._internal.validation import check_fraction
 from setpoint.data.label_columns import choose_labels
 from setpoint.data.rows import Block, RowSource
 from setpoint.data.splits import CERTIFYING, JUDGING, TESTING, TRAINING, ByTime, Parting
@@ -90,8 +96,8 @@ def fit_streamed(
     check_streamable(model, group, time)
     check_seed(random_state)
     if confidence is not None:
-        check_share(confidence, "confidence")
-    join()
+        check_fraction(confidence, "confidence")
+    join_process_group()
     stream_device(device)  # there is one
     files = path if isinstance(path, TableFiles) else TableFiles(path)
     _check_processes(files)
@@ -107,9 +113,9 @@ def fit_streamed(
     parting = parting_of(seen.times, test, confidence is not None, random_state)
     parting, counts = settled(files, roles, parting, test, random_state)
     # One process learns for all: several might round differently.
-    learnt = from_first(
+    learnt = broadcast(
         _learn(seen, files, roles, aside, parting, text_features, random_state)
-        if is_first()
+        if is_main_process()
         else None
     )
     sampled = len(seen.number)
@@ -135,7 +141,8 @@ def fit_streamed(
         "test rows": int(counts[TESTING].sum()),
         "certifying rows": int(counts[CERTIFYING].sum()),
         "columns": len(learnt.schema.columns), "features": learnt.width,
-        "group": group, "time": time, "random_state": random_state, "processes": share()[1],
+        "group": group, "time": time, "random_state": random_state,
+        "processes": rank_and_world_size()[1],
         "seconds": round(clock.perf_counter() - begun, 1),
     }  # fmt: skip
     fitted = TableModel(learnt.schema, learnt.encoder, classifier, target, negative, chosen, facts)
@@ -188,7 +195,7 @@ def _check_in_files(files: TableFiles, *columns: str | None) -> None:
 
 
 def _check_processes(files: TableFiles) -> None:
-    _, processes = share()
+    _, processes = rank_and_world_size()
     if files.row_groups < processes:
         raise SetpointError(
             f"{files.path} has {files.row_groups} row group"
@@ -267,7 +274,7 @@ def _tested(
     if rows > MOST_TESTED:
         return None, point
     own = [np.concatenate(fields) for fields in zip(*kept, strict=True)]
-    every = [np.concatenate(fields) for fields in zip(*gather(own), strict=True)]
+    every = [np.concatenate(fields) for fields in zip(*all_gather(own), strict=True)]
     order = np.argsort(every[0])
     number, positive, scores, units = (field[order] for field in every)
     return TestRows(number, positive, scores, units if grouped else None), point

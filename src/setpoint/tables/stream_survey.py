@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint._internal.imports import need
-from setpoint._internal.processes import add_up, gather, share
+from setpoint._internal.processes import all_gather, all_reduce_sum, rank_and_world_size
 from setpoint.data.label_columns import Label, choose_labels, label_counts
 from setpoint.data.rows import Block
 from setpoint.data.sampling import uniform
@@ -68,7 +68,7 @@ def look(files: TableFiles, columns: Sequence[str], roles: Roles, seed: int) -> 
     pa = need("pyarrow", "cli", "reading tables")
     tables, numbers, times = [], [], []
     labels: Counter[Label] = Counter()
-    shard, shards = share()
+    shard, shards = rank_and_world_size()
     for piece in files.pieces(columns, _BLOCK, shard, shards):
         _count(labels, piece, roles.target)
         number = torch.arange(piece.number, piece.number + len(piece))
@@ -84,7 +84,7 @@ def look(files: TableFiles, columns: Sequence[str], roles: Roles, seed: int) -> 
         _joined(times),
         dict(labels),
     )
-    every_table, every_number, every_time, every_label = zip(*gather(own), strict=True)
+    every_table, every_number, every_time, every_label = zip(*all_gather(own), strict=True)
     sample = pa.concat_tables(every_table, promote_options="permissive")
     numbers_of_all = np.concatenate(every_number)
     order = np.argsort(numbers_of_all)
@@ -208,12 +208,12 @@ def settled(
 def _counted(files: TableFiles, roles: Roles, parting: Parting) -> NDArray[np.int64]:
     """Read the labels, groups and times once."""
     counts = torch.zeros(4, 2, dtype=torch.int64)
-    shard, shards = share()
+    shard, shards = rank_and_world_size()
     for piece in files.pieces(roles.names, _COUNTED_ROWS, shard, shards):
         block = roles.block(piece)
         cell = 2 * parting(block) + block.positive
         counts += torch.bincount(cell, minlength=8).view(4, 2)
-    add_up(counts)
+    all_reduce_sum(counts)
     return np.asarray(counts.numpy())
 
 

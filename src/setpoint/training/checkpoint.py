@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from setpoint._internal.files import AtomicFile
-from setpoint._internal.processes import from_first, is_first, on_own_device
+from setpoint._internal.processes import broadcast, is_main_process, to_local_device
 from setpoint.errors import CheckpointError
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Candidate, Candidates
@@ -69,11 +69,11 @@ class Checkpoint:
         self._swept = False  # of what a killed process has left half-written
         self._goal = problem.goal
         # Where processes train one model together, the first of them writes and reads.
-        self._together, self._mine = together, is_first() or not together
+        self._together, self._mine = together, is_main_process() or not together
         problem_is = problem.fingerprint()
         self._belongs_to = {
             "format": _FORMAT,
-            "problem": from_first(problem_is) if together else problem_is,
+            "problem": broadcast(problem_is) if together else problem_is,
             "model": repr(module),
             "solver": repr(solver),
             "seed": seed,
@@ -132,11 +132,11 @@ class Checkpoint:
         """
         data = self.path.read_bytes() if self._mine and self.path.exists() else None
         if self._together:
-            data = from_first(data)
+            data = broadcast(data)
         if data is None:
             return None
         try:
-            content = torch.load(io.BytesIO(data), map_location=on_own_device, weights_only=True)
+            content = torch.load(io.BytesIO(data), map_location=to_local_device, weights_only=True)
             found = {key: content[key] for key in self._belongs_to}
             finished = content["finished"]
         except Exception as error:  # damage shows itself in many ways

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from setpoint._internal.processes import from_first, several
+from setpoint._internal.processes import broadcast, is_distributed
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -196,7 +196,7 @@ def solve(
                 module, run.state_dict(), kept.best, kept.history, kept.candidates, finished
             )
         stop = callback is not None and callback(kept.history[-1], total) == "stop"
-        return bool(from_first(stop)) if together else stop
+        return bool(broadcast(stop)) if together else stop
 
     with at_work_on(module):
         if seed is not None:
@@ -213,7 +213,7 @@ def solve(
             while not finished and not stop:
                 stop = keep(run.advance(len(kept.history)))
         except (KeyboardInterrupt, DivergedError) as error:
-            if together and several() and isinstance(error, KeyboardInterrupt):
+            if together and is_distributed() and isinstance(error, KeyboardInterrupt):
                 # The others may know nothing of it, and to find the exact point takes them all.
                 raise
             tell_end(error, [kept.history], total)

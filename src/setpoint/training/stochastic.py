@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setpoint._internal.processes import from_first, is_first, take_means
+from setpoint._internal.processes import all_reduce_mean, broadcast, is_main_process
 from setpoint.data.sampling import Nearness, PrioritySample, Sample, paced_batches, whole
 from setpoint.data.splits import JUDGING, TRAINING
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -173,7 +173,7 @@ class StochasticRun:
 
     def start(self, take: str | None = None) -> Progress:
         """Train ordinarily on a sample and start the bundle from there."""
-        self._seed = from_first(int(torch.randint(2**31, (1,))))
+        self._seed = broadcast(int(torch.randint(2**31, (1,))))
         self._features = self.problem.row_shape().numel()
         self._totals, sample = first_look(self.problem, self._rows, (self._seed, 0))
         kinds = self._ordinary_models(whole(sample))
@@ -201,8 +201,8 @@ class StochasticRun:
 
         One process trains them for all: several might round differently.
         """
-        if not is_first():
-            return list(from_first(None))
+        if not is_main_process():
+            return list(broadcast(None))
         problem = make_problem(
             rows.X,
             rows.positive.to(rows.X.device),
@@ -213,10 +213,10 @@ class StochasticRun:
         if self.solver.start == "given":
             weights = {k: v.clone() for k, v in self.module.state_dict().items()}
             point = problem.operating_point(self.module)
-            return list(from_first([[Contender("the start", point, weights)]]))
+            return list(broadcast([[Contender("the start", point, weights)]]))
         kinds = ordinary_models(problem, self.module)
         most = _MOST_JUDGED[is_linear(self.module)] // len(kinds)
-        return list(from_first([_best(kind, most) for kind in kinds]))
+        return list(broadcast([_best(kind, most) for kind in kinds]))
 
     @property
     def _rows(self) -> int:
@@ -243,7 +243,7 @@ class StochasticRun:
         """Take ``inner_iterations`` steps on batches of the sample, then look at all rows."""
         self._ordinary = []
         self._take_steps(iteration)
-        take_means(self._descent.bundle.buffers)  # what BatchNorm has seen, e.g.
+        all_reduce_mean(self._descent.bundle.buffers)  # what BatchNorm has seen, e.g.
         self._locate(self._sample)
         shift = self._descent.bundle.origins.detach().clone()
         self._drawn = {"iteration": iteration, "shift": shift, "nearness": self._nearness}

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint._internal.processes import add_up, share
+from setpoint._internal.processes import all_reduce_sum, rank_and_world_size
 from setpoint.data.arrays import ArrayRows
 from setpoint.data.rows import Block, RowSource
 from setpoint.data.splits import JUDGING, TRAINING, Parting
@@ -79,7 +79,7 @@ class StreamProblem:
                 yield block, True
 
     def _shards_of(self, source: RowSource) -> Iterator[Block]:
-        rank, world = share()
+        rank, world = rank_and_world_size()
         shards = world if getattr(source, "by_process", False) else self.shard_count
         for shard in range(rank, shards, world):
             for block in source.blocks(shard, shards):
@@ -88,7 +88,7 @@ class StreamProblem:
     @property
     def shard_count(self) -> int:
         """The number of shards: a multiple of that of the processes."""
-        _, world = share()
+        _, world = rank_and_world_size()
         if getattr(self.source, "by_process", False):
             return world
         return -(-self.shards // world) * world
@@ -165,7 +165,7 @@ class Counter:
 
     def totals(self, judged_apart: bool) -> Totals:
         """Return what all processes counted, if there is enough of it."""
-        add_up(self._rows, self._weights)
+        all_reduce_sum(self._rows, self._weights)
         (P, N), (judging_P, judging_N) = self._rows.tolist()
         wanted = [(P, "positive", "train on"), (N, "negative", "train on")]
         if judged_apart:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from setpoint._internal.processes import add_up, coarse
+from setpoint._internal.processes import all_reduce_sum, round_to_16_bits
 from setpoint.data.sampling import Nearness, PrioritySample, Sample
 from setpoint.data.splits import JUDGING, TRAINING
 from setpoint.errors import DivergedError
@@ -85,7 +85,7 @@ def survey(
             own, trained = logits[:, rows], block.rows(rows)
             importance = nearness.importance(own, trained.positive)
             sample.add(trained, own.T, importance * trained.weight)
-    add_up(dead)
+    all_reduce_sum(dead)
     alive = [d == 0 for d in dead.tolist()]
     if not any(alive):
         raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
@@ -114,7 +114,7 @@ def see(logits: Tensor, sample: Sample, bundle: Bundle) -> Seen:
     logits[logits.isnan().any(dim=1)] = 0.0
     histogram = ScoreHistogram(len(logits))
     # Weights of few bits add up exactly, in whatever order the processes add theirs.
-    histogram.add(logits, sample.positive, coarse(sample.weight))
+    histogram.add(logits, sample.positive, round_to_16_bits(sample.weight))
     histogram.all_reduce()
     return Seen(histogram, bundle.origins.detach().clone())
 
