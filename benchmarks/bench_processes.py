@@ -34,12 +34,12 @@ def run_rank(folder: Path) -> None:
     import torch.distributed as dist
 
     from setpoint import SetpointClassifier
-    from setpoint._internal.processes import is_first, join, several
+    from setpoint._internal.processes import is_distributed, is_main_process, join_process_group
     from setpoint.data import ParquetRows
     from setpoint.training import Stochastic
     from setpoint.training import stochastic as stochastic_run
 
-    join()
+    join_process_group()
     reduced: Counter[str] = Counter()
     messages: Counter[str] = Counter()
     gathered: Counter[str] = Counter()
@@ -84,10 +84,10 @@ def run_rank(folder: Path) -> None:
     classifier.fit_stream(ParquetRows(folder, "positive"))
     total = time.perf_counter() - started
     peaks = [_fresh.peak_bytes()]
-    if several():
+    if is_distributed():
         peaks = [0] * dist.get_world_size()
         all_gather_object(peaks, _fresh.peak_bytes())
-    if is_first():
+    if is_main_process():
         weights = b"".join(p.detach().numpy().tobytes() for p in classifier.module_.parameters())
         found = repr((classifier.logit_threshold_, classifier.operating_point_))
         _fresh.print_result(
@@ -102,7 +102,7 @@ def run_rank(folder: Path) -> None:
             gathered=dict(gathered),
             messages=dict(messages),
         )
-    if several():
+    if is_distributed():
         dist.destroy_process_group()
 
 

@@ -1,9 +1,13 @@
-"""Data and fitted models that several tests use and none changes."""
+"""Data, fitted models and forged files that several tests use."""
+
+import hashlib
+import json
 
 import numpy as np
 import pytest
 
 from setpoint import SetpointClassifier
+from setpoint.saving.document import _digest
 
 GOAL = "max recall s.t. precision >= 0.7"
 
@@ -30,3 +34,20 @@ def linear(rows):
 def other_linear(rows):
     X, y = rows
     return SetpointClassifier("max f1", solver="cross_entropy", random_state=1).fit(X[::2], y[::2])
+
+
+def forge(folder, change=None, part=None, data=None):
+    """Change model.json, or one of its files, and make all checksums match."""
+    path = folder / "model.json"
+    content = json.loads(path.read_bytes())
+    content.pop("sha256")
+    if change is not None:
+        change(content["model"])
+    if part is not None:
+        described = content["files"][part]
+        data = data((folder / described["name"]).read_bytes()) if callable(data) else data
+        (folder / described["name"]).write_bytes(data)
+        described |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    content["sha256"] = _digest(content)
+    path.write_text(json.dumps(content))
+    return folder

@@ -483,7 +483,7 @@ def _renamed(key: Key, names: dict[str, str]) -> Key:
     """Return the key with other names for whole words of it."""
     if not names:
         return key
-    words = re.compile("|".join(rf"(?<![\w.]){re.escape(name)}(?!\w)" for name in names))
+    words = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
     new = [words.sub(lambda found: names[found[0]], part) for part in (key.function, key.text)]
     return key._replace(function=new[0], text=new[1])
 

@@ -1,4 +1,4 @@
-"""Classifiers for a rare, important class: train for an operating point, threshold it, certify it."""
+"""Classifiers for a rare class: train for an operating point, set the exact threshold, certify."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from setpoint.model_files import load
     from setpoint.thresholds import OperatingPoint, choose_threshold, evaluate_threshold
 
-# A name is imported from its folder when it is first used: torch and scikit-learn take seconds to
-# import, and `setpoint --help` needs neither.
+# Names are imported on first use: torch and scikit-learn take seconds to import, and
+# `setpoint --help` needs neither.
 _HOMES = {
     "certificates": ("Bound", "Certificate", "Verdict", "certify"),
     "errors": (

@@ -1,4 +1,4 @@
-"""Errors that tell a person what was wrong, where, and what to do about it."""
+"""Errors and warnings. Messages say what was wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import warnings
 
 
 class SetpointError(ValueError):
-    """Base of all errors that a user's input can cause."""
+    """Base class of all errors that a user's input can cause."""
 
 
 class GoalError(SetpointError):
-    """A goal, metric or constraint that cannot be understood or makes no sense."""
+    """A goal, metric or constraint that cannot be parsed or is invalid."""
 
 
 class CheckpointError(SetpointError):
@@ -18,11 +18,11 @@ class CheckpointError(SetpointError):
 
 
 class PeerLostError(SetpointError):
-    """One of several processes that work together has ended."""
+    """Another process of the process group has ended."""
 
 
 class DivergedError(SetpointError):
-    """A model whose scores are no longer numbers."""
+    """A model whose scores are not finite any more."""
 
 
 class InfeasibleGoalWarning(UserWarning):
@@ -30,15 +30,15 @@ class InfeasibleGoalWarning(UserWarning):
 
 
 class UncertifiedWarning(UserWarning):
-    """A certificate was asked for, and nothing can be promised."""
+    """A certificate was requested, but the goal could not be certified."""
 
 
 class SourceError(SetpointError):
-    """Rows that cannot be read, or are of no use for training."""
+    """Rows that cannot be read or cannot be used for training."""
 
 
 class TableFileError(SetpointError):
-    """A file that cannot be read or written."""
+    """A table file that cannot be read or written."""
 
 
 class SchemaError(SetpointError):
@@ -46,7 +46,7 @@ class SchemaError(SetpointError):
 
 
 class TargetError(SetpointError):
-    """A target column that does not hold two labels."""
+    """A target column that does not contain exactly two labels."""
 
 
 class SplitError(SetpointError):
@@ -54,19 +54,19 @@ class SplitError(SetpointError):
 
 
 class ModelFileError(SetpointError):
-    """A model that cannot be written, or a file from which none can be read."""
+    """A model that cannot be saved, or a file that is not a valid model."""
 
 
 class ModelVersionWarning(UserWarning):
-    """A model is loaded by other versions of libraries than those that it was saved by."""
+    """A model was saved with other versions of libraries than those that load it."""
 
 
 class OnnxError(SetpointError):
-    """A classifier that cannot be exported."""
+    """A classifier that cannot be exported to ONNX."""
 
 
 class MissingExtraError(SetpointError, ImportError):
-    """A module that is not installed, or cannot be imported."""
+    """An optional dependency that is not installed or cannot be imported."""
 
 
 def __getattr__(name: str) -> type[SetpointError]:
@@ -78,12 +78,3 @@ def __getattr__(name: str) -> type[SetpointError]:
         )
         return SplitError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-# DOC of streams.errors: What can be wrong with a source of rows.
-
-# DOC of tabular.errors: What can be wrong with a table.
-
-# DOC of model_files.errors: What can be wrong with a model file.
-
-# DOC of onnx_export.errors: What ONNX cannot express.

@@ -1,11 +1,11 @@
-"""Save and load models of any kind. Nothing from a file is executed."""
+"""Save and load models of any kind. Loading never executes code from a file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from setpoint.errors import ModelFileError, SetpointError
+from setpoint.errors import ModelFileError, ModelVersionWarning, SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.saving import restore
 from setpoint.estimators.threshold import SetpointThreshold
@@ -14,11 +14,11 @@ from setpoint.saving.reading import read
 from setpoint.saving.storage import check_target
 from setpoint.tables.model import TableModel, restore_table
 
-__all__ = ["check_target", "load", "save"]
+__all__ = ["ModelFileError", "ModelVersionWarning", "check_target", "load", "save"]
 
 
 def save(model: Any, path: str | Path) -> None:
-    """Write a fitted model; after a crash either the old or the new one is there, complete.
+    """Write a fitted model; a crash leaves the former model or the new one complete.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def save(model: Any, path: str | Path) -> None:
         A fitted model.
     path : str or Path
         A folder, which is created if it does not exist, or one file if it ends in ``.zip``. An
-        existing model is replaced; a folder or file with other content is not touched.
+        existing model is replaced; a folder or file with other content raises an error.
     """
     if not isinstance(model, SetpointClassifier | SetpointThreshold | TableModel):
         raise ModelFileError(
@@ -37,21 +37,21 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path, *, module: Any = None) -> Any:
-    """Read a model that ``save`` wrote. Nothing from the file is executed.
+    """Read a model that ``save`` wrote, without executing anything from the file.
 
     Parameters
     ----------
     path : str or Path
         The folder or the zip.
     module : torch.nn.Module or callable, optional
-        For a classifier with a custom module: the module, or the factory ``f(n_features)`` of it.
-        The weights come from the file.
+        For a classifier that was fitted with your own module: the module, or a factory
+        ``f(n_features)`` of it. The weights come from the file.
 
     Returns
     -------
     SetpointClassifier, SetpointThreshold or TableModel
-        It predicts the same as before, bit for bit. ``load_notes_`` lists the parameters, such as
-        callbacks, that were not saved.
+        Predicts the same as before, bit for bit. Its ``load_notes_`` lists parameters that were not
+        saved, such as callbacks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A module that is missing is named together with the extra that brings it."""
+"""An error about a missing module names the extra that installs it."""
 
 import sys
 
@@ -8,7 +8,7 @@ from setpoint._internal.imports import need
 from setpoint.errors import MissingExtraError, SetpointError
 
 
-def test_a_module_that_is_there_is_returned():
+def test_an_installed_module_is_returned():
     assert need("json.decoder", "experiments", "reading") is sys.modules["json.decoder"]
 
 
@@ -19,7 +19,7 @@ def test_a_missing_module_is_an_error_of_both_kinds(error, monkeypatch):
         need("pandas.not_there", "demo", "a table")
 
 
-def test_what_went_wrong_is_told_and_kept(monkeypatch, tmp_path):
+def test_the_cause_is_reported_and_kept(monkeypatch, tmp_path):
     """A package may be there, and fail because another one is not."""
     (tmp_path / "half_installed.py").write_text("import no_such_module_at_all\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -30,7 +30,7 @@ def test_what_went_wrong_is_told_and_kept(monkeypatch, tmp_path):
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
 
 
-def test_other_errors_of_a_module_are_its_own(monkeypatch, tmp_path):
+def test_other_errors_of_a_module_are_not_changed(monkeypatch, tmp_path):
     (tmp_path / "broken_module.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ZeroDivisionError):

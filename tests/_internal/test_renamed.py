@@ -1,4 +1,8 @@
-"""Former names and parameters, which warn."""
+"""Public names of version 0.1 can still be imported, from former modules with a warning."""
+
+import importlib
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -6,10 +10,139 @@ import torch
 import setpoint.data
 import setpoint.errors
 import setpoint.tables
-from setpoint._internal.renamed import renamed_parameters
+from setpoint._internal.renamed import RENAMED, renamed_parameters
 from setpoint.data import ByChance, LoaderRows
 from setpoint.goals.goal import Goal
 from setpoint.training import StreamProblem, train
+
+# What packages of version 0.1 exported in __all__, and what its documentation described.
+PUBLIC_IN_0_1 = {
+    "setpoint": (
+        "Bound Certificate CheckpointError Constraint ExactPenalty FPOR FROP Goal "
+        "GoalError InfeasibleGoalWarning Metric ModelFileError ModelVersionWarning OFOS "
+        "OperatingPoint SetpointClassifier SetpointError SetpointThreshold "
+        "UncertifiedWarning Verdict certify choose_threshold define_metric "
+        "evaluate_threshold fit_goals load metric_names"
+    ),
+    "setpoint.capped_loss": "Columns capped_loss capped_slope prices",
+    "setpoint.certificates": "Bound Certificate Verdict certify certify_best certify_threshold",
+    "setpoint.certificates.certify": "certify",
+    "setpoint.cli": "main",
+    "setpoint.datasets": (
+        "CorruptDataError DATASETS Dataset Images Loader MissingDataError Split Texts "
+        "honest_split leaks load load_ade_features load_ade_texts load_creditcard "
+        "load_eyepacs_features load_eyepacs_images load_mura_images paper_split"
+    ),
+    "setpoint.demo": "main",
+    "setpoint.errors": (
+        "CheckpointError DivergedError GoalError InfeasibleGoalWarning PeerLostError "
+        "SetpointError UncertifiedWarning"
+    ),
+    "setpoint.estimators": "SetpointClassifier",
+    "setpoint.exact": "ExactSolution solve_exactly",
+    "setpoint.experiments.command": "main",
+    "setpoint.experiments.figures": (
+        "FIGURES NAMES heat_maps logit_histograms regulariser save stress_test surrogates"
+    ),
+    "setpoint.experiments.methods": "Method",
+    "setpoint.experiments.paper_values": "KNOWN PaperEntry PaperValue paper_value paper_values",
+    "setpoint.experiments.reproduce": "reproduce",
+    "setpoint.experiments.scale": "Scale",
+    "setpoint.features": "CacheWarning Encoder FeatureCache ImageEncoder TextEncoder extract",
+    "setpoint.features.extract": "extract",
+    "setpoint.goals": "Constraint FPOR FROP Goal OFOS",
+    "setpoint.losses": "CrossEntropy Focal LDAM LabelledRows Loss SigmoidF1 Tilted",
+    "setpoint.metrics": "Metric fbeta metric metric_names",
+    "setpoint.model_files": "ModelFileError ModelVersionWarning check_target load save",
+    "setpoint.models": "Model build check is_linear linear logits_of mlp scores_of",
+    "setpoint.onnx_export": "OnnxError export_onnx",
+    "setpoint.operating_point": "OperatingPoint choose_threshold evaluate_threshold",
+    "setpoint.own_metrics": "define_metric",
+    "setpoint.penalty": "ExactPenalty",
+    "setpoint.plots": "plot_certificate",
+    "setpoint.reformulation": (
+        "G H check_form clarke_subdifferential_of_H eta eta_equality exact_penalty "
+        "lifted_counts phi phi_con phi_obj psi psi_weights sigmoid_surrogate"
+    ),
+    "setpoint.report": (
+        "Baseline Costs Report Rows candidates_html certificate_html headline html "
+        "operating_point_html save_figures verdict_html write_report"
+    ),
+    "setpoint.report.headline": "headline",
+    "setpoint.several_goals": "fit_goals",
+    "setpoint.solvers": (
+        "Augmented Callback Candidate Candidates Contender History Lagrangian Lifted "
+        "LossTraining Ordinary Problem Projected Record Resampled Run Solution Solver "
+        "Stochastic get_solver make_problem settled solve solve_goals"
+    ),
+    "setpoint.streams": (
+        "ArrayRows Block ByChance ByTime LoaderRows ParquetRows RowSource SourceError "
+        "StreamProblem stream_evaluate stream_threshold train"
+    ),
+    "setpoint.tabular": (
+        "FittedTable MODELS Ordinary Parts PartsError Schema SchemaError Scored Smell "
+        "TableFile TableFileError TableModel TableWriter Target TargetError TestRows "
+        "count_rows find_smells fit_table part_rows read_table read_target score_file "
+        "table_batches"
+    ),
+    "setpoint.threshold": "SetpointThreshold",
+}
+# Names that are gone, with the reason.
+REMOVED = {
+    ("setpoint.demo", "main"): "part of a script; python -m setpoint.demo still runs",
+    **{
+        ("setpoint.report", f"{kind}_html"): "a method of these objects now: x._repr_html_()"
+        for kind in ("operating_point", "certificate", "verdict", "candidates")
+    },
+}
+NAMES = [
+    (module, name)
+    for module, names in PUBLIC_IN_0_1.items()
+    for name in names.split()
+    if (module, name) not in REMOVED
+]
+
+
+@pytest.fixture
+def not_imported(monkeypatch):
+    """Let every former module be imported anew, with its warning."""
+    for module in RENAMED:
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_public_names_can_still_be_imported(module, name):
+    assert getattr(importlib.import_module(module), name) is not None
+
+
+@pytest.mark.usefixtures("not_imported")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the packages above
+@pytest.mark.parametrize("module", sorted(RENAMED))
+def test_former_modules_warn_and_name_the_new_ones(module):
+    with pytest.warns(DeprecationWarning, match=f"{module} is deprecated.*{RENAMED[module][0]}"):
+        importlib.import_module(module)
+
+
+@pytest.mark.usefixtures("not_imported")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_unknown_names_are_errors():
+    with pytest.raises(ImportError, match="Clasifier"):
+        from setpoint.tabular import Clasifier  # noqa: F401
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("setpoint.tabular.nothing")
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("setpoint.nothing")
+
+
+@pytest.mark.parametrize(
+    ("module", "command"), [("setpoint.demo", "demo"), ("setpoint.experiments", "reproduce")]
+)
+def test_former_modules_still_run(module, command):
+    called = [sys.executable, "-m", module, "--help"]
+    found = subprocess.run(called, capture_output=True, text=True, check=True, timeout=120)
+    assert f"setpoint {command}" in found.stdout
+    assert f"python -m {module} is deprecated; use python -m setpoint {command}" in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,22 @@ import pandas as pd
 from setpoint.cli import main
 
 GOAL = "max recall s.t. precision >= 0.6"
+DROPPED = ["id", "when", "customer"]
+
+
+def run(*arguments):
+    """Run a command; return its exit code."""
+    return main([str(a) for a in arguments])
+
+
+def failure(capsys, *arguments, code=1):
+    """Run a command that fails; return what it prints on stderr."""
+    assert run(*arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert "Errno" not in err
+    return err
 
 
 def payments(n=600, seed=0):
@@ -38,16 +54,16 @@ def fit_arguments(files, out, *more):
 def certified_model(folder, goal):
     """Fit a model with a certificate, and return where it is."""
     table, out = folder / "table.parquet", folder / "model"
-    payments(3000).drop(columns=["id", "when", "customer"]).to_parquet(table)
+    payments(3000).drop(columns=DROPPED).to_parquet(table)
     fit = ["fit", table, "--target", "class", "--goal", goal, "--positive", "fraud", "--model",
            "logistic", "--confidence", "0.9", "--out", out, "-q", "--strict"]  # fmt: skip
-    assert main([str(a) for a in fit]) == 0
+    assert run(*fit) == 0
     return out
 
 
 def later(path, n=600, seed=1, broken=False, only=None):
     """Write labelled rows, of one class only if wanted."""
-    frame = payments(n, seed).drop(columns=["id", "when", "customer"])
+    frame = payments(n, seed).drop(columns=DROPPED)
     if broken:  # everything looks like a fraud
         frame["amount"], frame["night hour"] = 5000.0, True
     if only is not None:

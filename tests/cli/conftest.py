@@ -1,5 +1,5 @@
 import pytest
-from cli_tables import certified_model, fit_arguments, payments
+from cli_tables import DROPPED, certified_model, fit_arguments, later, payments
 
 from setpoint.cli import main
 
@@ -32,3 +32,33 @@ def promising(tmp_path_factory):
 def promising_recall(tmp_path_factory):
     """A model that promises a recall."""
     return certified_model(tmp_path_factory.mktemp("m"), "max precision s.t. recall >= 0.5")
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A file of labelled rows that the models can score."""
+    return later(tmp_path / "rows.csv")
+
+
+@pytest.fixture
+def write_rows(tmp_path):
+    """Write labelled rows, by default those that the models can score, to a file of any name."""
+
+    def write(frame=None, name="rows.csv"):
+        frame = payments(seed=1).drop(columns=DROPPED) if frame is None else frame
+        frame.to_csv(tmp_path / name, index=False)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Fail if a command begins its work."""
+
+    def work(*given, **named):
+        raise AssertionError("the work had begun")
+
+    for place in ("tables.fitting.fit_table", "data.table_reader.read_table",
+                  "cli.predict.load_table_model", "cli.demo.run"):  # fmt: skip
+        monkeypatch.setattr(f"setpoint.{place}", work)

@@ -1,6 +1,8 @@
+import json
+
 import pytest
 
-from setpoint.cli import demo
+from setpoint.cli import demo, main
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +16,7 @@ def test_the_demo_prints_a_table_draws_a_picture_and_writes_a_report(
     monkeypatch.setattr(demo, "run", lambda quiet=False: outcomes)
     folder = tmp_path / "new"
     picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
-    demo.main(["--folder", str(folder)])
+    assert main(["demo", "--folder", str(folder)]) == 0
     out = capsys.readouterr().out
     for words in ("max recall", "s.t. precision >= 0.9", "logistic regression", "setpoint", "met"):
         assert words in out
@@ -23,10 +25,22 @@ def test_the_demo_prints_a_table_draws_a_picture_and_writes_a_report(
     assert str(page) in out
     assert "nines" in page.read_text("utf-8")
     assert picture.read_bytes().startswith(b"\x89PNG")
-    demo.main(["--folder", str(folder)])  # its own files it may replace
+    assert main(["demo", "--folder", str(folder)]) == 0  # it may replace its own files
 
 
 def test_on_validation_rows_the_goals_are_met_and_never_worse_than_the_baseline(outcomes):
     for goal, (baseline, ours) in outcomes[0].items():
         assert ours.chosen.feasible, goal
         assert ours.chosen.rank >= baseline.chosen.rank, goal
+
+
+def test_json_and_quiet(outcomes, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "run", lambda quiet=False: outcomes)
+    for name in ("draw", "report"):
+        monkeypatch.setattr(demo, name, lambda *given: None)
+    assert main(["demo", "--folder", str(tmp_path), "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["demo", "--folder", str(tmp_path), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [row["goal"] for row in result["compared"]] == [g for g in demo.GOALS for _ in "ab"]
+    assert result["picture"] == str(tmp_path / "setpoint-demo.png")

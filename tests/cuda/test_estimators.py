@@ -90,7 +90,7 @@ def test_where_it_was_trained(monkeypatch):
         assert check.any()
     used = []
     monkeypatch.setattr(
-        "setpoint.estimators.fitting.working_on",
+        "setpoint.estimators.fitting.use_device",
         lambda device: used.append(device.type) or torch.random.fork_rng(devices=[0]),
     )
     classifier(solver=solver, device="auto").fit(X, y)

@@ -695,7 +695,7 @@ class TestDevice:
     @pytest.mark.parametrize(
         ("device", "expected"),
         [
-            ("cuda", "asks for a GPU, and torch sees none"),
+            ("cuda", "requests a GPU, but torch finds none"),
             ("gpu", "device 'gpu' is not 'auto'"),
             ("mps", "not supported"),
         ],

@@ -63,7 +63,7 @@ def test_a_process_that_dies_is_reported_by_the_others(told):
     _, codes, said, _ = told
     assert codes == [1, -signal.SIGKILL]
     assert "PeerLostError: another process ended, or cannot be reached" in said
-    assert "where a checkpoint was named, training goes on from there" in said
+    assert "with a checkpoint, training resumes from there" in said
 
 
 def test_the_same_command_continues_from_the_last_check(told, results):

@@ -84,7 +84,7 @@ def assert_agrees(clf, path, X, tolerance):
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 1e-5)])
-def test_our_models(model, dtype, tolerance, positive, tmp_path):
+def test_models_of_this_package(model, dtype, tolerance, positive, tmp_path):
     clf = fitted(model, X.astype(dtype), pos_label=positive)
     export_onnx(clf, tmp_path / "model.onnx")
     for rows in (NEW, X, NEW[:1]):
@@ -112,7 +112,7 @@ def test_rows_at_the_threshold(tmp_path):
     assert np.array_equal(decisions, clf.predict(rows))
 
 
-def test_constant_and_huge_features_and_a_threshold_that_nothing_passes(tmp_path):
+def test_constant_and_huge_features_and_an_infinite_threshold(tmp_path):
     wide = X * [1, 0, 1e150, 1e-150]
     for parameters in ({}, {"goal": "max recall s.t. precision >= 1"}):
         clf = fitted("linear", wide, **parameters)
@@ -122,7 +122,7 @@ def test_constant_and_huge_features_and_a_threshold_that_nothing_passes(tmp_path
         assert np.allclose(scores, clf.positive_scores(wide), rtol=1e-12, atol=1e-12)
 
 
-def test_modules_of_ones_own(tmp_path):
+def test_user_defined_modules(tmp_path):
     known = fitted(lambda n: nn.Sequential(nn.Linear(n, 3, bias=False), nn.Tanh(), nn.Dropout(),
                                            nn.Sequential(nn.Linear(3, 1))))  # fmt: skip
     export_onnx(known, tmp_path / "known.onnx")
@@ -189,7 +189,7 @@ def test_trees_and_linear_models_of_scikit_learn(tmp_path):
             assert_agrees(clf, tmp_path / "model.onnx", new, 1e-13)
 
 
-def test_texts_and_probabilities_of_strings_as_labels(tmp_path):
+def test_text_features_and_string_labels(tmp_path):
     labels = np.where(Y, "ä", "b")
     clf = fitted(FOREST, pd.DataFrame(X, columns=list("wxyz")), labels, pos_label="ä")
     export_onnx(clf, tmp_path / "model.onnx")
@@ -217,7 +217,7 @@ def test_texts_and_probabilities_of_strings_as_labels(tmp_path):
     ],
     ids=["pipeline", "probabilities", "boosted pipeline", "calibrated", "single precision"],
 )
-def test_what_skl2onnx_converts(model, parameters, tolerance, tmp_path):
+def test_steps_converted_by_skl2onnx(model, parameters, tolerance, tmp_path):
     clf = fitted(model, **parameters)
     export_onnx(clf, tmp_path / "model.onnx")
     # Rows whose scores are this near to the threshold may go either way.
@@ -240,7 +240,7 @@ def test_imputed_values(tmp_path):
     assert np.abs(scores - expected(clf, gaps)[0]).max() < 1e-4
 
 
-def test_one_of_ours_inside(tmp_path):
+def test_a_threshold_on_a_setpoint_classifier(tmp_path):
     for positive in (False, True):
         clf = fitted(
             SetpointClassifier("max recall", solver="cross_entropy", random_state=0),
@@ -250,7 +250,7 @@ def test_one_of_ours_inside(tmp_path):
         assert_agrees(clf, tmp_path / "model.onnx", NEW, 1e-13)
 
 
-def test_what_cannot_be_exported_is_said(tmp_path):
+def test_unsupported_models_raise_an_error(tmp_path):
     path = tmp_path / "model.onnx"
     texts = [f"w{i % 5} x" for i in range(60)]
     named = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(Y, "u", "v"))})
@@ -260,7 +260,7 @@ def test_what_cannot_be_exported_is_said(tmp_path):
         (
             fitted(make_pipeline(TfidfVectorizer(), LogisticRegression()), texts,
                    np.arange(60) % 5 == 0),
-            "does not take a table of numbers",
+            "does not take an array of numbers",
         ),
         (
             fitted(make_pipeline(FunctionTransformer(np.sinh), StandardScaler(),
@@ -276,7 +276,7 @@ def test_what_cannot_be_exported_is_said(tmp_path):
     assert not path.exists()
 
 
-def test_a_model_that_came_out_wrong_is_not_written(tmp_path, monkeypatch):
+def test_a_wrong_export_is_not_written(tmp_path, monkeypatch):
     def wrong(graph, clf, X):
         return graph.add("Neg", original(graph, clf, X))
 

@@ -24,7 +24,6 @@ from setpoint import (
 )
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
 from setpoint.report import data as data_module
-from setpoint.report import page as module
 
 VOID = {"meta", "link", "input", "br", "hr", "path", "circle"}
 HOSTILE = "</script><script>alert(1)</script>\"'&{{ data }}$&\\1<!--"
@@ -360,7 +359,7 @@ def full_disk(*_):
 def test_a_full_disk_leaves_the_old_report(rows, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
-    monkeypatch.setattr(module.os, "fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(SetpointError, match=r"report.html: No space left on device"):
         write_report(Report("max f1", rows, 1.5), path)
     assert os.listdir(tmp_path) == ["report.html"]
@@ -368,14 +367,14 @@ def test_a_full_disk_leaves_the_old_report(rows, tmp_path, monkeypatch):
 
 
 def test_a_read_only_folder_is_named(rows, tmp_path, monkeypatch):
-    opened = Path.open
+    opened = os.open
 
-    def read_only(self, *args, **more):
-        if self.parent == tmp_path:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
-        return opened(self, *args, **more)
+    def read_only(path, *args, **more):
+        if Path(path).parent == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *args, **more)
 
-    monkeypatch.setattr(Path, "open", read_only)  # root may write to any folder
+    monkeypatch.setattr(os, "open", read_only)  # root may write to any folder
     with pytest.raises(SetpointError, match="report.html: Permission denied. Choose another"):
         write_report(Report("max f1", rows, 1.5), tmp_path / "report.html")
     assert os.listdir(tmp_path) == []

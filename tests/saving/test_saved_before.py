@@ -1,4 +1,4 @@
-"""Models that earlier versions saved are loaded, and score and promise the same.
+"""Models saved by earlier versions load, with the same scores and certificates.
 
 The files were written once, by ``write_fixtures.py`` and the release whose name their folder has.
 """
@@ -116,7 +116,7 @@ def check_scores(folder: Path, scores: Any, predictions: Any) -> None:
     assert np.asarray(predictions).tolist() == expected["predictions"]
 
 
-def test_no_model_is_lost():
+def test_all_saved_models_are_there():
     found: dict[str, set[str]] = {}
     for folder in SAVED:
         found.setdefault(folder.parent.name, set()).add(folder.name)
@@ -124,7 +124,7 @@ def test_no_model_is_lost():
 
 
 @pytest.mark.parametrize("folder", SAVED, ids=name_of)
-def test_a_model_is_what_it_was(folder):
+def test_a_loaded_model_has_its_former_attributes(folder):
     expected = expected_of(folder)
     for measured in ("precision", "scores", "predictions"):
         expected.pop(measured)
@@ -138,7 +138,7 @@ def test_a_classifier_scores_the_same(folder):
 
 
 @pytest.mark.parametrize("folder", TABLES, ids=name_of)
-def test_a_model_of_tables_scores_the_same(folder):
+def test_a_table_model_scores_the_same(folder):
     model = loaded(folder)
     found = model.predict(model.read(folder / "rows.csv"))
     check_scores(folder, found["score"], found["predicted"])

@@ -1,4 +1,4 @@
-"""skops files that were made to do harm are refused."""
+"""Malicious and damaged skops files are rejected."""
 
 import io
 import json
@@ -19,13 +19,18 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
+from setpoint import SetpointThreshold, load
 from setpoint.errors import ModelFileError
-from setpoint.saving import skops_files as sklearn_part
-from setpoint.saving.integrity import check
-from setpoint.saving.skops_files import ALLOWED, estimator_from_bytes, estimator_to_bytes
+from setpoint.saving import skops_files
+from setpoint.saving.skops_files import (
+    ALLOWED,
+    check_arrays,
+    estimator_from_bytes,
+    estimator_to_bytes,
+)
 
 
 def rezipped(data, change, compression=zipfile.ZIP_STORED):
@@ -51,7 +56,7 @@ class Evil:
         (make_pipeline(FunctionTransformer(LogisticRegression().fit)), "fit"),
     ],
 )
-def test_functions_that_run_things_are_refused_by_name(harm, named):
+def test_functions_that_run_code_are_rejected_by_name(harm, named):
     data = skops.io.dumps(harm)  # as a forger would
     with pytest.raises(ModelFileError, match=f"{named}.*not loaded"):
         estimator_from_bytes(data)
@@ -72,7 +77,7 @@ def test_functions_that_run_things_are_refused_by_name(harm, named):
     ],
 )
 @pytest.mark.parametrize("loader", ["ObjectNode", "FunctionNode", "TypeNode", "PartialNode"])
-def test_types_are_refused_whatever_loads_them(module, name, loader):
+def test_types_are_rejected_whatever_loads_them(module, name, loader):
     data = skops.io.dumps(LogisticRegression())
 
     def change(entry, content):
@@ -86,7 +91,7 @@ def test_types_are_refused_whatever_loads_them(module, name, loader):
         estimator_from_bytes(rezipped(data, change))
 
 
-def test_only_harmless_names_are_allowed():
+def test_only_harmless_types_are_allowed():
     for name in ALLOWED:
         package = name.partition(".")[0]
         assert package in ("sklearn", "skrub", "scipy", "numpy", "functools", "builtins")
@@ -108,9 +113,9 @@ def test_pickles_are_not_read():
         estimator_from_bytes(rezipped(data, pickled))
 
 
-def test_bombs_are_refused_and_honest_models_are_not(monkeypatch):
-    monkeypatch.setattr(sklearn_part, "_HARMLESS", 100_000)
-    monkeypatch.setattr(sklearn_part, "_TIGHTEST", 5)
+def test_zip_bombs_are_rejected_and_large_models_are_not(monkeypatch):
+    monkeypatch.setattr(skops_files, "_SAFE_SIZE", 100_000)
+    monkeypatch.setattr(skops_files, "_MAX_RATIO", 5)
     model = LogisticRegression()
     model.coef_ = np.zeros((1, 500_000))  # packs to nearly nothing
     data = estimator_to_bytes(model, "The model")
@@ -126,7 +131,7 @@ def test_bombs_are_refused_and_honest_models_are_not(monkeypatch):
 
 
 @pytest.mark.parametrize("length", [0, 10, 500])
-def test_damage_is_told(length):
+def test_damaged_files_raise_an_error(length):
     data = estimator_to_bytes(LogisticRegression().fit([[0], [1]], [0, 1]), "The model")
     with pytest.raises(ModelFileError, match="cannot be read"):
         estimator_from_bytes(data[:length])
@@ -144,11 +149,11 @@ def xy():
     ("field", "value"),
     [("left", 10**6), ("right", 10**6), ("left", 0), ("feature_idx", 3), ("bitset_idx", 999)],
 )
-def test_boosted_trees_that_point_elsewhere(field, value, xy):
+def test_boosted_trees_with_invalid_indices(field, value, xy):
     model = HistGradientBoostingClassifier(
         max_iter=2, max_depth=3, categorical_features=[2], random_state=0
     ).fit(*xy)
-    check(model)
+    check_arrays(model)
     nodes = model._predictors[0][0].nodes
     assert nodes["is_categorical"].any()
     inner = np.flatnonzero((nodes["is_leaf"] == 0) & (nodes["is_categorical"] == 1))[0]
@@ -162,7 +167,7 @@ def test_predictors_without_nodes(xy):
     predictor: TreePredictor = model._predictors[0][0]
     predictor.nodes = predictor.nodes[:0]
     with pytest.raises(ModelFileError, match="do not exist"):
-        check(model)
+        check_arrays(model)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +182,9 @@ def test_predictors_without_nodes(xy):
 @pytest.mark.parametrize(
     ("field", "value"), [("left_child", 10**6), ("right_child", 0), ("feature", 77)]
 )
-def test_trees_that_point_elsewhere(model, field, value, xy):
+def test_trees_with_invalid_indices(model, field, value, xy):
     model.fit(*xy)
-    check(model)
+    check_arrays(model)
     tree = model
     while not hasattr(tree, "tree_"):
         tree = np.ravel(tree.estimators_)[0]
@@ -195,15 +200,83 @@ def test_a_forest_for_fewer_features_than_its_trees(xy):
     model = RandomForestClassifier(2, random_state=0).fit(*xy)
     model.n_features_in_ = 1
     with pytest.raises(ModelFileError, match="do not exist"):
-        check(model)
+        check_arrays(model)
 
 
-def test_sparse_matrices_that_point_elsewhere(xy):
+def test_sparse_matrices_with_invalid_indices(xy):
     X, y = xy
     model = SVC().fit(sparse.csr_matrix(X), y)
-    check(model)
+    check_arrays(model)
     model.support_vectors_.indices[0] = 10**6
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ModelFileError, match="sparse matrix"):
-            check(model)
+            check_arrays(model)
+
+
+# --- support vectors ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 4))
+    return X, (X[:, 0] > 0.4).astype(int) + (X[:, 1] > 0.8)
+
+
+@pytest.mark.parametrize("dress", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("machine", [SVC(), NuSVC(nu=0.1), SVR(), OneClassSVM()], ids=str)
+def test_valid_support_vectors_are_accepted(machine, dress, three_classes):
+    X, y = three_classes
+    check_arrays(machine.fit(dress(X), y))
+    check_arrays(machine.fit(dress(X), y > 0))
+    back = estimator_from_bytes(skops.io.dumps(machine))
+    assert (back.predict(dress(X)) == machine.predict(dress(X))).all()
+
+
+def test_a_precomputed_kernel_is_accepted(three_classes):
+    X, y = three_classes
+    model = SVC(kernel="precomputed").fit(X @ X.T, y)
+    check_arrays(model)
+    model.support_[0] = 10**6
+    with pytest.raises(ModelFileError, match="do not fit each other"):
+        check_arrays(model)
+
+
+@pytest.mark.parametrize("dress", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("name", "forged"),
+    [
+        ("_n_support", lambda a: np.full_like(a, 2 * 10**8)),
+        ("_n_support", lambda a: a - [a[0] + 5, *[-a[0] - 5] * (len(a) - 1)]),
+        ("_n_support", lambda a: a[:1]),
+        ("_dual_coef_", lambda a: a[:, :1]),
+        ("dual_coef_", lambda a: a[:, :1]),
+        ("_intercept_", lambda a: a[:0]),
+        ("_probA", lambda a: np.zeros(7)),
+        ("support_", lambda a: a[:3]),
+        ("support_", lambda a: -a - 1),
+        ("support_vectors_", lambda a: a[:3]),
+        ("support_vectors_", lambda a: a[:, :2]),
+        ("classes_", lambda a: np.arange(9)),
+        ("kernel", lambda _: "precomputed"),
+        ("_sparse", lambda s: not s),
+    ],
+)
+def test_support_vectors_of_wrong_lengths(name, forged, dress, three_classes):
+    X, y = three_classes
+    model = SVC().fit(dress(X), y)
+    setattr(model, name, forged(getattr(model, name)))
+    if name == "kernel":
+        model.support_vectors_ = model.support_vectors_[:1]
+    with pytest.raises(ModelFileError, match="do not fit each other|cannot be read"):
+        estimator_from_bytes(skops.io.dumps(model))
+
+
+def test_a_model_with_a_forged_support_vector_machine(three_classes, tmp_path):
+    X, y = three_classes
+    clf = SetpointThreshold(SVC(), "max f1", random_state=0).fit(X, y > 0)
+    clf.estimator_._n_support = np.full(2, 2 * 10**8, dtype=np.int32)
+    clf.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="do not fit each other"):
+        load(tmp_path / "model")

@@ -1,4 +1,4 @@
-"""A model on disk is whole at every moment: the old one or the new one."""
+"""A model on disk is complete at every moment: the former one or the new one."""
 
 import errno
 import os
@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from setpoint._internal import files
 from setpoint.errors import ModelFileError
 from setpoint.model_files import load, save
 from setpoint.saving import storage
@@ -53,6 +54,12 @@ class Fragile:
         return call
 
 
+def patch_os(patch, fake):
+    """Let saving use this instead of the module ``os``."""
+    for module in (storage, files):
+        patch.setattr(module, "os", fake)
+
+
 @pytest.fixture(params=["model", "model.zip"])
 def path(request, tmp_path):
     return tmp_path / "deep" / request.param
@@ -71,13 +78,13 @@ def everything(folder):
 def calls_of_a_save(model, path, monkeypatch):
     counter = Fragile(10**9)
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "os", counter)
+        patch_os(patch, counter)
         save(model, path)
     return 10**9 - counter.left
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_any_call_leaves_a_whole_model(
+def test_a_crash_at_any_call_leaves_a_complete_model(
     path, after, linear, other_linear, rows, monkeypatch
 ):
     save(linear, path)
@@ -87,7 +94,7 @@ def test_a_crash_at_any_call_leaves_a_whole_model(
     for k in range(1, total + 1):
         save(linear, path)
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "os", Fragile(k, after))
+            patch_os(patch, Fragile(k, after))
             with pytest.raises(Crash):
                 save(other_linear, path)
         found = load(path)
@@ -107,19 +114,19 @@ def test_a_crash_of_the_first_save_leaves_no_model_or_the_new_one(
     for k in range(1, total + 1):
         target = tmp_path / str(k) / path.name
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "os", Fragile(k))
+            patch_os(patch, Fragile(k))
             with pytest.raises(Crash):
                 save(linear, target)
         try:
             assert is_same(load(target), linear, rows)
         except ModelFileError as error:
-            assert "there is no" in str(error)
+            assert "there is no model" in str(error) or "contains no model.json" in str(error)
         save(linear, target)
         assert is_same(load(target), linear, rows)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EACCES, errno.EIO])
-def test_an_error_leaves_the_old_model_and_nothing_else(
+def test_an_error_leaves_the_former_model_and_nothing_else(
     path, error, linear, other_linear, rows, monkeypatch, tmp_path
 ):
     save(linear, path)
@@ -128,7 +135,7 @@ def test_an_error_leaves_the_old_model_and_nothing_else(
     for k in range(1, total + 1):
         before = everything(tmp_path)
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "os", Fragile(k, error=error))
+            patch_os(patch, Fragile(k, error=error))
             try:
                 save(other_linear, path)
             except ModelFileError as raised:
@@ -149,7 +156,7 @@ def test_a_first_save_that_fails_leaves_no_trace(path, error, linear, monkeypatc
     failures = 0
     for k in range(1, total + 1):
         with monkeypatch.context() as patch:
-            patch.setattr(storage, "os", Fragile(k, error=error))
+            patch_os(patch, Fragile(k, error=error))
             try:
                 save(linear, path)
             except ModelFileError:
@@ -160,7 +167,7 @@ def test_a_first_save_that_fails_leaves_no_trace(path, error, linear, monkeypatc
     assert failures >= 4
 
 
-def test_an_interrupt_after_the_deciding_step_keeps_the_new_model(
+def test_an_interrupt_after_the_replacement_keeps_the_new_model(
     path, linear, other_linear, rows, monkeypatch
 ):
     save(linear, path)
@@ -173,13 +180,13 @@ def test_an_interrupt_after_the_deciding_step_keeps_the_new_model(
             os.replace(a, b)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage, "os", Interrupted())
+    patch_os(monkeypatch, Interrupted())
     with pytest.raises(KeyboardInterrupt):
         save(other_linear, path)
     assert is_same(load(path), other_linear, rows)
 
 
-def test_a_saved_folder_holds_nothing_but_the_model(path, linear, other_linear):
+def test_a_saved_folder_contains_only_the_model(path, linear, other_linear):
     for model in (linear, other_linear, linear):
         save(model, path)
     if path.suffix == ".zip":
@@ -189,7 +196,7 @@ def test_a_saved_folder_holds_nothing_but_the_model(path, linear, other_linear):
         assert sorted(p.suffix for p in path.iterdir()) == [".json", ".safetensors"]
 
 
-def test_remains_of_old_crashes_are_cleared_and_other_files_are_not(tmp_path, linear):
+def test_files_left_by_old_crashes_are_removed_and_others_are_not(tmp_path, linear):
     folder = tmp_path / "model"
     save(linear, folder)
     remains = [folder / f"weights-{'0' * 16}.safetensors", folder / ".setpoint-0123456789abcdef"]
@@ -205,7 +212,7 @@ def test_remains_of_old_crashes_are_cleared_and_other_files_are_not(tmp_path, li
     assert all(file.read_text() == "something" for file in own)
 
 
-def test_two_saves_at_once_leave_one_whole_model(tmp_path, linear, other_linear, rows, monkeypatch):
+def test_simultaneous_saves_leave_one_model(tmp_path, linear, other_linear, rows, monkeypatch):
     folder = tmp_path / "model"
     save(linear, folder)
     inner = []
@@ -222,7 +229,7 @@ def test_two_saves_at_once_leave_one_whole_model(tmp_path, linear, other_linear,
                 save(linear, folder)
             os.replace(a, b)
 
-    monkeypatch.setattr(storage, "os", Overtaken())
+    patch_os(monkeypatch, Overtaken())
     save(other_linear, folder)
     assert is_same(load(folder), other_linear, rows)
 
@@ -248,10 +255,10 @@ def test_nothing_but_a_model_is_overwritten(tmp_path, linear):
     directory = tmp_path / "folder.zip"
     directory.mkdir()
     for path, message in {
-        folder: "holds other things .diary.txt.",
-        foreign: "not that of a setpoint model",
-        archive: "is no model",
-        text: "is no model",
+        folder: "contains other files .diary.txt.",
+        foreign: "does not describe a setpoint model",
+        archive: "is not a model",
+        text: "is not a model",
         directory: "is a folder",
         folder / "diary.txt": "is a file",
         folder / "diary.txt" / "model": "Not a directory|is a file",
@@ -263,7 +270,7 @@ def test_nothing_but_a_model_is_overwritten(tmp_path, linear):
         assert everything(tmp_path) == before
 
 
-def test_targets_that_will_do(tmp_path, linear, monkeypatch):
+def test_valid_targets(tmp_path, linear, monkeypatch):
     empty = tmp_path / "empty"
     empty.mkdir()
     save(linear, tmp_path / "model")
@@ -281,7 +288,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
     # The superuser may write anywhere, so the system is asked in place of the disk.
     monkeypatch.setattr(storage.os, "access", lambda path, mode: False)
     for path in (tmp_path / "model", tmp_path / "model.zip", tmp_path / "deep" / "model"):
-        with pytest.raises(ModelFileError, match="cannot be written to"):
+        with pytest.raises(ModelFileError, match="is not writable"):
             check_target(path)
 
 

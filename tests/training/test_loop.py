@@ -1,7 +1,6 @@
 import os
 import warnings
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
@@ -417,7 +416,7 @@ def test_a_checkpoint_s_temporary_file_is_one_that_is_removed(tmp_path, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", killed)
-        patch.setattr(Path, "unlink", lambda *_, **__: None)  # kill -9 leaves all as it is
+        patch.setattr(os, "unlink", lambda *_, **__: None)  # kill -9 leaves all as it is
         with pytest.raises(SystemExit):
             train(SOLVERS["lifted"], checkpoint=file)
     (left,) = tmp_path.iterdir()
@@ -436,7 +435,7 @@ def test_a_checkpoint_is_on_the_disk_before_it_takes_the_place_of_the_last(tmp_p
     file = tmp_path / "run.ckpt"
     train(Lifted(start="given", outer_iterations=0), checkpoint=file)
     size = file.stat().st_size
-    assert did == [size, (size, file)]
+    assert did[:2] == [size, (size, file)]
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])

@@ -1,4 +1,4 @@
-"""Where a classifier is trained: on the CPU, or on a GPU."""
+"""The device to train on: the CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -9,79 +9,79 @@ from typing import Any
 
 import torch
 
-from setpoint._internal.processes import gather, several
+from setpoint._internal.processes import all_gather, is_distributed
 from setpoint.errors import SetpointError
 
 CPU = torch.device("cpu")
 
 # A linear step on 10 million numbers (12,537 rows of 768 features) takes 3 ms on a CPU and 0.05 ms
-# on a large GPU, and a fit takes some hundred steps. CUDA needs a second to start: with fewer
-# numbers than these the CPU is done by then.
-WORTH_THE_WAY = 2**22
+# on a large GPU, and a fit takes some hundred steps. CUDA needs a second to start; with fewer
+# numbers than these the CPU has finished by then.
+MIN_NUMBERS_FOR_GPU = 2**22
 
-_COPIES = 4  # of the rows, that training may hold
+_COPIES = 4  # copies of the rows that training may hold
 
 
-def asked_device(wanted: Any) -> torch.device | None:
-    """Return the device that a user asks for, if it is there; None for "auto"."""
-    if isinstance(wanted, str) and wanted == "auto":
+def requested_device(device: Any) -> torch.device | None:
+    """Return the device that the user named, if it is available; None for "auto"."""
+    if isinstance(device, str) and device == "auto":
         return None
     try:
-        device = torch.device(wanted) if isinstance(wanted, str | torch.device) else None
-    except RuntimeError:  # torch has no such device
-        device = None
-    if device is None:
+        found = torch.device(device) if isinstance(device, str | torch.device) else None
+    except RuntimeError:  # unknown to torch
+        found = None
+    if found is None:
         raise SetpointError(
-            f"device {wanted!r} is not 'auto', 'cpu', 'cuda', 'cuda:1' or a torch.device."
+            f"device {device!r} is not 'auto', 'cpu', 'cuda', 'cuda:1' or a torch.device."
         )
-    if device.type == "cpu":
+    if found.type == "cpu":
         return CPU
-    if device.type != "cuda":
+    if found.type != "cuda":
         raise SetpointError(
-            f"device='{device}' is not supported: models are trained on the CPU or on GPUs that "
-            "torch calls 'cuda'; use device='auto' or 'cpu'."
+            f"device='{found}' is not supported: models are trained on the CPU or on CUDA GPUs; "
+            "use device='auto' or 'cpu'."
         )
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count == 0:
         raise SetpointError(
-            f"device='{device}' asks for a GPU, and torch sees none; use device='auto', which "
-            "takes a GPU where there is one, or 'cpu'."
+            f"device='{found}' requests a GPU, but torch finds none; use device='auto', which "
+            "takes a GPU if there is one, or 'cpu'."
         )
-    found = _own_gpu(count) if device.index is None else device
+    found = _own_gpu(count) if found.index is None else found
     if found.index >= count:
         raise SetpointError(
-            f"device='{device}' asks for a GPU that is not there: torch sees {count}, and the "
-            f"last is 'cuda:{count - 1}'."
+            f"device='{found}' does not exist: torch finds {count} GPUs, the last of which is "
+            f"'cuda:{count - 1}'."
         )
     return found
 
 
-def device_for(
-    asked: torch.device | None,
+def choose_device(
+    requested: torch.device | None,
     *,
     numbers: int | None = None,
     size: int = 0,
-    together: bool = False,
+    distributed: bool = False,
 ) -> torch.device:
-    """Return where to train: as asked, or else where it is done sooner.
+    """Return the device to train on: the requested one, otherwise the faster one.
 
     Parameters
     ----------
-    asked : torch.device or None
-        What :func:`asked_device` found.
+    requested : torch.device or None
+        The result of :func:`requested_device`.
     numbers : int, optional
-        The rows times the features of a linear model. None: each row takes long enough, or rows are
-        too many to be counted.
+        The rows times the features of a linear model. None if the model or the number of rows is
+        large enough to prefer a GPU anyway.
     size : int
         The bytes that must be on the device at once.
-    together : bool
-        Whether several processes train one model. Then all must call this.
+    distributed : bool
+        Whether a process group trains one model; then all of its processes must call this.
     """
-    if together:
-        return _device_among(asked)
-    if asked is not None:
-        return asked
-    few = numbers is not None and numbers < WORTH_THE_WAY
+    if distributed:
+        return _distributed_device(requested)
+    if requested is not None:
+        return requested
+    few = numbers is not None and numbers < MIN_NUMBERS_FOR_GPU
     if few or not torch.cuda.is_available():
         return CPU
     device = _own_gpu(torch.cuda.device_count())
@@ -89,29 +89,29 @@ def device_for(
     return device if _COPIES * size <= free else CPU
 
 
-def _device_among(asked: torch.device | None) -> torch.device:
-    """Return the CPU, or a GPU of its own for each of the processes: all do alike."""
+def _distributed_device(requested: torch.device | None) -> torch.device:
+    """Return a GPU for each process of the group, or the CPU for all of them."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     enough = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= count
-    if asked is None:
-        return _own_gpu(count) if all(gather(enough)) else CPU
-    if asked != CPU and not (enough and asked == _own_gpu(count)):
+    if requested is None:
+        return _own_gpu(count) if all(all_gather(enough)) else CPU
+    if requested != CPU and not (enough and requested == _own_gpu(count)):
         raise SetpointError(
-            f"device='{asked}': processes that train one model together need a GPU each, and torch "
-            f"sees {count} here. Use device='auto' or 'cpu', or as many processes as GPUs; "
-            "'cuda' gives each process its own."
+            f"device='{requested}': each process that trains the model needs its own GPU, and "
+            f"torch finds {count} here. Use device='auto' or 'cpu', or as many processes as GPUs "
+            "with device='cuda', which assigns one to each."
         )
-    return asked
+    return requested
 
 
-def stream_device(wanted: Any) -> torch.device:
-    """Return where to train on a stream, of whatever length; to be called after ``join``."""
-    return device_for(asked_device(wanted), together=several())
+def stream_device(device: Any) -> torch.device:
+    """Return the device to train on a stream; call it after ``join_process_group``."""
+    return choose_device(requested_device(device), distributed=is_distributed())
 
 
 @contextmanager
-def working_on(device: torch.device) -> Iterator[None]:
-    """Make a GPU the current one, and leave torch's generators as they were."""
+def use_device(device: torch.device) -> Iterator[None]:
+    """Make a GPU the current one, and restore torch's random generators afterwards."""
     if device.type == "cpu":
         with torch.random.fork_rng(devices=[]):
             yield
@@ -121,12 +121,12 @@ def working_on(device: torch.device) -> Iterator[None]:
             yield
         except torch.cuda.OutOfMemoryError as error:
             raise SetpointError(
-                f"{device} has too little memory for this training; use device='cpu', or "
-                "fit_stream, which holds a part of the rows at a time."
+                f"{device} does not have enough memory for this training; use device='cpu', or "
+                "fit_stream, which holds only some of the rows at a time."
             ) from error
 
 
 def _own_gpu(count: int) -> torch.device:
-    """Return the current GPU; under torchrun each process of a machine has one of its own."""
+    """Return the current GPU; under torchrun, the one assigned to this process."""
     rank = os.environ.get("LOCAL_RANK") if "TORCHELASTIC_RUN_ID" in os.environ else None
     return torch.device("cuda", torch.cuda.current_device() if rank is None else int(rank) % count)

@@ -10,7 +10,7 @@ from setpoint.errors import MissingExtraError
 
 
 def need(module: str, extra: str, what: str) -> Any:
-    """Import a module of an optional dependency, or raise an error that says how to install it.
+    """Import an optional dependency; MissingExtraError names the extra to install.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def need(module: str, extra: str, what: str) -> Any:
     extra : str
         The extra of this package that installs it.
     what : str
-        What needs it; the error message begins with this.
+        What needs it; error messages begin with this.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where a figure or file comes from: machine, versions, and the marks that files carry."""
+"""The version, the machine, and the metadata by which files of setpoint are recognised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __version__ = version("setpoint")
 
 
 def machine(device: str = "cpu") -> str:
-    """Return one line that names processor, cores, the device and versions."""
+    """Return one line with the processor, cores, device and versions."""
     import numpy
     import sklearn
     import torch
@@ -30,14 +30,17 @@ def machine(device: str = "cpu") -> str:
 
 
 def made_by() -> str:
-    """Return what a file names as its maker; it begins with "setpoint " in every version."""
+    """Return the generator named in pages and figures: "setpoint " and the version.
+
+    By it a later report may replace an earlier one, but no other file.
+    """
     return f"setpoint {__version__}"
 
 
 def picture_metadata(kind: str) -> dict[str, str | None]:
-    """Return the metadata of a PNG, SVG or PDF: its maker, and no date.
+    """Return the metadata of a PNG, SVG or PDF: the generator, and no date.
 
-    The same content then gives the same file.
+    Without a date, equal content gives equal files.
     """
     undated: dict[str, dict[str, str | None]] = {
         "png": {"Software": made_by()},
@@ -45,6 +48,3 @@ def picture_metadata(kind: str) -> dict[str, str | None]:
         "pdf": {"Creator": made_by(), "CreationDate": None},
     }
     return undated[kind]
-
-
-# DOC of report.made_by: How pages and pictures say that they are ours, so that later ones may replace them.

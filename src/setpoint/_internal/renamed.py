@@ -28,6 +28,7 @@ RENAMED = {
     "setpoint.experiments.reproduce": ("setpoint.paper.reproduce",),
     "setpoint.experiments.scale": ("setpoint.paper.methods",),
     "setpoint.features": ("setpoint.paper.features",),
+    "setpoint.features.extract": ("setpoint.paper.features.extract",),
     "setpoint.losses": ("setpoint.training", "setpoint.paper.competitors"),
     "setpoint.metrics": ("setpoint.goals.metrics",),
     "setpoint.models": ("setpoint.training.models",),
@@ -50,8 +51,12 @@ RENAMED = {
 }
 
 
+# Former modules that could be run with ``python -m``, and the arguments of ``python -m setpoint``.
+_COMMANDS = {"setpoint.demo": "demo", "setpoint.experiments.__main__": "reproduce"}
+
+
 class _RenamedModule(ModuleType):
-    """A former module: it takes every name from the modules that provide it now."""
+    """A former module: it takes each name from the first module that provides it now."""
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
@@ -66,9 +71,10 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.removesuffix(".__main__") not in RENAMED:
+        if fullname not in RENAMED and fullname not in _COMMANDS:
             return None
-        return ModuleSpec(fullname, self, is_package=fullname in RENAMED)
+        is_package = any(name.startswith(f"{fullname}.") for name in RENAMED)
+        return ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _RenamedModule(spec.name)
@@ -82,19 +88,17 @@ class _Finder(MetaPathFinder, Loader):
         )
 
     def get_code(self, fullname: str) -> CodeType:
-        """Return the program of ``python -m`` with a former name: it runs the present module.
-
-        A worker process runs its parent's main module again, under another ``__name__``.
-        """
-        former = fullname.removesuffix(".__main__")
-        home = RENAMED[former][0]
-        message = f"python -m {former} is deprecated; use python -m {home}."
-        source = (
-            "import runpy, warnings\n"
-            f"warnings.warn({message!r}, DeprecationWarning)\n"
-            f"runpy.run_module({home!r}, run_name=__name__, alter_sys=True)\n"
+        """Return what ``python -m`` runs."""
+        former, command = fullname.removesuffix(".__main__"), _COMMANDS[fullname]
+        return compile(
+            "import sys, warnings\n"
+            "from setpoint.cli import main\n"
+            f"message = 'python -m {former} is deprecated; use python -m setpoint {command}.'\n"
+            "warnings.warn(message, DeprecationWarning)\n"
+            f"sys.exit(main([{command!r}, *sys.argv[1:]]))\n",
+            f"<{fullname}>",
+            "exec",
         )
-        return compile(source, f"<{fullname}>", "exec")
 
 
 def renamed_names(
@@ -168,6 +172,6 @@ def _warn(former: str, name: str) -> None:
 
 
 def install() -> None:
-    """Make the former names importable; calling it again changes nothing."""
+    """Make the former modules importable; calling it again changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())

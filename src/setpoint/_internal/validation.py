@@ -1,4 +1,4 @@
-"""Numbers that a user gives."""
+"""Argument validation, and names and values in error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from setpoint.errors import SetpointError
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:
-    """Return names in quotes for a message, the first few of them.
+    """Return the first few names, in quotes, for a message.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def listed(names: Iterable[object], most: int = 8) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value of a table for a message.
+    """Return a value of a table, shortened, for a message.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def nearest(name: object, known: Sequence[object]) -> str:
-    """Return " Did you mean ...?" where a known name is much like this one, else nothing.
+def did_you_mean(name: object, known: Sequence[object]) -> str:
+    """Return " Did you mean ...?" if a known name is similar, otherwise an empty string.
 
     Examples
     --------
-    >>> nearest("Clas", ["Amount", "Class"])
+    >>> did_you_mean("Clas", ["Amount", "Class"])
     " Did you mean 'Class'?"
     """
     texts = {str(k).casefold(): k for k in reversed(known)}
@@ -52,30 +52,36 @@ def nearest(name: object, known: Sequence[object]) -> str:
 
 
 def check_number(value: Any, name: str) -> float:
-    """Return a number that is not NaN."""
+    """Return the value as a float; raise SetpointError if it is not a number, or NaN."""
     if not isinstance(value, Real) or value != value:
         raise SetpointError(f"{name} must be a number, not {value!r}.")
     return float(value)
 
 
-def check_share(value: Any, name: str) -> float:
-    """Return a number between 0 and 1, both excluded."""
+def check_fraction(value: Any, name: str) -> float:
+    """Return the value as a float; raise SetpointError if it is not between 0 and 1."""
     if not isinstance(value, Real) or not 0 < float(value) < 1:
         raise SetpointError(f"{name} must lie between 0 and 1, not {value!r}.")
     return float(value)
 
 
-def check_whole(value: Any, name: str, least: int = 1, most: float = float("inf")) -> int:
-    """Return a whole number from ``least`` to ``most``."""
+def check_whole(
+    value: Any,
+    name: str,
+    least: int = 1,
+    most: float = float("inf"),
+    error: type[SetpointError] = SetpointError,
+) -> int:
+    """Return the value as an int; raise ``error`` if it is not one from ``least`` to ``most``."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or not least <= int(value) <= most:
-        limits = f"at least {least}" if most == float("inf") else f"from {least} to {most}"
-        raise SetpointError(f"{name} must be a whole number, {limits}, not {value!r}.")
+        limits = f"of at least {least}" if most == float("inf") else f"from {least} to {most}"
+        raise error(f"{name} must be a whole number {limits}, not {value!r}.")
     return int(value)
 
 
 def check_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
-    """Return one group per row, or None where there are none."""
+    """Return the group of each row, or None if there are no groups."""
     if groups is None:
         return None
     found = np.asarray(groups)
@@ -87,9 +93,6 @@ def check_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
     if any(missing):
         raise SetpointError(
             f"groups has {sum(missing)} missing entries, the first at row "
-            f"{missing.index(True)}; give such rows groups of their own, or drop them."
+            f"{missing.index(True)}; give each such row its own group, or drop it."
         )
     return found
-
-
-# DOC of features._checks: Whole numbers that a user gives.

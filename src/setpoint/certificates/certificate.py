@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from setpoint._internal.arrays import one_of_each
 from setpoint._internal.notebook import NotebookSummary, Summary
-from setpoint._internal.validation import check_groups, check_share
+from setpoint._internal.validation import check_fraction, check_groups
 from setpoint.certificates.bounds import Bound, bound_at_prevalence, weaker
 from setpoint.certificates.monitor import Verdict, watch
 from setpoint.certificates.rates import rate_of
@@ -187,7 +187,7 @@ class Certificate(NotebookSummary):
         recall and fpr do not change, and precision follows from them. Its bound comes from one on
         recall and one on fpr, each with half the error.
         """
-        prevalence = check_share(prevalence, "prevalence")
+        prevalence = check_fraction(prevalence, "prevalence")
         at = self.operating_point.counts
         # At one threshold each constraint has the whole error; where several were tested, all of
         # them and all constraints share it.

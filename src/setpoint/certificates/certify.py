@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from setpoint._internal.arrays import one_of_each
-from setpoint._internal.validation import check_groups, check_number, check_share
+from setpoint._internal.validation import check_fraction, check_groups, check_number
 from setpoint.certificates.bounds import bounds_of, says_something
 from setpoint.certificates.certificate import Certificate, Choice
 from setpoint.certificates.nested import best_nested_threshold, is_nested
@@ -85,7 +85,7 @@ def certify(
     True
     """
     goal = Goal.parse(goal)
-    check_share(confidence, "confidence")
+    check_fraction(confidence, "confidence")
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     if groups is not None:
         found = check_groups(groups, np.shape(y))
@@ -102,7 +102,7 @@ def certify(
         return replace(given, **details)
     if method not in ("sequence", "split"):
         raise SetpointError(f"method is 'sequence' or 'split', not {method!r}.")
-    planning = check_share(planning, "planning")
+    planning = check_fraction(planning, "planning")
     if is_nested(goal):  # all rows can test
         everything = Rows.of(*rows)
         return replace(certify_best(everything, everything, goal, confidence, on=on), **details)

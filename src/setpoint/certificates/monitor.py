@@ -21,7 +21,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from scipy.stats import beta
 
 from setpoint._internal.notebook import NotebookSummary, Summary
-from setpoint._internal.validation import check_share
+from setpoint._internal.validation import check_fraction
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal, relation, shown
@@ -153,7 +153,7 @@ def watch(
 
     Several promises share the level equally.
     """
-    level = check_share(level, "level")
+    level = check_fraction(level, "level")
     if after is not None:
         if after.promises != promises or after.identity != identity:
             raise SetpointError("the verdict to go on from belongs to another certificate.")

@@ -1,4 +1,4 @@
-"""The command line: from a table to a decision."""
+"""The command line, ``setpoint``."""
 
 from setpoint.cli.app import main
 

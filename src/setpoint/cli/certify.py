@@ -1,31 +1,32 @@
-"""``setpoint certify``: scores from anywhere."""
+"""``setpoint certify``: certify a threshold on scores of any model."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from setpoint.cli import options as o
+from setpoint.cli.app import exit_if_missed
 from setpoint.cli.output import Output
-from setpoint.cli.words import ending, point_table
+from setpoint.cli.points import point_table
 
 
 def certify(
     context: typer.Context,
     data: o.Data,
-    label: Annotated[str, typer.Option(help="The column with the label.", show_default=False)],
-    score: Annotated[str, typer.Option(help="The column with the score.", show_default=False)],
+    label: Annotated[str, typer.Option(help="Column with the label.", show_default=False)],
+    score: Annotated[str, typer.Option(help="Column with the score.", show_default=False)],
     goal: o.GoalText,
     threshold: o.Threshold = None,
-    confidence: o.Surely = 0.9,
+    confidence: o.CertifyConfidence = 0.9,
     positive: o.Positive = None,
     group: o.Group = None,
     seed: o.Seed = 0,
     report: o.Report = None,
     figures: o.Figures = None,
-    cost_alarm: o.CostOfAlarm = None,
-    cost_miss: o.CostOfMiss = None,
+    cost_alarm: o.AlarmCost = None,
+    cost_miss: o.MissCost = None,
     currency: o.Currency = "€",
     title: o.Title = None,
     called: o.Called = None,
@@ -34,10 +35,10 @@ def certify(
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:
-    """Find the best threshold of given scores that can be promised, and say what is promised."""
+    """Find the best threshold for given scores that can be certified."""
     from setpoint import certificates
     from setpoint.cli.overwriting import check_outputs
-    from setpoint.cli.reports import Wish, costs_of, report_of_scores
+    from setpoint.cli.reports import ReportRequest, costs_of, report_of_scores
     from setpoint.data.label_columns import read_target, scores_of
     from setpoint.data.table_reader import read_table
     from setpoint.goals.goal import Goal
@@ -45,9 +46,9 @@ def certify(
     parsed = Goal.parse(goal)
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_outputs({"the table": data}, report, figures)
-    wish = Wish(data, report, figures, costs, title, called, context.find_root().obj)
+    request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
-    wish.note_unused(output)
+    request.note_unused_options(output)
     columns = tuple(dict.fromkeys(c for c in (label, score, group) if c is not None))
     frame = read_table(data, columns=columns)
     found = read_target(frame[label], positive)
@@ -76,13 +77,8 @@ def certify(
         },
         point_table(certificate.operating_point),
         str(certificate),
-        files=wish.files(
-            lambda: report_of_scores(found.y, scores, found.positive, certificate, wish, facts)
+        files=request.files(
+            lambda: report_of_scores(found.y, scores, found.positive, certificate, request, facts)
         ),
     )
-    ending(strict, certificate.certified and not certificate.operating_point.empty)
-
-
-def add_to(app: Any) -> None:
-    """Add the command."""
-    app.command()(certify)
+    exit_if_missed(strict, certificate.certified and not certificate.operating_point.empty)

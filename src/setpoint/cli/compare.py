@@ -8,11 +8,11 @@ import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.output import Output
-from setpoint.cli.words import met_in_a_word
+from setpoint.cli.points import describe_met
 
 _CAUTION = (
-    "The best of several looks better on the rows that chose it than it is: expect a little less "
-    "of it on new rows, and judge it there, with 'setpoint evaluate'."
+    "The best of several looks better on the rows it was chosen on than it is: expect a little "
+    "less on new rows, and measure it there with 'setpoint evaluate'."
 )
 
 
@@ -20,11 +20,14 @@ def compare(
     data: o.Data,
     target: o.Target,
     goal: Annotated[
-        list[str], typer.Option(help="May be given several times.", show_default=False)
+        list[str],
+        typer.Option(help="Goal; may be given several times.", show_default=False),
     ],
     model: Annotated[
         list[str] | None,
-        typer.Option(help="May be given several times.", show_default="linear, logistic, hgb"),
+        typer.Option(
+            help="Model; may be given several times.", show_default="linear, logistic, hgb"
+        ),
     ] = None,
     positive: o.Positive = None,
     confidence: o.Confidence = None,
@@ -48,7 +51,7 @@ def compare(
     from setpoint.tables.fitting import fit_table
 
     if test == 0:
-        raise SetpointError("models are compared on test rows; leave --test at 0.2.")
+        raise SetpointError("models are compared on test rows; leave out --test 0.")
     goals = [Goal.parse(text) for text in dict.fromkeys(goal)]
     models = list(dict.fromkeys(model or ("linear", "logistic", "hgb")))
     for name in models:
@@ -57,7 +60,7 @@ def compare(
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
     rows: list[dict[str, Any]] = []
-    told: set[str] = set()
+    notes: set[str] = set()
     with output.warnings_as_notes(), output.progress("training") as show:
         for number, (wanted, name) in enumerate((g, m) for g in goals for m in models):
             show(number, len(goals) * len(models))
@@ -65,9 +68,9 @@ def compare(
                 frame, target, wanted, positive=positive, model=name, confidence=confidence,
                 group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
             )  # fmt: skip
-            told.update([*fitted.notes, *(found.message for found in fitted.leakage)])
+            notes.update([*fitted.notes, *(found.message for found in fitted.leakage)])
             rows.append({"goal": str(wanted), "model": name, "fitted": fitted})
-    for note in sorted(told):
+    for note in sorted(notes):
         output.note(note)
     table = Table(title="On test rows", title_justify="left", box=None, padding=(0, 2, 0, 0))
     for column in (
@@ -90,7 +93,7 @@ def compare(
         alarms = f"{point.tp + point.fp:,.0f}"
         table.add_row(
             Text(row["goal"]), row["model"], *(f"{v:.3f}" for v in values), alarms,
-            met_in_a_word(point), certified,
+            describe_met(point), certified,
         )  # fmt: skip
         fields.append(
             {
@@ -102,8 +105,3 @@ def compare(
         )
     caution = _CAUTION if len(rows) > 1 else ""
     output.result({"compared": fields, "caution": caution}, table, *filter(None, [caution]))
-
-
-def add_to(app: Any) -> None:
-    """Add the command."""
-    app.command()(compare)

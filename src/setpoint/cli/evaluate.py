@@ -1,33 +1,38 @@
-"""``setpoint evaluate``: what a saved model does on labelled rows."""
+"""``setpoint evaluate``: measure a saved model on labelled rows, and check its certificate.
+
+The check of a certificate can span several files: ``--after`` continues from the JSON output of the
+previous one.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from setpoint.certificates.certificate import Certificate
-from setpoint.certificates.monitor import Verdict
 from setpoint.cli import options as o
+from setpoint.cli.app import exit_if_missed
 from setpoint.cli.output import Output
-from setpoint.cli.words import (
-    counted_as_they_are,
-    ending,
-    met,
+from setpoint.cli.points import (
+    is_met,
     missing_class,
-    one_class,
+    one_class_caution,
+    one_class_message,
     point_fields,
     point_table,
 )
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint
 
-_GO_ON = (
-    "To go on with this check on later rows, keep what --json prints and give it to 'evaluate' "
+if TYPE_CHECKING:
+    from setpoint.certificates.certificate import Certificate
+    from setpoint.certificates.monitor import Verdict
+    from setpoint.tables.model import TableModel
+
+_CONTINUE = (
+    "To continue this check with later rows, save the output of --json and pass it to 'evaluate' "
     "with --after."
 )
 
@@ -40,8 +45,8 @@ def evaluate(
     ignore_extra: o.IgnoreExtra = False,
     report: o.Report = None,
     figures: o.Figures = None,
-    cost_alarm: o.CostOfAlarm = None,
-    cost_miss: o.CostOfMiss = None,
+    cost_alarm: o.AlarmCost = None,
+    cost_miss: o.MissCost = None,
     currency: o.Currency = "€",
     title: o.Title = None,
     called: o.Called = None,
@@ -51,79 +56,98 @@ def evaluate(
     debug: o.Debug = False,
 ) -> None:
     """Measure a saved model on labelled rows, and check whether its certificate still holds."""
-    from setpoint.cli import evaluate as looks
-    from setpoint.cli.models import check_both_classes, groups_of, load_table_model
     from setpoint.cli.overwriting import check_outputs
-    from setpoint.cli.reports import Wish, costs_of, report_of_rows
-    from setpoint.errors import SetpointError
+    from setpoint.cli.predict import load_table_model
+    from setpoint.cli.reports import ReportRequest, costs_of, report_of_rows
     from setpoint.thresholds.operating_point import evaluate_threshold
 
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_outputs({"the table": data, "the model": model}, report, figures)
-    wish = Wish(data, report, figures, costs, title, called, context.find_root().obj)
+    request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
-    wish.note_unused(output)
+    request.note_unused_options(output)
     with output.warnings_as_notes():
         loaded = load_table_model(model)
     certificate = loaded.certificate
-    promised = certificate is not None and certificate.certified
-    if after is not None and not promised:
-        raise SetpointError(f"{model} has no certificate, so there is no check to go on with.")
+    if certificate is not None and not certificate.certified:
+        certificate = None
     before = None
-    if after is not None and certificate is not None:
-        before = looks.read(after, certificate)
+    if after is not None:
+        if certificate is None:
+            raise SetpointError(f"{model} has no certificate, so there is no check to continue.")
+        before = _read_verdict(after, certificate)
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
         frame = loaded.read(data, ignore_extra=ignore_extra)
-    if wish.wanted:
-        check_both_classes(loaded, frame, name)
+    if request.wanted:
+        _check_both_classes(loaded, frame, name)
     y, scores = loaded.labelled_scores(frame)
     unseen = loaded.unseen_values(frame)
     for note in unseen:
         output.note(note)
     point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=name)
     verdict = None
-    if certificate is not None and promised:
-        verdict = certificate.check(y, scores, after=before, groups=groups_of(loaded, frame))
+    if certificate is not None:
+        verdict = certificate.check(y, scores, after=before, groups=_groups(loaded, frame))
     parts = [point_table(loaded.operating_point, point)]
     if missing_class(point) is not None:
-        parts.append(one_class(point))
+        parts.append(one_class_message(point))
     if verdict is not None:
         parts.append(str(verdict))
-        if caution := counted_as_they_are(point, verdict.promises):
+        if caution := one_class_caution(point, verdict.promises):
             parts.append(caution)
             output.notes.append(caution)
         if not verdict.broken:
-            parts.append(_GO_ON)
+            parts.append(_CONTINUE)
     facts = {
         "model": model, "target": loaded.target,
-        "confidence": None if certificate is None else certificate.confidence,
-        "check after": after,
+        "confidence": None if loaded.certificate is None else loaded.certificate.confidence,
+        "check continued from": after,
     }  # fmt: skip
     output.result_and_files(
         {
             "model": str(model),
             "evaluated": point_fields(point),
-            "verdict": None if verdict is None else looks.to_json(verdict),
+            "verdict": None if verdict is None else _verdict_fields(verdict),
         },
         *parts,
-        files=wish.files(
-            lambda: report_of_rows(loaded, y, scores, verdict, wish, facts, tuple(unseen))
+        files=request.files(
+            lambda: report_of_rows(loaded, y, scores, verdict, request, facts, tuple(unseen))
         ),
     )
-    ending(strict, bool(met(point)) and not (verdict is not None and verdict.broken))
+    exit_if_missed(strict, bool(is_met(point)) and not (verdict is not None and verdict.broken))
 
 
-def add_to(app: Any) -> None:
-    """Add the command."""
-    app.command()(evaluate)
+def _check_both_classes(model: TableModel, frame: Any, name: str) -> None:
+    """Raise SetpointError if a report cannot be made because the rows are of one class."""
+    from setpoint.data.label_columns import positive_rows
+    from setpoint.data.labels import Labels
+
+    if model.target not in frame.columns:  # scoring the rows raises an error about that
+        return
+    y = positive_rows(frame[model.target], Labels.pair(model.negative, model.positive))
+    for present, which in ((y.any(), "positive"), (not y.all(), "negative")):
+        if len(y) and not present:
+            raise SetpointError(
+                f"there are no {which} rows in {name}; a report needs both classes. Without "
+                "--report and --figures the rows are counted all the same."
+            )
 
 
-_COUNTS = ("tp", "fp", "fn", "tn")
+def _groups(model: TableModel, frame: Any) -> Any:
+    """Return the group of each row, if the model was fitted with groups."""
+    if model.group is None:
+        return None
+    if model.group not in frame.columns:
+        raise SetpointError(
+            f"the certificate of this model is about one row per {model.group!r}; the table needs "
+            "that column to check it."
+        )
+    return frame[model.group].to_numpy()
 
 
-def to_json(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict with the certificate that it belongs to."""
+def _verdict_fields(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict for JSON, with the certificate that it belongs to."""
     return {
         **verdict.to_dict(),
         "operating_point": point_fields(verdict.operating_point),
@@ -131,45 +155,46 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def read(path: Path, certificate: Certificate) -> Verdict:
-    """Read what ``evaluate --json`` printed, to go on from it."""
-    wanted = "--after takes what 'setpoint evaluate --json' printed"
+def _read_verdict(path: Path, certificate: Certificate) -> Verdict:
+    """Return the verdict in the output of ``evaluate --json``."""
+    expected = "--after takes the output of 'setpoint evaluate --json'"
     if not path.exists():
-        raise SetpointError(f"there is no file {path} to go on from; {wanted}.")
+        raise SetpointError(f"there is no file {path}; {expected}.")
     if path.is_dir():
-        raise SetpointError(f"{path} is a folder, and no answer to go on from; {wanted}.")
+        raise SetpointError(f"{path} is a folder; {expected}.")
     if path.is_file() and path.stat().st_size == 0:
         raise SetpointError(
-            f"{path} is empty, and no answer to go on from; {wanted}. (In a shell '> {path.name}' "
-            "empties the file before the command reads it: write to another one.)"
+            f"{path} is empty; {expected}. (In a shell '> {path.name}' empties the file before the "
+            "command reads it: write to another one.)"
         )
     try:
-        return _verdict(json.loads(path.read_text("utf-8"))["verdict"], certificate)
+        return _parse_verdict(json.loads(path.read_text("utf-8"))["verdict"], certificate)
     except (KeyError, TypeError, ValueError) as error:
         raise SetpointError(
-            f"{path} is no answer to go on from; it must be what 'setpoint evaluate --json' "
-            "printed of this model, with its certificate."
+            f"{path} is not the output of 'setpoint evaluate --json' for this model and its "
+            "certificate, so the check cannot continue from it."
         ) from error
 
 
-def _verdict(kept: dict[str, Any], certificate: Certificate) -> Verdict:
+def _parse_verdict(fields: dict[str, Any], certificate: Certificate) -> Verdict:
+    from setpoint.certificates.monitor import Verdict
+    from setpoint.goals.goal import Goal
+    from setpoint.thresholds.operating_point import OperatingPoint
+
     promises = certificate.promises
-    counts = [float(kept["operating_point"][name]) for name in _COUNTS]
-    # JSON knows no infinity, which evidence may be.
-    evidence = [math.inf if value is None else float(value) for value in kept["evidence"]]
+    counts = [float(fields["operating_point"][name]) for name in ("tp", "fp", "fn", "tn")]
+    # JSON has no infinity, which evidence may be.
+    evidence = [math.inf if value is None else float(value) for value in fields["evidence"]]
     if len(evidence) != len(promises) or not all(0 <= x < math.inf for x in counts):
-        raise ValueError("it belongs to something else")
+        raise ValueError("it belongs to another certificate")
     tp, fp, fn, tn = counts
     goal = Goal(promises[0].metric, promises)
     return Verdict(
-        bool(kept["broken"]),
+        bool(fields["broken"]),
         promises,
         tuple(evidence),
         OperatingPoint(certificate.threshold, tp, fp, fn, tn, goal, "later data"),
-        float(kept["level"]),
-        int(kept["looks"]),
-        tuple(kept["certificate"]),
+        float(fields["level"]),
+        int(fields["looks"]),
+        tuple(fields["certificate"]),
     )
-
-
-# DOC of cli.looks: One check of a promise over several files: an answer is kept as JSON, and gone on from.

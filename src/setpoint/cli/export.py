@@ -1,9 +1,9 @@
-"""``setpoint export``: a model for serving."""
+"""``setpoint export``: a saved model as ONNX."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,14 +13,14 @@ from setpoint.cli.output import Output
 
 def export(
     model: o.Model,
-    out: Annotated[Path, typer.Argument(help="The ONNX file.", show_default=False)],
+    out: Annotated[Path, typer.Argument(help="ONNX file to write.", show_default=False)],
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:
-    """Write a saved model's classifier, threshold included, as ONNX.
+    """Write a saved model's classifier and threshold as ONNX.
 
-    Its input are the encoded features: the steps that turn a table into numbers stay in Python.
+    Its input is the encoded features: turning a table into numbers stays in Python.
     """
     from setpoint.cli.overwriting import check_file
     from setpoint.export.onnx import export_onnx
@@ -32,8 +32,3 @@ def export(
         loaded = load(model)
     export_onnx(getattr(loaded, "classifier", loaded), out)
     output.result({"out": str(out)}, f"ONNX model: {out}")
-
-
-def add_to(app: Any) -> None:
-    """Add the command."""
-    app.command()(export)

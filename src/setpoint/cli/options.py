@@ -9,138 +9,139 @@ from typing import Annotated
 import typer
 
 _FILES = "CSV (also gzipped), Parquet or Arrow"
-_LARGEST_TEST = 0.9
-_LARGEST_SEED = 2**32 - 1
+_MAX_TEST = 0.9
+_MAX_SEED = 2**32 - 1
 
 
-# What a number may be is said in our words, and before any work.
-
-
-def _surely(value: float | None) -> float | None:
+def _check_confidence(value: float | None) -> float | None:
     if value is not None and not 0 < value < 1:
         raise typer.BadParameter(f"{value} is not between 0 and 1; 0.9 is usual.")
     return value
 
 
-def _test_share(value: float) -> float:
-    if not 0 <= value <= _LARGEST_TEST:
+def _check_test(value: float) -> float:
+    if not 0 <= value <= _MAX_TEST:
         raise typer.BadParameter(
-            f"{value} is not between 0 and {_LARGEST_TEST}; it is a share of the rows, and with "
-            "--test 0 none are kept."
+            f"{value} is not between 0 and {_MAX_TEST}; it is a fraction of the rows, and --test 0 "
+            "keeps no test rows."
         )
     return value
 
 
-def _seed(value: int) -> int:
-    if not 0 <= value <= _LARGEST_SEED:
-        raise typer.BadParameter(f"{value} is not a whole number from 0 to {_LARGEST_SEED:,}.")
+def _check_seed(value: int) -> int:
+    if not 0 <= value <= _MAX_SEED:
+        raise typer.BadParameter(f"{value} is not a whole number from 0 to {_MAX_SEED:,}.")
     return value
 
 
-def _number(value: float | None) -> float | None:
+def _check_threshold(value: float | None) -> float | None:
     if value is not None and math.isnan(value):
-        raise typer.BadParameter("nan is no number.")
+        raise typer.BadParameter("nan is not a number.")
     return value
 
 
-def _one_and_many(value: str | None) -> str | None:
+def _check_called(value: str | None) -> str | None:
     words = [] if value is None else [word.strip() for word in value.split(",")]
     if value is not None and (len(words) != 2 or not all(words)):
-        raise typer.BadParameter(f"{value!r} is not one and many, with a comma: fraud,frauds.")
+        raise typer.BadParameter(f"{value!r} is not singular,plural, such as fraud,frauds.")
     return value
 
 
-Data = Annotated[Path, typer.Argument(help=f"A table: {_FILES}.", show_default=False)]
+Data = Annotated[Path, typer.Argument(help=f"Table: {_FILES}.", show_default=False)]
+DataOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        help=f"Table: {_FILES}, or a folder of Parquet or Arrow files.", show_default=False
+    ),
+]
 Model = Annotated[
     Path,
     typer.Argument(
-        help="A model: the folder or zip file of 'setpoint fit --out'.", show_default=False
+        help="Model: the folder or zip file written by 'setpoint fit --out'.", show_default=False
     ),
 ]
-Target = Annotated[str, typer.Option(help="The column with the label.", show_default=False)]
+Target = Annotated[str, typer.Option(help="Column with the label.", show_default=False)]
 GoalText = Annotated[
     str,
     typer.Option("--goal", help="E.g. 'max recall s.t. precision >= 0.9'.", show_default=False),
 ]
 Positive = Annotated[
     str | None,
-    typer.Option(help="The label of the class to find.", show_default="1, True, or the rarer one"),
+    typer.Option(help="Label of the class to find.", show_default="1, True, or the rarer label"),
 ]
 Confidence = Annotated[
     float | None,
     typer.Option(
-        help="E.g. 0.9: certify that the goal's constraints will hold on new data.",
+        help="Confidence level, e.g. 0.9: certify that the constraints hold on new data.",
         show_default=False,
-        callback=_surely,
+        callback=_check_confidence,
     ),
 ]
-Surely = Annotated[float, typer.Option("--confidence", help="How surely.", callback=_surely)]
+CertifyConfidence = Annotated[
+    float,
+    typer.Option("--confidence", help="Confidence level, e.g. 0.9.", callback=_check_confidence),
+]
 Threshold = Annotated[
     float | None,
     typer.Option(
-        help="Certify this threshold, chosen beforehand on other rows.",
-        show_default="the best that can be promised",
-        callback=_number,
+        help="Certify this threshold, which was chosen on other rows.",
+        show_default="the best that can be certified",
+        callback=_check_threshold,
     ),
 ]
 Group = Annotated[
     str | None,
     typer.Option(
-        help="A column: rows of one group (patient, customer) are never parted.", show_default=False
+        help="Column of groups, e.g. patients; rows of one group stay in the same split.",
+        show_default=False,
     ),
 ]
 Time = Annotated[
     str | None,
     typer.Option(
-        help="A column: the newest rows are kept for judging and testing.", show_default=False
+        help="Column of times; the newest rows are used for validation and testing.",
+        show_default=False,
     ),
 ]
 Drop = Annotated[
     list[str] | None,
     typer.Option(
-        help="A column that is no feature; may be given several times.", show_default=False
+        help="Column that is not a feature; may be given several times.", show_default=False
     ),
 ]
 Test = Annotated[
-    float, typer.Option(help="Share of rows kept for the final test.", callback=_test_share)
-]
-DataOrFolder = Annotated[
-    Path,
-    typer.Argument(
-        help=f"A table: {_FILES}, or a folder of Parquet or Arrow files.", show_default=False
-    ),
+    float, typer.Option(help="Fraction of rows kept for the final test.", callback=_check_test)
 ]
 Stream = Annotated[
     bool | None,
     typer.Option(
         "--stream/--no-stream",
-        help="Whether the table is read in pieces, in bounded memory.",
-        show_default="for folders, and for Parquet and Arrow files beyond 2 GiB",
+        help="Read the table in pieces, in bounded memory.",
+        show_default="for folders, and for Parquet and Arrow files over 2 GiB",
     ),
 ]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
-        help="A file from which an interrupted training goes on (linear, mlp).", show_default=False
+        help="File from which an interrupted training resumes (linear, mlp).", show_default=False
     ),
 ]
 Device = Annotated[
-    str, typer.Option(help="Where linear and mlp are trained: auto, cpu, cuda or cuda:1.")
+    str, typer.Option(help="Device to train linear and mlp on: auto, cpu, cuda or cuda:1.")
 ]
-Seed = Annotated[int, typer.Option(help="All randomness follows from it.", callback=_seed)]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", callback=_check_seed)]
 IgnoreExtra = Annotated[
-    bool, typer.Option("--ignore-extra", help="Pass over columns that the model does not know.")
+    bool, typer.Option("--ignore-extra", help="Ignore columns that the model does not know.")
 ]
 After = Annotated[
     Path | None,
     typer.Option(
-        help="What 'evaluate --json' printed for the rows before these: the check goes on from "
-        "there.",
+        help="Output of 'evaluate --json' for earlier rows, to continue its check.",
         show_default=False,
     ),
 ]
 Report = Annotated[
-    Path | None, typer.Option(help="Write a report: one HTML file.", show_default=False)
+    Path | None, typer.Option(help="Write a report to this HTML file.", show_default=False)
 ]
 Figures = Annotated[
     Path | None,
@@ -148,33 +149,34 @@ Figures = Annotated[
         help="Write the report's figures as PNG and SVG into this folder.", show_default=False
     ),
 ]
-CostOfAlarm = Annotated[
+AlarmCost = Annotated[
     float | None,
-    typer.Option("--cost-alarm", help="What handling an alarm costs.", show_default=False),
+    typer.Option("--cost-alarm", help="Cost of handling an alarm.", show_default=False),
 ]
-CostOfMiss = Annotated[
+MissCost = Annotated[
     float | None,
-    typer.Option("--cost-miss", help="What a missed positive costs.", show_default=False),
+    typer.Option("--cost-miss", help="Cost of a missed positive.", show_default=False),
 ]
-Currency = Annotated[str, typer.Option(help="Written before amounts of money.")]
+Currency = Annotated[str, typer.Option(help="Currency, written before amounts.")]
 Title = Annotated[
-    str | None, typer.Option(help="The report's title.", show_default="the table and the goal")
+    str | None, typer.Option(help="Title of the report.", show_default="the table and the goal")
 ]
 Called = Annotated[
     str | None,
     typer.Option(
-        help="What a report calls one positive and many, e.g. fraud,frauds.",
-        show_default="after the label",
-        callback=_one_and_many,
+        help="Singular and plural of the positives in reports, e.g. fraud,frauds.",
+        show_default="the label",
+        callback=_check_called,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for machines.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Exit with 3 if the goal is not met, not certified where asked, or a promise broken.",
+        help="Exit with code 3 if the goal is not met, not certified although requested, or a "
+        "certificate is broken.",
     ),
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where in the code an error came from.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -1,4 +1,8 @@
-"""Where a command's words go: to a person, to a program, or nowhere."""
+"""Console output of commands: results, notes, progress and errors.
+
+Results go to stdout, notes and progress to stderr, so that results can be piped. With ``--json``,
+stdout gets one JSON object instead. Of several processes only the first one prints.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +16,23 @@ from typing import Any
 
 from setpoint.errors import SetpointError, UncertifiedWarning
 
-_WIDE = 1000  # columns: what is piped, or longer than a terminal is wide, is not cut off
+_WIDTH = 1000  # characters: tables are not cut off, in a pipe or in a narrow terminal
+_STORE_TIMEOUT = 5  # seconds
 
 
-class AnsweredError(Exception):
-    """An error, its cause, that the answer to a program tells already."""
+class ReportedError(Exception):
+    """An error, its cause, that the JSON result already contains."""
 
 
 class Output:
-    """What a command says.
-
-    A person reads results on stdout; notes and progress go to stderr, so that results can be
-    piped. A program gets one JSON object on stdout.
+    """The output of a command.
 
     Parameters
     ----------
     as_json : bool
-        Whether the result is for a program.
+        Whether to print one JSON object instead of text.
     quiet : bool
-        Whether notes, progress and results for a person are left out.
+        Whether to print no notes, progress and results.
     """
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
@@ -38,90 +40,98 @@ class Output:
 
         self.as_json, self.quiet = as_json, quiet
         self.notes: list[str] = []
-        self._out = Console(highlight=False, soft_wrap=True, width=_WIDE)
-        self._side = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._out = Console(highlight=False, soft_wrap=True, width=_WIDTH)
+        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def note(self, text: str, kind: str = "note") -> None:
-        """Tell a person something on the side; a program finds it under "notes"."""
+        """Print a note; JSON has it under "notes"."""
         self.notes.append(text)
         if not self.quiet and not self.as_json:
-            self._side.print(f"{kind}: {text}", markup=False)
+            self._err.print(f"{kind}: {text}", markup=False)
 
     def result(self, fields: dict[str, Any], *parts: Any) -> None:
-        """Print the result: the fields for a program, the parts (texts, tables) for a person."""
-        self._say(*parts)
-        self._hand_over(fields)
+        """Print the result: the fields as JSON, or the parts (texts, tables) for a terminal."""
+        self._print(*parts)
+        self._print_json(fields)
 
     def result_and_files(
         self,
         fields: dict[str, Any],
         *parts: Any,
         files: Iterable[tuple[str, Path]],
-        kept: str = "",
+        saved: str = "",
     ) -> None:
-        """Print the result, and then let the files be written, each as it is asked for.
-
-        What goes wrong with them, such as a full disk, does not hide the result.
+        """Print the result, then write the files; an error in that does not hide the result.
 
         Parameters
         ----------
         fields, *parts
-            As of :meth:`result`.
+            As in :meth:`result`.
         files : iterable of (str, Path)
-            Writes the next file, and gives what it is ("report" or "figure") and where.
-        kept : str
-            What to add to an error: that all else is done.
+            Writes a file at each step, and yields its kind ("report" or "figure") and path.
+        saved : str
+            Added to an error message: what has been saved.
         """
-        self._say(*parts)
+        self._print(*parts)
         written: dict[str, list[str]] = {"report": [], "figure": []}
-        more: dict[str, Any] = {}
+        failure: dict[str, Any] = {}
         try:
             for kind, path in files:
                 written[kind].append(str(path))
-                self._say(f"{kind.capitalize()}: {path}")
+                self._print(f"{kind.capitalize()}: {path}")
         except Exception as error:
-            more["error"] = f"{in_words(error)} {kept}".strip()
-            raise AnsweredError(more["error"]) from error
+            failure["error"] = f"{describe_error(error)} {saved}".strip()
+            raise ReportedError(failure["error"]) from error
         finally:
             page = written["report"][0] if written["report"] else None
-            self._hand_over({**fields, "report": page, "figures": written["figure"], **more})
+            self._print_json({**fields, "report": page, "figures": written["figure"], **failure})
 
-    def _say(self, *parts: Any) -> None:
+    def _print(self, *parts: Any) -> None:
         if not self.as_json and not self.quiet:
             for part in parts:
                 self._out.print(part, markup=False)
 
-    def _hand_over(self, fields: dict[str, Any]) -> None:
+    def _print_json(self, fields: dict[str, Any]) -> None:
         if self.as_json:
             print(json.dumps({**fields, "notes": self.notes}, indent=2, ensure_ascii=False))
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
-        """Turn Python's warnings into notes."""
+        """Turn Python warnings for users into notes."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        for text in dict.fromkeys(str(w.message) for w in caught if _is_for_users(w.category)):
+        # Commands print the certificate itself instead of UncertifiedWarning.
+        texts = [
+            str(warning.message)
+            for warning in caught
+            if issubclass(warning.category, UserWarning)
+            and not issubclass(warning.category, (DeprecationWarning, UncertifiedWarning))
+        ]
+        for text in dict.fromkeys(texts):
             self.note(text, "warning")
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[float, float | None], None]]:
-        """Show a bar, moved by a function of what is done and, if known, how much there is."""
-        if self.quiet or self.as_json or not self._side.is_terminal:
+        """Show a progress bar; the function takes the work done and, if known, the total."""
+        if self.quiet or self.as_json or not self._err.is_terminal:
             yield lambda done, total: None
             return
         from rich.markup import escape
         from rich.progress import Progress
 
-        with Progress(console=self._side, transient=True) as bar:
+        with Progress(console=self._err, transient=True) as bar:
             task = bar.add_task(escape(what), total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def in_words(error: Exception) -> str:
-    """Return what to tell of an error."""
+def describe_error(error: Exception) -> str:
+    """Return the message for an error."""
     if isinstance(error, MemoryError):
         return "there is not enough memory for this."
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f": {error.filename}"
+        return f"{error.strerror}{where}."
     if is_expected(error):
         return str(error)
     what = f"internal error: {type(error).__name__}: {error}".rstrip(": ")
@@ -129,64 +139,55 @@ def in_words(error: Exception) -> str:
 
 
 def is_expected(error: BaseException | None) -> bool:
-    """Whether an error is no mistake of ours."""
+    """Return whether an error is caused by the input or the system, not by a bug."""
     return isinstance(error, (SetpointError, OSError, MemoryError))
 
 
-def _is_for_users(category: type[Warning]) -> bool:
-    # What is not certified is told with the certificate.
-    others = (DeprecationWarning, UncertifiedWarning)
-    return issubclass(category, UserWarning) and not issubclass(category, others)
+# --- several processes, started by torchrun -------------------------------------------------------
 
 
-_PATIENCE = 5  # seconds, for the others' bulletin board
-
-
-def several() -> bool:
-    """Whether ``torchrun`` started this process and others."""
+def launched_by_torchrun() -> bool:
+    """Return whether ``torchrun`` started this process and others."""
     return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
-def is_first() -> bool:
-    """Whether this is the process that speaks and writes files."""
-    return not several() or os.environ.get("RANK", "0") == "0"
+def is_main_process() -> bool:
+    """Return whether this process prints and writes files."""
+    return not launched_by_torchrun() or os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
-def only_first_speaks() -> Iterator[None]:
-    """Let the other processes say nothing."""
-    if is_first():
+def silence_other_processes() -> Iterator[None]:
+    """Discard the output of all processes but the first."""
+    if is_main_process():
         yield
         return
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
 
-def tells_error() -> bool:
-    """Whether this process is the one that tells what went wrong.
+def reports_errors() -> bool:
+    """Return whether this process reports its error.
 
-    It is the one that fails first: the others fail because of it, or of the same.
+    That is the process that fails first; the others fail for the same reason, or because of it.
     """
-    if not several():
+    if not launched_by_torchrun():
         return True
     try:
         from datetime import timedelta
 
         from torch.distributed.rendezvous import rendezvous
 
-        store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=_PATIENCE)))
+        store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=_STORE_TIMEOUT)))
         return bool(store.add("setpoint/failed", 1) == 1)
-    except Exception:  # nobody can be asked any more: better twice than not at all
+    except Exception:  # the store is gone: better report it twice than not at all
         return True
 
 
-def leave() -> None:
-    """Part from the other processes, where they were joined."""
-    if several():
+def leave_process_group() -> None:
+    """Leave the process group, if there is one."""
+    if launched_by_torchrun():
         import torch.distributed as dist
 
         if dist.is_available() and dist.is_initialized():
             dist.destroy_process_group()
-
-
-# DOC of cli.processes: The command as one of several processes, which ``torchrun`` started: one of them speaks.

@@ -1,6 +1,7 @@
-"""What may be written to: nothing that was given, and nothing that something else made.
+"""Checks of output paths, before any work, as a training may take hours.
 
-Asked before any work, for a training may take hours.
+A command replaces earlier outputs of its own kind, recognised by embedded metadata, and nothing
+else: not its inputs, no file of another program, and nothing inside a model's folder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from setpoint.errors import SetpointError
 
-_LARGEST_HEAD = 1 << 16  # bytes; where a file of ours says that it is
+_HEAD = 1 << 16  # bytes, which contain a file's metadata
 _MODEL = "model.json"
 _PICTURES = {
     f"{name}.{ending}": "figure"
@@ -25,14 +26,14 @@ _DEMO = {"setpoint-demo.png": "figure", "setpoint-demo.html": "report"}
 def check_outputs(
     given: Mapping[str, Path], report: Path | None = None, figures: Path | None = None
 ) -> None:
-    """Refuse a report or a folder of figures that cannot or must not be written.
+    """Raise SetpointError if a report or a folder of figures cannot or must not be written.
 
     Parameters
     ----------
     given : mapping of str to Path
-        What the command reads or makes besides, by what it is called: ``{"the table": data}``.
+        Other inputs and outputs of the command by name, e.g. ``{"the table": data}``.
     report, figures : Path, optional
-        Where they shall go.
+        The paths to check.
     """
     if report is not None:
         check_file(report, "report", given)
@@ -42,29 +43,29 @@ def check_outputs(
 
 
 def check_demo(folder: Path) -> None:
-    """Refuse a folder in which the demo's files cannot or must not be written."""
+    """Raise SetpointError if the demo's files cannot or must not be written to the folder."""
     _check_files_in(folder, _DEMO, "demo", {})
 
 
-def check_model_place(path: Path, given: Mapping[str, Path]) -> None:
-    """Refuse to make a model inside of another; parameters as in :func:`check_file`."""
-    _check_apart(path, Path(os.path.realpath(path.expanduser())), "model", given)
+def check_model_output(path: Path, given: Mapping[str, Path]) -> None:
+    """Raise SetpointError if a model would be written into another one, or into an input."""
+    _check_separate(path, Path(os.path.realpath(path.expanduser())), "model", given)
 
 
 def check_file(path: Path, what: str, given: Mapping[str, Path]) -> None:
-    """Refuse a file that cannot or must not be written.
+    """Raise SetpointError if a file cannot or must not be written.
 
     Parameters
     ----------
     path : Path
         The file.
     what : {"report", "ONNX model", "table of scores"}
-        What it shall become; one that is there already may be replaced.
+        The kind of file; an existing one of the same kind may be replaced.
     given : mapping of str to Path
-        As of :func:`check_outputs`.
+        As in :func:`check_outputs`.
     """
     real = Path(os.path.realpath(path))
-    _check_apart(path, real, what, given)
+    _check_separate(path, real, what, given)
     if real.is_dir():
         raise SetpointError(f"{path} is a folder; name a file in it for the {what}.")
     _check_not_inside(path, real, what, given)
@@ -75,59 +76,58 @@ def check_file(path: Path, what: str, given: Mapping[str, Path]) -> None:
 def _check_files_in(
     folder: Path, files: Mapping[str, str], what: str, given: Mapping[str, Path]
 ) -> None:
-    """Refuse a folder for files with these names, each of a kind that may be replaced."""
+    """Raise SetpointError if files with these names and kinds must not be written to the folder."""
     real = Path(os.path.realpath(folder))
-    _check_apart(folder, real, what, given)
+    _check_separate(folder, real, what, given)
     if real.exists() and not real.is_dir():
         raise SetpointError(f"{folder} is a file; name a folder for the {what}.")
     if _is_model(real / _MODEL):
-        raise SetpointError(f"{folder} is the folder of a model; name another one for the {what}.")
+        raise SetpointError(f"{folder} is a model's folder; name another one for the {what}.")
     for name, kind in files.items():
         file = folder / name
-        _check_apart(file, Path(os.path.realpath(file)), what, given)
+        _check_separate(file, Path(os.path.realpath(file)), what, given)
         _check_not_inside(file, Path(os.path.realpath(file)), what, given)
         _check_replaceable(file, kind)
     _check_folder(real if real.exists() else real.parent, what)
 
 
-def _check_apart(path: Path, real: Path, what: str, given: Mapping[str, Path]) -> None:
-    """Refuse what the command reads or makes besides, and what lies in the folder of a model."""
+def _check_separate(path: Path, real: Path, what: str, given: Mapping[str, Path]) -> None:
+    """Raise SetpointError if the path is, or is inside, another path of the command or a model."""
     for name, other in given.items():
         there = Path(os.path.realpath(other))
         if real == there or (real.exists() and there.exists() and real.samefile(there)):
-            raise SetpointError(f"{path} is {name}; name another place for the {what}.")
+            raise SetpointError(f"{path} is {name}; name another path for the {what}.")
         if there in real.parents:
             raise SetpointError(
-                f"{path} lies in {name}, {other}; name another place for the {what}."
+                f"{path} is inside {name}, {other}; name another path for the {what}."
             )
     if any(_is_model(folder / _MODEL) for folder in real.parents):
-        raise SetpointError(
-            f"{path} lies in the folder of a model; name another place for the {what}."
-        )
+        raise SetpointError(f"{path} is inside a model's folder; name another path for the {what}.")
 
 
 def _check_not_inside(path: Path, real: Path, what: str, given: Mapping[str, Path]) -> None:
-    """Refuse a file that is to be a folder as well, for something else."""
+    """Raise SetpointError if the file would have to be a folder for another path of the command."""
     for name, other in given.items():
         if real in Path(os.path.realpath(other)).parents:
             raise SetpointError(
-                f"{other}, {name}, would lie in {path}, a file; name another place for the {what}."
+                f"{other}, {name}, would be inside the file {path}; name another path for the "
+                f"{what}."
             )
 
 
 def _check_replaceable(path: Path, what: str) -> None:
-    """Refuse to overwrite anything but an earlier one, or an empty file."""
+    """Raise SetpointError if there is anything but an empty file or one of the same kind."""
     if not path.exists():
         return
     if not path.is_file():
-        raise SetpointError(f"{path} is no plain file; name another one for the {what}.")
+        raise SetpointError(f"{path} is not a regular file; name another one for the {what}.")
     try:
         replaceable = path.stat().st_size == 0 or _KINDS[what](path)
-    except OSError:  # what cannot be read is not known to be ours
+    except OSError:  # a file that cannot be read is not known to be of this kind
         replaceable = False
     if not replaceable:
         raise SetpointError(
-            f"{path} is there already and is no {what} of setpoint; name another file, or delete "
+            f"{path} exists and is not the {what} of an earlier run; name another file, or delete "
             "it."
         )
 
@@ -135,10 +135,10 @@ def _check_replaceable(path: Path, what: str) -> None:
 def _check_folder(folder: Path, what: str) -> None:
     if not folder.exists():
         raise SetpointError(
-            f"there is no folder {folder} for the {what}; make it first, or name another one."
+            f"the folder {folder} for the {what} does not exist; create it, or name another one."
         )
     if not folder.is_dir():
-        raise SetpointError(f"{folder} is a file, so the {what} cannot be written into it.")
+        raise SetpointError(f"{folder} is a file, so the {what} cannot be written there.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SetpointError(
             f"the {what} cannot be written: the folder {folder} is read-only. Name another one, or "
@@ -146,7 +146,7 @@ def _check_folder(folder: Path, what: str) -> None:
         )
 
 
-# --- what is ours ---------------------------------------------------------------------------------
+# --- recognising files of setpoint ---------------------------------------------------------------
 
 
 def _is_model(path: Path) -> bool:
@@ -187,7 +187,7 @@ def _is_scored(path: Path) -> bool:
 
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(_LARGEST_HEAD)
+        return file.read(_HEAD)
 
 
 _KINDS: dict[str, Callable[[Path], bool]] = {

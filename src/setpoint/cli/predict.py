@@ -1,14 +1,17 @@
-"""``setpoint predict``: score a table, however large."""
+"""``setpoint predict``: score a table of any size with a saved model."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.output import Output
+
+if TYPE_CHECKING:
+    from setpoint.tables.model import TableModel
 
 
 def predict(
@@ -17,24 +20,25 @@ def predict(
     out: Annotated[
         Path,
         typer.Option(
-            help="Where the scores go; its ending says in which format.", show_default=False
+            help="Write the scores here; the ending determines the format.", show_default=False
         ),
     ],
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column to copy to the result, e.g. an identifier; may be given several times.",
+            help="Column to copy to the result, e.g. an identifier; may be given several times.",
             show_default=False,
         ),
     ] = None,
     ignore_extra: o.IgnoreExtra = False,
-    batch_rows: Annotated[int, typer.Option(help="Rows in memory at a time.", min=1)] = 131_072,
+    batch_rows: Annotated[
+        int, typer.Option(help="Number of rows in memory at a time.", min=1)
+    ] = 131_072,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:
     """Score a table with a saved model; it may be larger than memory."""
-    from setpoint.cli.models import load_table_model
     from setpoint.cli.overwriting import check_file
     from setpoint.data.table_reader import count_rows
     from setpoint.tables.scoring import score_file
@@ -62,6 +66,16 @@ def predict(
     )
 
 
-def add_to(app: Any) -> None:
-    """Add the command."""
-    app.command()(predict)
+def load_table_model(path: Path) -> TableModel:
+    """Load a model of tables; raises SetpointError for a model of arrays."""
+    from setpoint.errors import SetpointError
+    from setpoint.model_files import load
+    from setpoint.tables.model import TableModel
+
+    model = load(path)
+    if not isinstance(model, TableModel):
+        raise SetpointError(
+            f"{path} is a {type(model).__name__} saved from Python, which takes arrays, not "
+            "tables. Use setpoint.load in Python, or train with 'setpoint fit'."
+        )
+    return model

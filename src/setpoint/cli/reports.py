@@ -1,4 +1,4 @@
-"""From what a command found to the report's content, and to its files."""
+"""Reports of commands: their content, and the files they are written to."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ if TYPE_CHECKING:
     from setpoint.tables.fitting import FittedTable
     from setpoint.tables.model import TableModel
 
-
-# Of a model's facts, what a report says in another place or by another name.
+# Facts of a model that a report shows under another name, or elsewhere.
 _RENAMED = {"rows": "rows of the table", "positives": "positives in the table"}
 _ELSEWHERE = ("model", "group", "time", "random_state")
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What a user wants of a report.
+class ReportRequest:
+    """The report that the options of a command ask for.
 
     Attributes
     ----------
     data : Path
         The table that it is about.
     page, figures : Path or None
-        Where page and figures go.
+        The HTML file, and the folder of the figures.
     costs : Costs or None
-        Money to be shown.
+        Costs to show.
     title : str or None
         The page's title.
     called : str or None
-        One positive and many, with a comma.
+        Singular and plural of the positives, separated by a comma.
     command : tuple of str
         The command's arguments.
     """
@@ -62,24 +61,20 @@ class Wish:
 
     @property
     def wanted(self) -> bool:
-        """Whether anything is to be written."""
+        """Whether anything will be written."""
         return self.page is not None or self.figures is not None
 
-    def note_unused(self, output: Output, *, spoken: bool = False) -> None:
-        """Tell of options that are for a report, where there is none.
+    def note_unused_options(self, output: Output, *, uses_called: bool = False) -> None:
+        """Note options that have no effect without a report.
 
-        Parameters
-        ----------
-        output : Output
-            Where it is told.
-        spoken : bool
-            Whether the command says sentences of the report, and so what things are called.
+        ``uses_called`` says whether the command prints sentences of the report, and so uses
+        ``--called`` in any case.
         """
         if self.wanted:
             return
         given = {
             "--title": self.title,
-            "--called": None if spoken else self.called,
+            "--called": None if uses_called else self.called,
             "--cost-alarm": self.costs,
             "--cost-miss": self.costs,
         }
@@ -90,7 +85,7 @@ class Wish:
             output.note(f"{listed} {verb} no effect without --report or --figures.")
 
     def content(self, goal: Any, positive: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those fields of a report that do not depend on what was found."""
+        """Return the fields of a report that do not depend on the results."""
         one, many = str(positive), None
         if self.called is not None:
             one, many = (word.strip() for word in self.called.split(","))
@@ -103,7 +98,7 @@ class Wish:
         }
 
     def _facts(self, own: Mapping[str, Any]) -> dict[str, str]:
-        """Return all that is needed to make the same page again."""
+        """Return everything that is needed to make the same page again."""
         facts = {
             "data": self.data.name,
             "SHA-256 of the data": _digest(self.data),
@@ -115,7 +110,7 @@ class Wish:
         return {name: str(value) for name, value in facts.items() if value not in (None, "")}
 
     def files(self, content: Callable[[], Report]) -> Iterator[tuple[str, Path]]:
-        """Write what is wanted, and say after each file what and where it is."""
+        """Write the files that were asked for; yield the kind and path of each."""
         if not self.wanted:
             return
         report = content()
@@ -127,15 +122,15 @@ class Wish:
 
 
 def costs_of(alarm: float | None, miss: float | None, currency: str) -> Costs | None:
-    """Return the costs, or None where none are given."""
+    """Return the costs, or None if none are given."""
     if alarm is None and miss is None:
         return None
     if alarm is None or miss is None:
-        raise SetpointError("money needs both --cost-alarm and --cost-miss.")
+        raise SetpointError("costs need both --cost-alarm and --cost-miss.")
     return Costs(alarm, miss, currency=currency)
 
 
-def report_of_fit(fitted: FittedTable, wish: Wish, facts: Mapping[str, Any]) -> Report:
+def report_of_fit(fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any]) -> Report:
     """Return the report of a new model, on its test rows."""
     model, test = fitted.model, fitted.test
     assert test is not None
@@ -156,7 +151,7 @@ def report_of_fit(fitted: FittedTable, wish: Wish, facts: Mapping[str, Any]) -> 
         baseline=fitted.baseline,
         tuned=fitted.tuned,
         **_training(model),
-        **wish.content(model.goal, model.positive, {**facts, **counts}),
+        **request.content(model.goal, model.positive, {**facts, **counts}),
         notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
     )
 
@@ -166,19 +161,19 @@ def report_of_rows(
     y: NDArray[np.bool_],
     scores: NDArray[np.floating],
     verdict: Verdict | None,
-    wish: Wish,
+    request: ReportRequest,
     facts: Mapping[str, Any],
     notes: tuple[str, ...] = (),
 ) -> Report:
     """Return the report of a saved model on other rows."""
     return Report(
         model.goal,
-        Rows(y, scores, on=wish.data.name),
+        Rows(y, scores, on=request.data.name),
         0.0,
         certificate=model.certificate,
         verdict=verdict,
         **_training(model),
-        **wish.content(model.goal, model.positive, facts),
+        **request.content(model.goal, model.positive, facts),
         notes=notes,
     )
 
@@ -188,21 +183,21 @@ def report_of_scores(
     scores: NDArray[np.floating],
     positive: Any,
     certificate: Certificate,
-    wish: Wish,
+    request: ReportRequest,
     facts: Mapping[str, Any],
 ) -> Report:
-    """Return the report of scores from elsewhere."""
+    """Return the report of scores of any model."""
     return Report(
         certificate.goal,
-        Rows(y, scores, on=wish.data.name, chose=certificate.choice != "beforehand"),
+        Rows(y, scores, on=request.data.name, chose=certificate.choice != "beforehand"),
         certificate.threshold,
         certificate=certificate,
-        **wish.content(certificate.goal, positive, facts),
+        **request.content(certificate.goal, positive, facts),
     )
 
 
 def _digest(path: Path) -> str | None:
-    """Return the checksum of a file; None for one that is gone since it was read."""
+    """Return the checksum of a file; None for a folder, or a file that was removed meanwhile."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
+
+# All arguments, --help included, go to the command of setpoint.paper.
+CONTEXT_SETTINGS = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
 
 
 def reproduce(context: typer.Context) -> None:
@@ -12,9 +17,3 @@ def reproduce(context: typer.Context) -> None:
     from setpoint.paper.reproduce import main
 
     raise typer.Exit(main(context.args, "setpoint reproduce"))
-
-
-def add_to(app: Any) -> None:
-    """Add the command, whose options are those of ``python -m setpoint.paper``."""
-    settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    app.command(context_settings=settings)(reproduce)

@@ -17,9 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from setpoint._internal.validation import check_whole
 from setpoint.data.columns import Units, units_of
 from setpoint.data.labels import Labels
-from setpoint.data.rows import Block, as_features, as_weights, check_features, check_whole
+from setpoint.data.rows import Block, as_features, as_weights, check_features
 from setpoint.errors import SourceError
 
 _BYTES = 1 << 24  # digested at a time
@@ -80,7 +81,11 @@ class ArrayRows:
         self.features = names if names and all(isinstance(name, str) for name in names) else None
         self.rows = len(self._X)
         usual = min(65_536, max(1024, -(-self.rows // 64)))
-        self.block_rows = usual if block_rows is None else check_whole(block_rows, "block_rows")
+        self.block_rows = (
+            usual
+            if block_rows is None
+            else check_whole(block_rows, "block_rows", error=SourceError)
+        )
         self._y = _column(y, "y", self.rows)
         self._weight = _column(sample_weight, "sample_weight", self.rows)
         self._groups = _column(groups, "groups", self.rows)

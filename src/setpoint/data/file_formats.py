@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.validation import nearest
+from setpoint._internal.validation import did_you_mean
 from setpoint.data.csv_files import CsvFile
 from setpoint.errors import TableFileError
 
@@ -258,7 +258,7 @@ def open_file(path: Path) -> CsvFile | RowGroupFile:
         if not path.parent.is_dir():
             hint = f" There is no folder {path.parent} either."
         else:
-            hint = nearest(path.name, sorted(p.name for p in path.parent.iterdir()))
+            hint = did_you_mean(path.name, sorted(p.name for p in path.parent.iterdir()))
         raise TableFileError(f"there is no file {path}.{hint}")
     try:
         with path.open("rb") as file:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
-from setpoint._internal.validation import listed, nearest, shown
+from setpoint._internal.validation import did_you_mean, listed, shown
 from setpoint.data.file_formats import RowGroupFile, kind_of
 from setpoint.data.labels import (
     OBVIOUS,
@@ -203,7 +203,7 @@ def _named(name: str, labels: Sequence[Label], positive: Any, described: str) ->
             return label
     raise TargetError(
         f"the positive label {positive!r} does not occur in {name!r}; {described} do."
-        f"{nearest(positive, labels)}"
+        f"{did_you_mean(positive, labels)}"
     )
 
 

@@ -20,6 +20,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
+from setpoint._internal.validation import check_whole
 from setpoint.data.labels import Labels
 from setpoint.data.rows import (
     Block,
@@ -27,7 +28,6 @@ from setpoint.data.rows import (
     as_features,
     as_weights,
     check_features,
-    check_whole,
 )
 from setpoint.data.splits import ByChance, SplitRule
 from setpoint.errors import SourceError
@@ -80,7 +80,7 @@ class LoaderRows:
                 "in a torch.utils.data.DataLoader."
             )
         self.loader = loader
-        self._rows: int | None = None if n is None else check_whole(n, "n")
+        self._rows: int | None = None if n is None else check_whole(n, "n", error=SourceError)
         self._digest = ""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from setpoint._internal.validation import listed
+from setpoint._internal.validation import check_whole, listed
 from setpoint.data import columns as _columns
 from setpoint.data.file_formats import kind_of
 from setpoint.data.label_columns import labels_in_files
-from setpoint.data.rows import Block, as_weights, check_finite, check_whole, joined
+from setpoint.data.rows import Block, as_weights, check_finite, joined
 from setpoint.data.table_reader import Piece, TableFile
 from setpoint.errors import SchemaError, TargetError
 
@@ -84,7 +84,7 @@ class ParquetRows:
         time: str | None = None,
         block_rows: int = 65_536,
     ) -> None:
-        self.block_rows = check_whole(block_rows, "block_rows")
+        self.block_rows = check_whole(block_rows, "block_rows", error=SourceError)
         self._table = TableFile(path_or_paths, streamed=True, columns=())
         self.rows = self._table.rows
         self.target, self.weight, self.group, self.time = target, weight, group, time

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -137,13 +136,6 @@ def check_sources(source: Any, validation: Any) -> None:
             f"the positive label is {theirs[1]!r} in the validation rows and {mine[1]!r} in the "
             "training rows; name the same for both."
         )
-
-
-def check_whole(value: Any, name: str) -> int:
-    """Return an integer of at least 1."""
-    if not isinstance(value, Integral) or value < 1:
-        raise SourceError(f"{name} must be a whole number of at least 1, not {value!r}.")
-    return int(value)
 
 
 def check_features(X: Any, name: str) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint._internal.processes import add_up, coarse, gather
+from setpoint._internal.processes import all_gather, all_reduce_sum, round_to_16_bits
 from setpoint.data.rows import Block
 from setpoint.thresholds.histogram import ScoreHistogram, bucket_values
 
@@ -183,7 +183,7 @@ class _SmallestRanks:
         self._drop()
         held, self._held = self._held, []
         own = held[0]["rank"].cpu().numpy() if held else np.empty(0)
-        ranks = np.concatenate(gather(own))
+        ranks = np.concatenate(all_gather(own))
         tau = float("inf")
         if len(ranks) > self._size:
             tau = float(np.partition(ranks, self._size)[self._size])
@@ -201,7 +201,7 @@ def _joined(parts: list[Columns], which: list[Tensor]) -> Columns:
 
 def gather_sample(sample: Sample) -> Sample:
     """Return the sample of all processes."""
-    parts = gather(sample)
+    parts = all_gather(sample)
     return sample if len(parts) == 1 else _in_order([dict(vars(part)) for part in parts])
 
 
@@ -254,8 +254,10 @@ class SamplingWeights:
             scales.append(scale)
             totals.append((weights * (1 + distance / scale[:, None]) ** -2).sum(axis=1))
         classes = [float(w[0].sum()) for w in (seen.positive, seen.negative)]
-        P, N = coarse(torch.tensor(classes).double()).tolist()
-        return cls(torch.tensor(np.array(scales)), coarse(torch.tensor(np.array(totals))), (P, N))
+        P, N = round_to_16_bits(torch.tensor(classes).double()).tolist()
+        return cls(
+            torch.tensor(np.array(scales)), round_to_16_bits(torch.tensor(np.array(totals))), (P, N)
+        )
 
     def of_rows(self, logits: Tensor, positive: Tensor) -> Tensor:
         """Return q for rows with these logits (k, m), measured from the thresholds."""
@@ -311,8 +313,8 @@ def _rates(positive: Tensor, q: Tensor, size: int, positives: float) -> Tensor:
     """Return the fraction of batches that each row is in."""
     own = torch.stack([positive, ~positive]).double()
     rows, totals = own.sum(1), own @ q
-    add_up(rows, totals)
-    totals = coarse(totals)
+    all_reduce_sum(rows, totals)
+    totals = round_to_16_bits(totals)
     wanted_P = min(float(rows[0]), size * positives)
     wanted = torch.tensor([wanted_P, size - wanted_P]).to(q)
     rate = (q * ((wanted / totals) @ own)).clamp(max=1.0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.processes import gather
+from setpoint._internal.processes import all_gather
 from setpoint.data.rows import Block
 
 
@@ -93,7 +93,7 @@ def standardizer_of(blocks: Iterable[Block]) -> Standardizer:
             X, weight = (f[weighty].double().cpu().numpy() for f in (block.X, block.weight))
             own = Moments.of(X, weight)
             found = own if found is None else found + own
-    parts: list[Moments] = [part for part in gather(found) if part is not None]
+    parts: list[Moments] = [part for part in all_gather(found) if part is not None]
     every = reduce(Moments.__add__, parts)
     scale = np.sqrt(every.squares / every.weight)
     constant = (every.low == every.high) | (scale == 0)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.validation import listed, nearest
+from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.csv_files import CsvFile
 from setpoint.data.file_formats import (
     FORMATS,
@@ -266,7 +266,7 @@ class TableFile:
         if unknown := [name for name in names if name not in self.names]:
             raise TableFileError(
                 f"{self.path} has no column {unknown[0]!r}; it has {listed(self.names)}."
-                f"{nearest(unknown[0], self.names)}"
+                f"{did_you_mean(unknown[0], self.names)}"
             )
         if isinstance(self.files[0], CsvFile):
             yield from self.files[0].batches(names, texts)
@@ -366,7 +366,7 @@ def _no_column(file: RowGroupFile, name: str, wanted: Collection[str]) -> Schema
             "columns are not read. Write it into the files as well."
         )
     others = [other for other in file.names if other not in wanted]
-    hint = nearest(name, others) or nearest(name, file.names)
+    hint = did_you_mean(name, others) or did_you_mean(name, file.names)
     return SchemaError(f"{file.path} has no column {name!r}; it has {listed(file.names)}.{hint}")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
-import secrets
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from setpoint._internal.files import AtomicFile
 from setpoint._internal.imports import OptionalModule
 from setpoint.data.file_formats import format_of
 from setpoint.errors import TableFileError
@@ -42,7 +42,7 @@ class TableWriter:
         self.path = Path(path)
         self.rows = 0
         self._format = format_of(self.path)
-        self._temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.part")
+        self._output = AtomicFile(self.path)
         self._sink: Any = None
         self._writer: Any = None
         self._schema: Any = None
@@ -54,7 +54,7 @@ class TableWriter:
         if not folder.is_dir():
             raise TableFileError(f"there is no folder {folder}; create it first, or name another.")
         try:
-            self._sink = open(self._temporary, "xb")
+            self._sink = self._output.open()
         except OSError as error:
             raise self._failed(error) from error
         return self
@@ -83,29 +83,19 @@ class TableWriter:
             if error is None and self._writer is None:
                 raise TableFileError(f"no rows were written, so {self.path} was not created.")
             if error is None:
-                self._close()
-                os.replace(self._temporary, self.path)
+                self._writer.close()
+                self._output.commit()
         except OSError as failure:
             raise self._failed(failure) from failure
         finally:
             self._abandon()
 
-    def _close(self) -> None:
-        self._writer.close()
-        if not self._sink.closed:
-            self._sink.flush()
-            os.fsync(self._sink.fileno())
-            self._sink.close()
-
     def _abandon(self) -> None:
         """Close and remove what is left; an earlier error matters more than one here."""
-        for thing in (self._writer, self._sink):
-            try:
-                if thing is not None:
-                    thing.close()
-            except Exception:
-                pass
-        self._temporary.unlink(missing_ok=True)
+        with suppress(Exception):
+            if self._writer is not None:
+                self._writer.close()
+        self._output.discard()
 
     def _failed(self, error: OSError) -> TableFileError:
         whole = " The file that was there before is untouched." if self.path.exists() else ""

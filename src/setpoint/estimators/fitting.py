@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor, nn
 
-from setpoint._internal.devices import asked_device, device_for, working_on
-from setpoint._internal.processes import several
-from setpoint._internal.validation import check_groups, check_share
+from setpoint._internal.devices import choose_device, requested_device, use_device
+from setpoint._internal.processes import is_distributed
+from setpoint._internal.validation import check_fraction, check_groups
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, certification_split, validation_split
 from setpoint.data.standardize import Standardizer
@@ -101,11 +101,11 @@ class FitData:
     ) -> FitData:
         """Check the parameters of a classifier and the rows that it is given."""
         if classifier.confidence is not None:
-            check_share(classifier.confidence, "confidence")
+            check_fraction(classifier.confidence, "confidence")
         solver = get_solver(classifier.solver)
         if classifier.callback is not None and not callable(classifier.callback):
             raise SetpointError(f"callback {classifier.callback!r} cannot be called.")
-        asked = asked_device(classifier.device)
+        asked = requested_device(classifier.device)
         X, y = validate_data(classifier, X, y, dtype=[np.float64, np.float32])
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         labels = Labels.of(y, classifier.pos_label, stacklevel=4)
@@ -117,11 +117,11 @@ class FitData:
         # A checkpoint is of use only if the next fit holds out the same rows.
         unseeded = classifier.random_state is None and classifier.checkpoint is not None
         splits = FitSplits.of(classifier, labels, positive, weight, groups, 0 if unseeded else seed)
-        device = device_for(
+        device = choose_device(
             asked,
             numbers=X.size if classifier.model == "linear" else None,
             size=X.nbytes,
-            together=isinstance(solver, Stochastic) and several(),
+            distributed=isinstance(solver, Stochastic) and is_distributed(),
         )
         return cls(
             X, labels, positive, weight, groups is not None, splits,
@@ -181,7 +181,7 @@ def train(classifier: SetpointClassifier, goal: Goal, data: FitData) -> Trained:
     """Train for a goal; with ``refit``, train the winner again on all rows."""
     training, validation = data.splits.training, data.splits.validation
     standardizer = data.standardizer(training)
-    with working_on(data.device):
+    with use_device(data.device):
         problem = data.problem(goal, training, standardizer, validation)
         module = new_module(classifier, problem, data)
         initial = copy.deepcopy(module.state_dict())

@@ -16,22 +16,22 @@ from setpoint.data.standardize import Standardizer
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.threshold import SetpointThreshold
+from setpoint.saving.certificate import certificate_from_json, certificate_to_json
 from setpoint.saving.document import Described
-from setpoint.saving.plain import decode, encode
-from setpoint.saving.promises import promise_from_json
 from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
 from setpoint.saving.values import (
     Json,
     candidates_from_json,
     candidates_to_json,
-    certificate_to_json,
+    cutoff_from_json,
+    decode,
+    encode,
     goal_from_json,
     goal_to_json,
     history_from_json,
     history_to_json,
     labels_from_json,
     labels_to_json,
-    number_from_json,
     parameters_from_json,
     parameters_to_json,
     point_from_json,
@@ -97,7 +97,6 @@ def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]
         probes = np.random.default_rng(0).standard_normal((_PROBES, n_features))
         rows = torch.from_numpy(probes.astype(clf._dtype))
         tensors |= {"probe.rows": rows, "probe.logits": scores_of(module, rows)}
-    certificate = clf.certificate_
     content: Json = {
         "kind": "SetpointClassifier",
         "parameters": parameters_to_json(clf, without={"model"}),
@@ -105,7 +104,7 @@ def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]
         "labels": labels_to_json(clf._labels),
         "goal": goal_to_json(clf.goal_),
         "operating_point": point_to_json(clf.operating_point_),
-        "certificate": None if certificate is None else certificate_to_json(certificate),
+        "certificate": certificate_to_json(clf.certificate_),
         "history": history_to_json(clf.history_),
         "candidates": candidates_to_json(clf.candidates_),
         "logit_threshold": encode(clf.logit_threshold_),
@@ -137,10 +136,10 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
     clf = SetpointClassifier(**parameters, model=model)
     clf.goal_ = goal_from_json(content["goal"])
     clf.operating_point_ = point_from_json(content["operating_point"])
-    clf.certificate_ = promise_from_json(content["certificate"], clf.goal_)
+    clf.certificate_ = certificate_from_json(content["certificate"], clf.goal_)
     clf.history_ = history_from_json(content["history"])
     clf.candidates_ = candidates_from_json(content["candidates"])
-    clf.logit_threshold_ = number_from_json(content["logit_threshold"])
+    clf.logit_threshold_ = cutoff_from_json(content["logit_threshold"])
     clf.n_features_in_ = content["n_features_in"]
     names = decode(content["feature_names_in"])
     if names is not None:
@@ -239,7 +238,6 @@ def threshold_to_json(clf: SetpointThreshold) -> Described:
         parts = {ESTIMATOR: estimator_to_bytes(clf.estimator_, "The classifier")}
     else:
         inner, parts = own
-    certificate = clf.certificate_
     content: Json = {
         "kind": "SetpointThreshold",
         "parameters": parameters_to_json(clf, without={"estimator"}),
@@ -247,7 +245,7 @@ def threshold_to_json(clf: SetpointThreshold) -> Described:
         "labels": labels_to_json(clf._labels),
         "goal": goal_to_json(clf.goal_),
         "operating_point": point_to_json(clf.operating_point_),
-        "certificate": None if certificate is None else certificate_to_json(certificate),
+        "certificate": certificate_to_json(clf.certificate_),
         "threshold": encode(clf.threshold_),
         "thresholds": encode(clf.thresholds_),
     }
@@ -266,8 +264,8 @@ def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> 
     clf.estimator_ = estimator
     clf.goal_ = goal_from_json(content["goal"])
     clf.operating_point_ = point_from_json(content["operating_point"])
-    clf.certificate_ = promise_from_json(content["certificate"], clf.goal_)
-    clf.threshold_ = number_from_json(content["threshold"])
+    clf.certificate_ = certificate_from_json(content["certificate"], clf.goal_)
+    clf.threshold_ = cutoff_from_json(content["threshold"])
     clf.thresholds_ = decode(content["thresholds"])
     clf._set_labels(labels_from_json(content["labels"]))
     for name in ("n_features_in_", "feature_names_in_"):

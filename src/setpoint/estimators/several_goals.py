@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.validation import validate_data
 
-from setpoint._internal.devices import working_on
+from setpoint._internal.devices import use_device
 from setpoint.errors import SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.fitting import FitData, Trained, moved, new_module, on_cpu, train
@@ -85,7 +85,7 @@ def _train_goals(
     """Train for several goals at once; the counterpart of :func:`train`."""
     training, validation = data.splits.training, data.splits.validation
     standardizer = data.standardizer(training)
-    with working_on(data.device):
+    with use_device(data.device):
         problem = data.problem(goals[0], training, standardizer, validation)
         solutions = solve_goals(
             moved(problem, data.device),

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint._internal.arrays import one_of_each
-from setpoint._internal.devices import stream_device, working_on
-from setpoint._internal.processes import from_first, gather, join
-from setpoint._internal.validation import check_share
+from setpoint._internal.devices import stream_device, use_device
+from setpoint._internal.processes import all_gather, broadcast, join_process_group
+from setpoint._internal.validation import check_fraction
 from setpoint.certificates.sequence import Rows
 from setpoint.data.labels import Labels
 from setpoint.data.loaders import check_passes
@@ -56,13 +56,13 @@ def fit_stream(
     A ``split`` replaces the fractions of validation and certification rows that the classifier
     asks for; test rows are not read.
     """
-    join()
+    join_process_group()
     goal, solver = Goal.parse(classifier.goal), _solver_of(classifier.solver)
     device = stream_device(classifier.device)
     if classifier.refit:
         raise SetpointError("refit is for rows in memory; leave it at False for a stream.")
     check_sources(source, validation)
-    seed = from_first(draw_seed(classifier.random_state))
+    seed = broadcast(draw_seed(classifier.random_state))
     # A checkpoint is of use only if the next fit holds out the same rows.
     split_seed = 0 if classifier.random_state is None else seed
     split = split or _split_rule(classifier, validation, split_seed)
@@ -72,7 +72,7 @@ def fit_stream(
     standardizer = standardizer_of(problem.part(TRAINING)) if classifier.standardize else None
     if standardizer is not None:
         problem = replace(problem, transform=_transform(standardizer))
-    with working_on(device):
+    with use_device(device):
         torch.manual_seed(seed)
         module = build(classifier.model, n_features).to(device, torch.float32)
         check_module(module, torch.zeros(2, n_features), device)
@@ -139,7 +139,7 @@ def _scored(
         fields = (block.positive, logits, block.weight, block.unit, block.number)
         found.append([field.cpu().numpy() for field in fields])
     own = [np.concatenate(fields) for fields in zip(*found, strict=True)]
-    every = [np.concatenate(fields) for fields in zip(*gather(own), strict=True)]
+    every = [np.concatenate(fields) for fields in zip(*all_gather(own), strict=True)]
     order = np.argsort(every[-1])
     return [field[order] for field in every[:-1]]
 
@@ -167,15 +167,15 @@ def _split_rule(
     elif isinstance(fraction, str) and fraction == "auto":
         fraction = VALIDATION_FRACTION
     elif isinstance(fraction, Real):
-        check_share(fraction, "validation")
+        check_fraction(fraction, "validation")
     else:
         raise SetpointError(
             "validation of a stream must be a fraction, e.g. 0.25, or a source of other rows: "
             "fit_stream(source, validation=other)."
         )
     if classifier.confidence is not None:
-        check_share(classifier.confidence, "confidence")
-        certification = check_share(classifier.certification, "certification")
+        check_fraction(classifier.confidence, "confidence")
+        certification = check_fraction(classifier.certification, "certification")
     return ByChance(float(fraction), certification, seed=seed)
 
 

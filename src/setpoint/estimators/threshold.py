@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from setpoint._internal.arrays import one_of_each
-from setpoint._internal.validation import check_share
+from setpoint._internal.validation import check_fraction
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best
 from setpoint.certificates.sequence import Rows
@@ -157,7 +157,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         """
         goal = Goal.parse(self.goal)
         if self.confidence is not None:
-            check_share(self.confidence, "confidence")
+            check_fraction(self.confidence, "confidence")
         data = LabelledRows.of(X, y, sample_weight, groups, self.pos_label)
         fit_params, split_params = self._route(sample_weight, groups, fit_params)
         seed = draw_seed(self.random_state)

@@ -1,4 +1,4 @@
-"""Models as ONNX, for serving without Python; the threshold is part of the graph."""
+"""Export of classifiers to ONNX, for serving without Python; the graph includes the threshold."""
 
 from setpoint.export.onnx import export_onnx
 

@@ -1,4 +1,4 @@
-"""Classifiers of scikit-learn as ONNX nodes."""
+"""Classifiers of scikit-learn and torch modules as ONNX nodes."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def estimator_scores(graph: Graph, estimator: Any, X: str, method: str, positive
     Parameters
     ----------
     graph : Graph
-        Is added to.
+        The graph to extend.
     estimator : classifier
-        A fitted one.
+        A fitted classifier.
     X : str
         The name of the features.
     method : {"decision_function", "predict_proba"}
-        Which of its scores are meant.
+        The method that gives the scores.
     positive_index : int
-        Which of its classes is positive.
+        The index of the positive class.
     """
     kind = type(estimator)
     if isinstance(estimator, Pipeline):
@@ -53,19 +53,19 @@ def estimator_scores(graph: Graph, estimator: Any, X: str, method: str, positive
         return forest_scores(graph, estimator, X, positive_index)
     if method == _BY_DECISION and kind is SetpointClassifier:
         scores = graph.cast(classifier_scores(graph, estimator, X), np.float64)
-        return _signed(graph, scores, estimator._labels.positive_index == positive_index)
+        return _with_sign(graph, scores, estimator._labels.positive_index == positive_index)
     if method == _BY_DECISION and kind is HistGradientBoostingClassifier:
-        return _signed(graph, boosted_scores(graph, estimator, X), positive_index == 1)
+        return _with_sign(graph, boosted_scores(graph, estimator, X), positive_index == 1)
     if method == _BY_DECISION and isinstance(estimator, LinearClassifierMixin):
         weight = graph.constant(np.asarray(estimator.coef_, dtype=np.float64).reshape(1, -1))
         bias = graph.constant(np.asarray(estimator.intercept_, dtype=np.float64).reshape(-1)[:1])
         scores = graph.add("Gemm", graph.cast(X, np.float64), weight, bias, transB=1)
         scores = graph.add("Reshape", scores, graph.constant(np.array([-1])))
-        return _signed(graph, scores, positive_index == 1)
+        return _with_sign(graph, scores, positive_index == 1)
     return _by_skl2onnx(graph, estimator, X, method, positive_index)
 
 
-def _signed(graph: Graph, scores: str, plus: bool) -> str:
+def _with_sign(graph: Graph, scores: str, plus: bool) -> str:
     return scores if plus else graph.add("Neg", scores)
 
 
@@ -82,11 +82,11 @@ def _by_skl2onnx(graph: Graph, estimator: Any, X: str, method: str, positive_ind
         column = graph.constant(np.array(positive_index))
         return graph.add("Gather", scores, column, axis=1)
     scores = graph.add("Reshape", scores, graph.constant(np.array([-1])))
-    return _signed(graph, scores, positive_index == 1)
+    return _with_sign(graph, scores, positive_index == 1)
 
 
 def _converted(estimator: Any, graph: Graph, options: dict[int, Any]) -> Any:
-    """Return what skl2onnx makes of an estimator, in the precision of the graph."""
+    """Return an estimator converted by skl2onnx, in the precision of the graph."""
     skl2onnx = need("skl2onnx", "onnx", "An ONNX export")
     types = need("skl2onnx.common.data_types", "onnx", "An ONNX export")
     double = graph.dtype == np.float64
@@ -94,14 +94,14 @@ def _converted(estimator: Any, graph: Graph, options: dict[int, Any]) -> Any:
     kind = types.DoubleTensorType if double else types.FloatTensorType
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what it uses of scikit-learn
+            warnings.simplefilter("ignore")  # about its use of scikit-learn
             return skl2onnx.convert_sklearn(
                 estimator,
                 initial_types=[("X", kind([None, n_features]))],
                 options=options,
                 target_opset={"": OPSET, ML: ML_OPSET},
             )
-    except Exception as error:  # whatever skl2onnx does not know
+    except Exception as error:  # skl2onnx raises many kinds of errors
         what = type(getattr(estimator, "steps", [(0, estimator)])[-1][1]).__name__
         raise OnnxError(
             f"{what} cannot be exported to ONNX: {str(error).splitlines()[0][:200]}"
@@ -113,7 +113,7 @@ def _n_features(estimator: Any, graph: Graph) -> int:
 
 
 _ACTIVATIONS = {nn.ReLU: "Relu", nn.Tanh: "Tanh", nn.Sigmoid: "Sigmoid"}
-_WITHOUT_EFFECT = (nn.Dropout, nn.Identity)  # when a model is used
+_WITHOUT_EFFECT = (nn.Dropout, nn.Identity)  # in prediction
 
 
 def classifier_scores(graph: Graph, clf: SetpointClassifier, X: str) -> str:
@@ -124,19 +124,19 @@ def classifier_scores(graph: Graph, clf: SetpointClassifier, X: str) -> str:
         centred = graph.add("Sub", wide, graph.constant(clf.standardizer_.centre))
         X = graph.add("Div", centred, graph.constant(clf.standardizer_.scale))
     X = graph.cast(X, dtype)
-    logits = _layers(graph, clf.module_, X) if _is_known(clf.module_) else None
+    logits = _layers(graph, clf.module_, X) if _is_translatable(clf.module_) else None
     if logits is None:
         logits = graph.include(_exported(clf.module_, clf.n_features_in_), X)
     logits = graph.add("Reshape", logits, graph.constant(np.array([-1])))
     return graph.add("Sub", logits, graph.constant(dtype.type(clf.logit_threshold_)))
 
 
-def _is_known(module: nn.Module) -> bool:
-    """Whether a module is made of nothing but layers that are known here."""
+def _is_translatable(module: nn.Module) -> bool:
+    """Return whether a module consists only of layers that are translated here."""
     if module._forward_hooks or module._forward_pre_hooks:
         return False
     if type(module) is nn.Sequential:
-        return all(_is_known(layer) for layer in module)
+        return all(_is_translatable(layer) for layer in module)
     return type(module) in (nn.Linear, *_ACTIVATIONS, *_WITHOUT_EFFECT)
 
 
@@ -155,7 +155,7 @@ def _layers(graph: Graph, module: nn.Module, X: str) -> str:
 
 
 def _exported(module: nn.Module, n_features: int) -> object:
-    """Return the ONNX model that torch makes of a module of the user's own."""
+    """Return the ONNX model that torch exports for a user-defined module."""
     from onnx import load_model_from_string
 
     module = copy.deepcopy(module).eval()
@@ -163,7 +163,7 @@ def _exported(module: nn.Module, n_features: int) -> object:
     buffer: Any = io.BytesIO()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # this exporter is old, and needs no other package
+            warnings.simplefilter("ignore")  # deprecated, but needs no other package
             torch.onnx.export(
                 module,
                 (torch.zeros((3, n_features), dtype=dtype),),
@@ -174,11 +174,8 @@ def _exported(module: nn.Module, n_features: int) -> object:
                 opset_version=OPSET,
                 dynamo=False,
             )
-    except Exception as error:  # whatever a module may hold that the exporter does not know
+    except Exception as error:  # the exporter raises many kinds of errors
         raise OnnxError(
             f"torch cannot export the module {type(module).__name__} to ONNX: {error}"
         ) from error
     return load_model_from_string(buffer.getvalue())
-
-
-# DOC of onnx_export.modules: Torch modules as ONNX nodes.

@@ -1,4 +1,4 @@
-"""An ONNX graph that grows node by node."""
+"""An ONNX graph, built node by node, and its execution by onnxruntime."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._internal.imports import need
 from setpoint.errors import OnnxError
 
-# Old enough for most runtimes. The trees of version 5 are the first that can count in double; those
-# that skl2onnx knows are of version 3.
+# Old enough for most runtimes. Trees in double precision need version 5 of the ML operators;
+# skl2onnx writes version 3.
 OPSET = 17
 ML = "ai.onnx.ml"
 ML_OPSET, ML_OPSET_OF_TREES = 3, 5
@@ -19,12 +19,12 @@ _IR_VERSION = 9
 
 
 class Graph:
-    """Nodes and constants, from the input ``X`` on.
+    """Nodes and constants of a graph with the input ``X``.
 
     Parameters
     ----------
     n_features : int
-        The columns of ``X``.
+        The number of columns of ``X``.
     dtype : numpy dtype
         Its precision, float32 or float64.
     """
@@ -39,7 +39,7 @@ class Graph:
         self._ml_opset = ML_OPSET
 
     def type_of(self, dtype: Any) -> int:
-        """Return ONNX's number for a precision."""
+        """Return ONNX's code for a dtype."""
         return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def constant(self, values: ArrayLike) -> str:
@@ -59,11 +59,11 @@ class Graph:
         return name
 
     def cast(self, name: str, dtype: Any) -> str:
-        """Add a change of precision."""
+        """Add a conversion to a dtype; return the name of its output."""
         return self.add("Cast", name, to=self.type_of(dtype))
 
     def include(self, model: Any, input_name: str, output: int = 0) -> str:
-        """Add all nodes of another model, fed by a tensor of this one; return its output's name."""
+        """Add all nodes of another model, applied to a tensor; return its output's name."""
         self._models += 1
         prefix = f"m{self._models}_"
         other = self.onnx.compose.add_prefix(model, prefix).graph
@@ -74,15 +74,15 @@ class Graph:
         self._constants.extend(other.initializer)
         return str(other.output[output].name)
 
-    def finish(self, scores: str, facts: dict[str, str], dtype: Any) -> Any:
-        """Return the model: scores that are measured from the threshold, and whether they are > 0.
+    def finish(self, scores: str, properties: dict[str, str], dtype: Any) -> Any:
+        """Return the model: scores relative to the threshold, and whether they are above 0.
 
         Parameters
         ----------
         scores : str
             The name of a vector.
-        facts : dict of str to str
-            Told to whoever opens the model.
+        properties : dict of str to str
+            Properties to store in the model.
         dtype : numpy dtype
             The precision of the scores.
         """
@@ -108,7 +108,7 @@ class Graph:
         model = helper.make_model(
             graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="setpoint"
         )
-        helper.set_model_props(model, facts)
+        helper.set_model_props(model, properties)
         try:
             self.onnx.checker.check_model(model)
         except self.onnx.checker.ValidationError as error:
@@ -116,11 +116,11 @@ class Graph:
         return model
 
 
-_ONLY_FATAL = 4  # errors are told by exceptions; onnxruntime would print them as well
+_ONLY_FATAL = 4  # log level: errors are raised as exceptions, onnxruntime would also print them
 
 
 def run(model: Any, rows: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return all outputs of a model for some rows."""
+    """Return all outputs of a model for some rows, from onnxruntime."""
     runtime = need("onnxruntime", "onnx", "An ONNX export")
     options = runtime.SessionOptions()
     options.log_severity_level = _ONLY_FATAL
@@ -129,8 +129,5 @@ def run(model: Any, rows: NDArray[Any]) -> list[NDArray[Any]]:
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
         return list(session.run(None, {session.get_inputs()[0].name: rows}))
-    except Exception as error:  # onnxruntime has no error of its own to catch
+    except Exception as error:  # onnxruntime has no base class of its errors
         raise OnnxError(f"onnxruntime cannot run the exported model: {error}") from error
-
-
-# DOC of onnx_export.runtime: onnxruntime, which is asked before a model is written.

@@ -1,8 +1,9 @@
-"""Write a fitted classifier as ONNX, after trying it."""
+"""Write a fitted classifier as ONNX, after comparing the two on some rows."""
 
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,15 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from setpoint.errors import OnnxError
+from setpoint._internal.files import new_folder, write_atomically
+from setpoint._internal.provenance import __version__
+from setpoint.errors import ModelFileError, OnnxError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.export.estimators import classifier_scores, estimator_scores
 from setpoint.export.graph import Graph, run
-from setpoint.saving.storage import write_file
 
-_TRIED = 500  # rows
+_TEST_ROWS = 500
 _TOLERANCE = 1e-4
 
 
@@ -27,25 +29,24 @@ def export_onnx(model: Any, path: str | Path) -> None:
     """Write a fitted classifier as ONNX, with its standardiser and its threshold.
 
     The input ``X`` has the shape (n, features). Its precision is float32 for a classifier that was
-    fitted to float32, otherwise float64. The outputs, one entry per row, are ``score``, measured
-    from the threshold, and ``decision``: whether the score is above 0, which is a positive
-    decision. The labels and the goal are among the model's properties.
+    fitted to float32, otherwise float64. The outputs, one entry per row, are ``score``, relative to
+    the threshold, and ``decision``: whether the score is above 0, which means positive. The labels
+    and the goal are stored as properties of the model.
 
-    The model computes in the classifier's precision, so decisions are the same but where a score
-    is nearer to the threshold than rounding: about 1e-15 of its parts in float64, 1e-7 in float32.
-    A few steps of scikit-learn, such as support vector machines and SimpleImputer, have only
-    float32 in onnxruntime; where such a step is first, the input is float32 as well. Before the
-    file is written, onnxruntime is tried on some rows; a model that does not agree with the
-    classifier is refused.
+    The model computes in the classifier's precision, so that decisions differ at most where a score
+    equals the threshold up to rounding: a relative 1e-15 in float64, 1e-7 in float32. onnxruntime
+    supports a few steps of scikit-learn, such as support vector machines and SimpleImputer, in
+    float32 only; if such a step comes first, the input is float32 too. Before the file is written,
+    onnxruntime is run on some rows; OnnxError is raised if it does not agree with the classifier.
 
     Parameters
     ----------
     model : SetpointClassifier or SetpointThreshold
-        A fitted classifier: linear, MLP or another torch module; or the threshold of gradient
-        boosting, forests, linear models and most others of scikit-learn, and of pipelines. Its
-        features are numbers.
+        A fitted classifier of numeric features: linear, MLP or another torch module; or a threshold
+        on gradient boosting, forests, linear models, most other classifiers of scikit-learn, and
+        pipelines of them.
     path : str or Path
-        The file to be written.
+        The file to write.
     """
     if isinstance(model, SetpointClassifier):
         check_is_fitted(model, "module_")
@@ -55,19 +56,28 @@ def export_onnx(model: Any, path: str | Path) -> None:
         found = _of_threshold(model)
     elif hasattr(model, "classifier") and hasattr(model, "encoder"):
         raise OnnxError(
-            "the steps that turn a table into numbers stay in Python; export the classifier alone: "
-            "export_onnx(model.classifier, path)."
+            "the steps that turn a table into numbers cannot be exported; export the classifier "
+            "alone: export_onnx(model.classifier, path)."
         )
     else:
         raise OnnxError(
-            f"{type(model).__name__} cannot be exported; a SetpointClassifier or a "
-            "SetpointThreshold can."
+            f"{type(model).__name__} cannot be exported, only a SetpointClassifier or a "
+            "SetpointThreshold."
         )
-    write_file(Path(path).expanduser(), found.SerializeToString())
+    _write(Path(path).expanduser(), found.SerializeToString())
+
+
+def _write(path: Path, data: bytes) -> None:
+    real = Path(os.path.realpath(path))  # a link stays; the file it points to is replaced
+    try:
+        with new_folder(real.parent):
+            write_atomically(real, data)
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def _of_threshold(model: SetpointThreshold) -> Any:
-    """Return the model in double, or in single where onnxruntime cannot do it in double."""
+    """Return the model in float64, or in float32 if onnxruntime does not support that."""
     try:
         return _checked(model, np.float64)
     except OnnxError as first:
@@ -80,7 +90,9 @@ def _of_threshold(model: SetpointThreshold) -> Any:
 def _checked(model: Any, dtype: Any) -> Any:
     n_features = getattr(model, "n_features_in_", None)
     if n_features is None:
-        raise OnnxError("the classifier does not take a table of numbers, so it has no ONNX input.")
+        raise OnnxError(
+            "the classifier does not take an array of numbers, so it cannot be exported to ONNX."
+        )
     graph = Graph(int(n_features), dtype)
     if isinstance(model, SetpointClassifier):
         scores = classifier_scores(graph, model, "X")
@@ -91,36 +103,34 @@ def _checked(model: Any, dtype: Any) -> Any:
         threshold = graph.constant(np.float64(model.threshold_))
         scores = graph.add("Sub", own, threshold)
     kind = dtype if isinstance(model, SetpointClassifier) else np.float64
-    exported = graph.finish(scores, _facts(model), kind)
-    _try_out(exported, model, graph)
+    exported = graph.finish(scores, _properties(model), kind)
+    _check_agreement(exported, model, graph)
     return exported
 
 
 def _method(model: SetpointThreshold) -> str:
-    """Return which of the classifier's scores the threshold applies to."""
+    """Return the method whose scores the threshold applies to."""
     if model.response_method != "auto":
         return str(model.response_method)
     found = hasattr(model.estimator_, "decision_function")
     return "decision_function" if found else "predict_proba"
 
 
-def _facts(model: Any) -> dict[str, str]:
-    from setpoint._internal.provenance import __version__
-
+def _properties(model: Any) -> dict[str, str]:
     labels = model._labels
     negative = labels.classes[1 - labels.positive_index]
-    facts = {
+    properties = {
         "setpoint": __version__,
         "goal": str(model.goal_),
         "positive": str(labels.positive),
         "negative": str(negative),
     }
     names = getattr(model, "feature_names_in_", None)
-    return facts if names is None else {**facts, "features": json.dumps(list(names))}
+    return properties if names is None else {**properties, "features": json.dumps(list(names))}
 
 
-def _try_out(exported: Any, model: Any, graph: Graph) -> None:
-    """Refuse a model that onnxruntime cannot run or of which it makes something else."""
+def _check_agreement(exported: Any, model: Any, graph: Graph) -> None:
+    """Raise OnnxError if onnxruntime cannot run the model or computes other scores."""
     rows = _rows(model, graph)
     scores, decisions = run(exported, rows)
     with warnings.catch_warnings():
@@ -129,7 +139,7 @@ def _try_out(exported: Any, model: Any, graph: Graph) -> None:
             expected = model.positive_scores(rows)
         except Exception as error:
             raise OnnxError(
-                f"the classifier does not take a table of numbers without names ({error}), so it "
+                f"the classifier does not take an array without column names ({error}), so it "
                 "cannot be exported to ONNX."
             ) from error
     if isinstance(model, SetpointThreshold):
@@ -138,26 +148,26 @@ def _try_out(exported: Any, model: Any, graph: Graph) -> None:
     if not near.all() or not np.array_equal(decisions, scores > 0):
         raise OnnxError(
             f"the exported model does not agree with the classifier on {int((~near).sum())} of "
-            f"{len(rows)} rows, so it was not written; the exporter does not understand "
-            f"{_called(model)}."
+            f"{len(rows)} rows, so it was not written; the exporter does not support "
+            f"{_step_names(model)}."
         )
 
 
 def _rows(model: Any, graph: Graph) -> NDArray[np.floating]:
-    """Return rows of many magnitudes, or such as the classifier was trained on where known."""
+    """Return rows at the scale of the training rows if known, otherwise of many magnitudes."""
     rng = np.random.default_rng(0)
-    rows = rng.standard_normal((_TRIED, graph.n_features))
+    rows = rng.standard_normal((_TEST_ROWS, graph.n_features))
     standardizer = getattr(model, "standardizer_", None)
     if standardizer is None:
         rows *= 10.0 ** rng.integers(-2, 4, rows.shape)
-        rows[::2] = rng.integers(-1, 30, rows[::2].shape)  # categories, for those who know them
+        rows[::2] = rng.integers(-1, 30, rows[::2].shape)  # categories, for models that use them
     else:
         scale = np.where(np.isfinite(standardizer.scale), standardizer.scale, 0.0)
         rows = rows * scale + standardizer.centre
     return rows.astype(graph.dtype)
 
 
-def _called(model: Any) -> str:
+def _step_names(model: Any) -> str:
     inner = getattr(model, "estimator_", None) or model.module_
     steps = inner.steps if isinstance(inner, Pipeline) else [("", inner)]
     return " and ".join(type(step).__name__ for _, step in steps)

@@ -1,4 +1,4 @@
-"""Trees of scikit-learn as ONNX nodes, in double precision."""
+"""Tree ensembles of scikit-learn as ONNX nodes, in double precision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from setpoint.export.graph import ML, Graph
 
 @dataclass(frozen=True)
 class _Tree:
-    """Nodes of a tree: below or at its split a row goes to the left."""
+    """Nodes of a tree; a row goes left if its feature is at most the split."""
 
     is_leaf: NDArray[np.bool_]
     left: NDArray[np.integer]
@@ -27,9 +27,9 @@ class _Tree:
 
 
 class _Sets:
-    """Features that say whether a category is one of a set: 1 or 0.
+    """Indicator features: 1 if a category is in a set, otherwise 0.
 
-    onnxruntime's own nodes for that do not bear all sets.
+    onnxruntime's own nodes for set membership do not support all sets.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -37,12 +37,12 @@ class _Sets:
         self._column: dict[tuple[int, bytes], int] = {}
 
     def column(self, feature: int, members: NDArray[np.bool_]) -> int:
-        """Return the number of the feature for a set of levels of another feature."""
+        """Return the column of the indicator for a set of levels of a feature."""
         key = feature, members.tobytes()
         return self.n_features + self._column.setdefault(key, len(self._column))
 
     def added_to(self, graph: Graph, X: str, levels: Mapping[int, NDArray[Any]]) -> str:
-        """Add the features, given the levels of each category; return the name of all."""
+        """Append the indicators to X, given the levels of each feature; return its name."""
         every, axis = [X], graph.constant(np.array([1]))
         for feature, members in self._column:
             chosen = levels[feature][np.frombuffer(members, dtype=bool)].astype(np.float64)
@@ -58,12 +58,14 @@ def boosted_scores(graph: Graph, model: Any, X: str) -> str:
     levels: dict[int, NDArray[Any]] = {}
     order = np.arange(model.n_features_in_)
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
-        # Categories are numbered, and their columns put first, before the trees see them.
+        # The trees get categories as codes, with the categorical columns first.
         categorical = np.asarray(model.is_categorical_, dtype=bool)
         order = np.argsort(~categorical, kind="stable")
         found = model._preprocessor.named_transformers_["encoder"].categories_
         if any(values.dtype.kind not in "biuf" for values in found):
-            raise OnnxError("categories that are texts cannot be exported; number them before.")
+            raise OnnxError(
+                "categories that are strings cannot be exported; encode them as numbers first."
+            )
         levels = {int(f): values for f, values in zip(order, found, strict=False)}
     trees = [_boosted_tree(model, p, order, levels, sets) for (p,) in model._predictors]
     X = sets.added_to(graph, graph.cast(X, np.float64), levels)
@@ -83,8 +85,8 @@ def _boosted_tree(
         codes = np.arange(len(levels[feature[node]]))
         goes_left = _has(predictor.raw_left_cat_bitsets[n["bitset_idx"][node]], codes)
         is_known = _has(known[place[n["feature_idx"][node]]], codes)
-        # A value that is missing or not known is in no set: it goes to the left, as all that is
-        # at most 0.5. So the set is of those that take the other way.
+        # A missing or unknown value is in no set, so its indicator is 0 and it goes left. The set
+        # must therefore contain the categories that go the other way.
         if missing[node]:
             members = is_known & ~goes_left
         else:
@@ -95,24 +97,24 @@ def _boosted_tree(
 
 
 def _has(bits: NDArray[np.uint32], codes: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return which codes are in a set that is given by the bits of eight numbers."""
+    """Return which codes are in a bit set of eight 32-bit numbers."""
     return np.asarray((bits[codes // 32] >> (codes % 32).astype(np.uint32)) & 1 == 1)
 
 
 def forest_scores(graph: Graph, model: Any, X: str, positive_index: int) -> str:
-    """Add a forest; return the name of its probability of the class."""
+    """Add a forest; return the name of its probability of the positive class."""
     trees = []
     for estimator in model.estimators_:
         t = estimator.tree_
-        share = t.value[:, 0, positive_index] / t.value[:, 0, :].sum(axis=1)
+        fraction = t.value[:, 0, positive_index] / t.value[:, 0, :].sum(axis=1)
         missing = np.asarray(t.missing_go_to_left) == 1
         trees.append(
             _Tree(
                 t.children_left == -1, t.children_left, t.children_right, t.feature, t.threshold,
-                missing, share,
+                missing, fraction,
             )
         )  # fmt: skip
-    # scikit-learn's forests see float32, and divide the sum.
+    # scikit-learn's forests convert rows to float32, and divide the sum by the number of trees.
     total = _sum_of_trees(graph, trees, graph.cast(graph.cast(X, np.float32), np.float64))
     return graph.add("Div", total, graph.constant(np.float64(len(trees))))
 
@@ -126,7 +128,7 @@ def _sum_of_trees(graph: Graph, trees: Iterable[_Tree], X: str) -> str:
         n_nodes, n_leaves = len(inner["split"]), len(leaves)
         roots.append(n_nodes)
         leaves.extend(tree.value[tree.is_leaf].tolist())
-        if tree.is_leaf[0]:  # a node is asked for, so both of its ways end in the leaf
+        if tree.is_leaf[0]:  # ONNX needs a node, so both of its branches lead to the leaf
             at, left, right = np.array([0]), np.array([0]), np.array([0])
         else:
             at = np.flatnonzero(~tree.is_leaf)
@@ -134,7 +136,7 @@ def _sum_of_trees(graph: Graph, trees: Iterable[_Tree], X: str) -> str:
         inner["feature"].extend(np.maximum(tree.feature[at], 0).tolist())
         inner["split"].extend(tree.split[at].tolist())
         inner["missing"].extend(tree.missing_left[at].astype(int).tolist())
-        # Leaves are counted apart from inner nodes.
+        # Leaves and inner nodes are numbered separately.
         number = np.where(
             tree.is_leaf,
             n_leaves + np.cumsum(tree.is_leaf) - 1,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import textwrap
-import uuid
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
+from setpoint._internal.files import AtomicFile
 from setpoint._internal.imports import need
 from setpoint._internal.provenance import picture_metadata
 from setpoint.certificates.certificate import Certificate
@@ -75,15 +74,11 @@ def save_figures(
 
 def _write(figure: Any, path: Path) -> Path:
     """Save a figure in one step."""
-    temporary = path.with_name(f".{uuid.uuid4().hex}.part")
     kind = path.suffix[1:]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            figure.savefig(temporary, format=kind, dpi=160, metadata=picture_metadata(kind))
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with AtomicFile(path) as file:
+            figure.savefig(file, format=kind, dpi=160, metadata=picture_metadata(kind))
     except OSError as error:
         raise SetpointError(
             f"the picture cannot be written to {path}: {error.strerror or error}."

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import uuid
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from setpoint._internal.files import write_atomically
 from setpoint._internal.provenance import made_by
 from setpoint.errors import SetpointError
 from setpoint.goals.metrics import number
@@ -56,17 +56,9 @@ def write_report(report: Report, path: str | Path) -> Path:
     # Labels may come from file names that are not valid UTF-8.
     content = html(report).encode("utf-8", errors="replace")
     real = Path(os.path.realpath(target))  # a link stays, and what it leads to is written
-    temporary = real.with_name(f".{uuid.uuid4().hex}.part")
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(real)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(real, content)
     except OSError as error:
         raise SetpointError(
             f"the report cannot be written to {target}: {error.strerror or error}. Choose another "

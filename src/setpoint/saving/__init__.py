@@ -1,1 +1,1 @@
-"""Model files, from which nothing is executed."""
+"""Model files: JSON, safetensors and skops. Loading one never executes code from it."""

@@ -1,4 +1,4 @@
-"""model.json: what a model is, which files belong to it, and checksums of everything."""
+"""model.json: the description of a model, the list of its files, and checksums of everything."""
 
 from __future__ import annotations
 
@@ -13,59 +13,62 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from setpoint._internal.provenance import __version__
 from setpoint.errors import ModelFileError, ModelVersionWarning
-from setpoint.saving.values import (
-    Json,
-)
 
 MODEL = "model.json"
 FORMAT = 1
 _PROGRAM = "setpoint"
 _OWN_DIGEST = "sha256"
 _LIBRARIES = ("numpy", "safetensors", "scikit-learn", "skops", "skrub", "torch")
-_SENSITIVE = ("scikit-learn", "skrub")  # what skops keeps are their inner parts
+_SENSITIVE = ("scikit-learn", "skrub")  # skops files hold their private attributes
 _NAME = re.compile(r"[a-z]+(-[0-9a-f]{16})?\.(safetensors|skops)")
+_CHANGED = "The file was damaged or changed after saving; use another copy."
+
+# The JSON of a model, and the content of its files by name.
+Described = tuple[dict[str, Any], dict[str, bytes]]
 
 
 @dataclass(frozen=True)
-class Part:
-    """A file of a model: its name, its length and its checksum."""
+class ListedFile:
+    """A file of a model: its name, length and checksum."""
 
     name: str
     length: int
     digest: str
 
     @classmethod
-    def of(cls, name: str, data: bytes) -> Part:
+    def of(cls, name: str, data: bytes) -> ListedFile:
         """Describe a file."""
         return cls(name, len(data), hashlib.sha256(data).hexdigest())
 
     def check(self, data: bytes, where: str) -> None:
-        """Refuse other content than was saved."""
+        """Raise ModelFileError if the content is not what was saved."""
         if len(data) != self.length:
             raise ModelFileError(
                 f"{where}: {self.name} is {len(data):,} bytes long instead of {self.length:,}; "
-                "the model is damaged, get it anew."
+                "the model is damaged, use another copy."
             )
         if hashlib.sha256(data).hexdigest() != self.digest:
-            raise ModelFileError(
-                f"{where}: the checksum of {self.name} does not agree; the file was damaged or "
-                "changed after saving, get it anew."
-            )
+            raise ModelFileError(f"{where}: the checksum of {self.name} does not match. {_CHANGED}")
 
 
 @dataclass(frozen=True)
 class Document:
-    """What model.json says: the model itself, and its files by what they are for."""
+    """The content of model.json: the model's description, and its files by what they are for."""
 
     model: dict[str, Any]
-    parts: dict[str, Part]
+    files: dict[str, ListedFile]
     versions: dict[str, str]
+
+    @classmethod
+    def of(cls, model: dict[str, Any], files: Mapping[str, tuple[str, bytes]]) -> Document:
+        """Return the document of a model and its files, given as ``{key: (name, content)}``."""
+        listed = {key: ListedFile.of(name, data) for key, (name, data) in files.items()}
+        return cls(model, listed, versions())
 
     def to_bytes(self) -> bytes:
         """Return the text of model.json."""
-        from setpoint._internal.provenance import __version__
-
         content: dict[str, Any] = {
             "program": _PROGRAM,
             "format": FORMAT,
@@ -73,8 +76,8 @@ class Document:
             "versions": self.versions,
             "model": self.model,
             "files": {
-                key: {"name": part.name, "bytes": part.length, "sha256": part.digest}
-                for key, part in self.parts.items()
+                key: {"name": file.name, "bytes": file.length, "sha256": file.digest}
+                for key, file in self.files.items()
             },
         }
         content[_OWN_DIGEST] = _digest(content)
@@ -82,41 +85,38 @@ class Document:
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Document:
-        """Read model.json, or say what is wrong with it."""
+        """Read model.json; raises ModelFileError if it is damaged or of a newer format."""
         content = _parsed(data, where)
         found = content.get("format")
         if type(found) is int and found > FORMAT:
             raise ModelFileError(
-                f"{where} was made by setpoint {content.get('setpoint')}, format {found}; this is "
-                f"{_this_version()}, which knows format {FORMAT}: upgrade setpoint."
+                f"{where} was saved by setpoint {content.get('setpoint')} in format {found}; this "
+                f"is setpoint {__version__}, which reads format {FORMAT}: upgrade setpoint."
             )
         if type(found) is not int or found != FORMAT:
             raise ModelFileError(
-                f"{where}: {MODEL} names the format {found!r}, which no setpoint wrote; the file "
-                "was damaged or changed after saving, get it anew."
+                f"{where}: {MODEL} has the format {found!r}, which no version of setpoint writes. "
+                f"{_CHANGED}"
             )
         digest = content.pop(_OWN_DIGEST, None)
         if digest != _digest(content):
-            raise ModelFileError(
-                f"{where}: the checksum of {MODEL} does not agree; the file was damaged or changed "
-                "after saving, get it anew."
-            )
+            raise ModelFileError(f"{where}: the checksum of {MODEL} does not match. {_CHANGED}")
         try:
-            parts = {
-                key: Part(part["name"], part["bytes"], part["sha256"])
-                for key, part in content["files"].items()
+            files = {
+                key: ListedFile(file["name"], file["bytes"], file["sha256"])
+                for key, file in content["files"].items()
             }
-            document = cls(content["model"], parts, content["versions"])
+            document = cls(content["model"], files, content["versions"])
         except (KeyError, TypeError, AttributeError) as error:
-            raise ModelFileError(f"{where}: {MODEL} is not complete ({error!r}).") from error
-        for part in parts.values():
-            if not isinstance(part.name, str) or not _NAME.fullmatch(part.name):
-                raise ModelFileError(f"{where}: {MODEL} names a strange file, {part.name!r}.")
+            raise ModelFileError(f"{where}: {MODEL} is incomplete ({error!r}).") from error
+        for file in files.values():
+            if not isinstance(file.name, str) or not is_model_file(file.name):
+                raise ModelFileError(f"{where}: {MODEL} lists an unknown file, {file.name!r}.")
         return document
 
     def warn_of_versions(self, stacklevel: int) -> None:
-        """Warn where the libraries that made the inner parts were others than those here."""
-        if not any(part.name.endswith(".skops") for part in self.parts.values()):
+        """Warn if skops files were written by other versions of the libraries they depend on."""
+        if not any(file.name.endswith(".skops") for file in self.files.values()):
             return
         here = versions()
         others = [
@@ -127,7 +127,7 @@ class Document:
         if others:
             warnings.warn(
                 f"the model was saved with {' and '.join(others)}; its predictions may differ or "
-                "fail. Install the former versions, or fit and save it again.",
+                "fail. Install those versions, or fit and save the model again.",
                 ModelVersionWarning,
                 stacklevel=stacklevel + 1,
             )
@@ -145,23 +145,17 @@ def versions() -> dict[str, str]:
     return found
 
 
-def is_ours(name: str) -> bool:
-    """Whether a file's name is one that models are given, so that it may be cleared away."""
+def is_model_file(name: str) -> bool:
+    """Return whether ``save`` gives files such names, so that a later save may remove them."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_model(data: bytes) -> bool:
-    """Whether the text of a model.json is that of a setpoint model, of any version."""
+    """Return whether this is the model.json of a setpoint model, of any version."""
     try:
         return bool(_parsed(data, ""))
     except ModelFileError:
         return False
-
-
-def document_of(model: dict[str, Any], parts: Mapping[str, tuple[str, bytes]]) -> Document:
-    """Return the document of a model and its files, given as ``{key: (name, content)}``."""
-    described = {key: Part.of(name, data) for key, (name, data) in parts.items()}
-    return Document(model, described, versions())
 
 
 def _parsed(data: bytes, where: str) -> dict[str, Any]:
@@ -169,22 +163,13 @@ def _parsed(data: bytes, where: str) -> dict[str, Any]:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(
-            f"{where}: {MODEL} cannot be read ({error}); the file is damaged, get it anew."
+            f"{where}: {MODEL} cannot be read ({error}); the file is damaged, use another copy."
         ) from error
     if not isinstance(content, dict) or content.get("program") != _PROGRAM:
-        raise ModelFileError(f"{where}: {MODEL} is not that of a setpoint model.")
+        raise ModelFileError(f"{where}: {MODEL} does not describe a setpoint model.")
     return content
 
 
 def _digest(content: dict[str, Any]) -> str:
-    """Return the checksum of a document, whatever its white space and order."""
+    """Return a checksum that does not depend on white space or the order of keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _this_version() -> str:
-    from setpoint._internal.provenance import __version__
-
-    return f"setpoint {__version__}"
-
-
-Described = tuple[Json, dict[str, bytes]]

@@ -1,11 +1,9 @@
-"""Files on disk that are whole at every moment.
+"""Save a model so that the folder or zip on disk is complete at every moment.
 
-A folder holds ``model.json`` and the files that it names. Each save gives these files new names, so
-nothing that the old ``model.json`` needs is touched, and then replaces ``model.json`` in one step:
-that step decides. Before it the folder is the old model and some files that nobody names; after it,
-the new one. What is left over of a crash is cleared away by a later save.
-
-A zip is written beside the old one and replaces it in one step.
+A folder holds ``model.json`` and the files that it lists. Each save gives these files new names, so
+that the former model stays intact, and then replaces ``model.json`` in one step. Before that step
+the folder holds the former model and some files that nothing refers to; after it, the new model. A
+later save removes what a crash has left. A zip is written beside the former one and replaces it.
 """
 
 from __future__ import annotations
@@ -16,57 +14,45 @@ import os
 import secrets
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from setpoint._internal.files import (
+    TEMPORARY_PREFIX,
+    new_folder,
+    remove,
+    sync_folder,
+    write_atomically,
+    write_new_file,
+)
 from setpoint.errors import ModelFileError
-from setpoint.saving.document import MODEL, Described, Document, document_of, is_model, is_ours
-from setpoint.saving.plain import NotPlainError
+from setpoint.saving.document import MODEL, Described, Document, is_model, is_model_file
+from setpoint.saving.values import NotPlainError
 
-_DAY = 24 * 3600.0
-_TEMPORARY = ".setpoint-"  # begins the name of what is being written
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same zip
-
-
-def is_zip(path: Path) -> bool:
-    """Whether a path asks for one file."""
-    return path.suffix.lower() == ".zip"
+_DAY = 24 * 3600.0  # seconds
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # no date, so that equal models give equal zips
 
 
 def save(model: Any, path: str | Path, describe: Callable[[Any], Described]) -> None:
     """Write a fitted model to a folder, or to one file if the path ends in ``.zip``.
 
-    A crash leaves the former model or the new one whole. A model at that path is replaced; a folder
-    or file that holds anything else is left alone, with an error.
+    A model at that path is replaced; a folder or file that holds anything else is left alone, with
+    an error. A crash leaves either the former model or the new one complete.
     """
     try:
         content, parts = describe(model)
     except NotPlainError as error:
         raise ModelFileError(
-            f"the model cannot be saved: it holds a value of the type {error}, which is neither a "
-            "number nor a text."
+            f"the model cannot be saved: it holds a value of type {error}, which is neither a "
+            "number nor a string."
         ) from error
-    write(Path(path).expanduser(), content, parts)
-
-
-def write(path: Path, model: dict[str, object], parts: Mapping[str, bytes]) -> None:
-    """Write a model, or leave everything as it was.
-
-    Parameters
-    ----------
-    path : Path
-        A folder, or a file if it ends in ``.zip``.
-    model : dict
-        What model.json says of the model.
-    parts : dict of str to bytes
-        Its files.
-    """
+    path = Path(path).expanduser()
     try:
-        if is_zip(path):
-            _write_zip(Path(os.path.realpath(path)), model, parts)
+        if _is_zip(path):
+            _write_zip(Path(os.path.realpath(path)), content, parts)
         else:
-            _write_folder(path, model, parts)
+            _write_folder(path, content, parts)
     except OSError as error:
         raise ModelFileError(
             f"the model cannot be written to {path}: {error.strerror or error}. What was there "
@@ -75,92 +61,77 @@ def write(path: Path, model: dict[str, object], parts: Mapping[str, bytes]) -> N
 
 
 def check_target(path: str | Path) -> None:
-    """Refuse a path to which a model cannot be saved; for asking before a long fit.
+    """Raise ModelFileError if a model cannot be saved here; call it before a long fit.
 
     Parameters
     ----------
     path : str or Path
-        Where the model shall be saved: a folder, or a file if it ends in ``.zip``.
+        Where the model will be saved: a folder, or a file if it ends in ``.zip``.
     """
     path = Path(path).expanduser()
     try:
-        if is_zip(path):
+        if _is_zip(path):
             path = Path(os.path.realpath(path))
             _check_zip(path)
             path = path.parent
         else:
             _check_folder(path)
-        there = next(p for p in [path, *path.absolute().parents] if os.path.lexists(p))
-        if not there.is_dir():
-            raise ModelFileError(f"{there} is a file, so no model can be saved to {path}.")
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise ModelFileError(f"the folder {there} cannot be written to; name another one.")
+        existing = next(p for p in [path, *path.absolute().parents] if os.path.lexists(p))
+        if not existing.is_dir():
+            raise ModelFileError(f"{existing} is a file, so a model cannot be saved to {path}.")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise ModelFileError(f"the folder {existing} is not writable; name another one.")
     except OSError as error:
         raise ModelFileError(
-            f"no model can be saved to {path}: {error.strerror or error}."
+            f"a model cannot be saved to {path}: {error.strerror or error}."
         ) from error
 
 
-def _write_folder(folder: Path, model: dict[str, object], parts: Mapping[str, bytes]) -> None:
-    old = _check_folder(folder)
+def _is_zip(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"
+
+
+def _write_folder(folder: Path, model: dict[str, Any], parts: Mapping[str, bytes]) -> None:
+    former = _check_folder(folder)
     token = secrets.token_hex(8)
     named = {key: (key.replace(".", f"-{token}.", 1), data) for key, data in parts.items()}
-    document = document_of(model, named)
-    temporary = folder / f"{_TEMPORARY}{token}"
-    with _made(folder):
+    document = Document.of(model, named)
+    temporary = folder / f"{TEMPORARY_PREFIX}{token}"
+    with new_folder(folder):
         written: list[Path] = []
-        deciding = False
+        replacing = False
         try:
             for name, data in named.values():
                 written.append(folder / name)
-                _write(folder / name, data)
+                write_new_file(folder / name, data)
             written.append(temporary)
-            _write(temporary, document.to_bytes())
-            _sync(folder)
-            deciding = True
+            write_new_file(temporary, document.to_bytes())
+            sync_folder(folder)
+            replacing = True
             os.replace(temporary, folder / MODEL)
         except BaseException:
-            # An interrupt may come after the step that decides; then the files are in use.
-            decided = deciding and not os.path.lexists(temporary)
-            for path in [] if decided else written:
-                _remove(path)
+            # An interrupt may come right after the replacement; then the new files are in use.
+            replaced = replacing and not os.path.lexists(temporary)
+            for path in [] if replaced else written:
+                remove(path)
             raise
-    _sync(folder)
-    _clear(folder, old, {name for name, _ in named.values()})
+    sync_folder(folder)
+    _remove_former(folder, former, {name for name, _ in named.values()})
 
 
-def _write_zip(path: Path, model: dict[str, object], parts: Mapping[str, bytes]) -> None:
+def _write_zip(path: Path, model: dict[str, Any], parts: Mapping[str, bytes]) -> None:
     _check_zip(path)
-    document = document_of(model, {key: (key, data) for key, data in parts.items()})
+    document = Document.of(model, {key: (key, data) for key, data in parts.items()})
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:  # not compressed: its parts are already
+    with zipfile.ZipFile(buffer, "w") as archive:  # not compressed: the parts are already
         for name, data in {MODEL: document.to_bytes(), **parts}.items():
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
-    _replace(path, buffer.getvalue())
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write one file in one step; what was there is replaced, or unchanged after an error."""
-    try:
-        _replace(Path(os.path.realpath(path)), data)
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be written: {error.strerror or error}.") from error
-
-
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}"
-    with _made(path.parent):
-        try:
-            _write(temporary, data)
-            os.replace(temporary, path)
-        except BaseException:
-            _remove(temporary)
-            raise
-    _sync(path.parent)
+    with new_folder(path.parent):
+        write_atomically(path, buffer.getvalue())
 
 
 def _check_folder(folder: Path) -> set[str]:
-    """Refuse a folder that is used for other things; return the files of the model in it."""
+    """Return the files of the model in a folder; raise ModelFileError if it holds anything else."""
     if not os.path.lexists(folder):
         return set()
     if not folder.is_dir():
@@ -172,24 +143,24 @@ def _check_folder(folder: Path) -> set[str]:
         data = (folder / MODEL).read_bytes()
         if not is_model(data):
             raise ModelFileError(
-                f"{folder / MODEL} is not that of a setpoint model; name another folder, or delete "
-                "it."
+                f"{folder / MODEL} does not describe a setpoint model; name another folder, or "
+                "delete it."
             )
         try:
-            return {part.name for part in Document.from_bytes(data, "").parts.values()}
-        except ModelFileError:  # damaged, or of another version: it shall be overwritten
+            return {file.name for file in Document.from_bytes(data, "").files.values()}
+        except ModelFileError:  # damaged or of another version: overwriting it is what is wanted
             return set()
-    others = sorted(n for n in found if not is_ours(n) and not n.startswith(_TEMPORARY))
+    others = sorted(n for n in found if not is_model_file(n) and not _is_temporary(n))
     if others:
         raise ModelFileError(
-            f"the folder {folder} holds other things ({', '.join(others[:3])}"
+            f"the folder {folder} contains other files ({', '.join(others[:3])}"
             f"{', ...' if len(others) > 3 else ''}); name a new folder for the model."
         )
     return set()
 
 
 def _check_zip(path: Path) -> None:
-    """Refuse to overwrite anything but a model."""
+    """Raise ModelFileError if there is anything but a model."""
     if not os.path.lexists(path):
         return
     if path.is_dir():
@@ -197,63 +168,21 @@ def _check_zip(path: Path) -> None:
     with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         if MODEL in archive.namelist():
             return
-    raise ModelFileError(f"{path} is there already and is no model; name another file.")
+    raise ModelFileError(f"{path} exists and is not a model; name another file.")
 
 
-@contextlib.contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it; take them away again if nothing comes of it."""
-    made: list[Path] = []
-    try:
-        for path in [folder, *folder.parents][::-1]:
-            if not path.exists():
-                with contextlib.suppress(FileExistsError):  # another process was quicker
-                    os.mkdir(path)
-                    made.append(path)
-        yield
-    except BaseException:
-        for path in reversed(made):
-            with contextlib.suppress(OSError):
-                os.rmdir(path)  # but not one that holds something by now
-        raise
+def _remove_former(folder: Path, former: set[str], new: set[str]) -> None:
+    """Remove the former model's files, and what saves that crashed over a day ago have left.
 
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a new file, down to the disk."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(handle, rest) :]
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _sync(folder: Path) -> None:
-    """Make a folder's names last, where the system can do that."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _clear(folder: Path, old: set[str], new: set[str]) -> None:
-    """Remove the former model's files, and those of saves that died long ago.
-
-    Others may be those of a save that is under way.
+    Younger files may belong to a save that is still running.
     """
     with contextlib.suppress(OSError):  # the model is saved, whatever remains beside it
         for name in os.listdir(folder):
-            ours = is_ours(name) or name.startswith(_TEMPORARY)
-            if name in new or not ours:
+            if name in new or not (is_model_file(name) or _is_temporary(name)):
                 continue
-            if name in old or time.time() - (folder / name).stat().st_mtime > _DAY:
-                _remove(folder / name)
+            if name in former or time.time() - (folder / name).stat().st_mtime > _DAY:
+                remove(folder / name)
 
 
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)
+def _is_temporary(name: str) -> bool:
+    return name.startswith(TEMPORARY_PREFIX)

@@ -1,4 +1,9 @@
-"""Goals, operating points, certificates, histories, candidates and labels as JSON and back."""
+"""Values of a model as JSON and back, the same to the last bit and of the same type.
+
+What JSON can express is written as it is: Python writes floats so that reading gives the same
+number. Anything else becomes an object whose ``"$"`` names its type: non-finite floats, tuples,
+numpy scalars and one-dimensional arrays.
+"""
 
 from __future__ import annotations
 
@@ -6,53 +11,128 @@ import inspect
 import json
 import math
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from setpoint.certificates.bounds import Bound
-from setpoint.certificates.certificate import Certificate, ShiftedCertificate
 from setpoint.data.labels import Labels
 from setpoint.errors import GoalError, ModelFileError
 from setpoint.goals.goal import Goal
-from setpoint.goals.metrics import metric
-from setpoint.saving.plain import NotPlainError, decode, encode
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Candidate, Candidates
 from setpoint.training.history import History
 
 Json = dict[str, Any]
+_TAG = "$"
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+# Booleans, integers, floats of at most 8 bytes, strings, objects.
+_DTYPE = re.compile(r"\|b1|[<>|][iu][1248]|[<>]f[248]|[<>]U\d{1,6}|\|O")
+_VARIABLE_TEXT = "StringDType"
 _POINT = ("threshold", "tp", "fp", "fn", "tn", "on")
-_BOUND = ("level", "value", "bound", "kind", "successes", "trials", "p_value")
-_OWN_METRIC = "If a metric of it is your own, call setpoint.define_metric for it before."
+_CUSTOM = "If it uses a custom metric, call setpoint.define_metric for it before loading."
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in memory, different in every process
+_MAX_REPR, _MAX_VALUE = 200, 1_000  # characters
+
+
+class NotPlainError(Exception):
+    """A value that is not made of numbers, strings and collections of them."""
+
+
+def encode(value: Any) -> Any:
+    """Return a value that ``json`` can write; raises NotPlainError if there is none.
+
+    Examples
+    --------
+    >>> encode({"a": [1, 0.1, float("inf")], "b": None})
+    {'a': [1, 0.1, {'$': 'float', 'value': 'inf'}], 'b': None}
+    """
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
+    if type(value) is list:
+        return [encode(item) for item in value]
+    if type(value) is tuple:
+        return {_TAG: "tuple", "items": [encode(item) for item in value]}
+    if type(value) is dict:
+        if all(type(key) is str for key in value) and _TAG not in value:
+            return {key: encode(item) for key, item in value.items()}
+        pairs = [[encode(key), encode(item)] for key, item in value.items()]
+        return {_TAG: "dict", "items": pairs}
+    if isinstance(value, np.generic):
+        return {_TAG: "scalar", "dtype": _name(value.dtype), "value": encode(value.item())}
+    if type(value) is np.ndarray and value.ndim == 1:
+        items = value if value.dtype.kind == "O" else value.tolist()
+        encoded = [encode(item) for item in items]
+        return {_TAG: "array", "dtype": _name(value.dtype), "items": encoded}
+    raise NotPlainError(f"{type(value).__module__}.{type(value).__qualname__}")
+
+
+def decode(value: Any) -> Any:
+    """Return the value that ``encode`` was given."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value.get(_TAG)
+    if kind is None:
+        return {key: decode(item) for key, item in value.items()}
+    if kind == "float":
+        return _NOT_FINITE[value["value"]]
+    if kind == "tuple":
+        return tuple(decode(item) for item in value["items"])
+    if kind == "dict":
+        return {decode(key): decode(item) for key, item in value["items"]}
+    if kind == "scalar":
+        return np.array([decode(value["value"])], dtype=_dtype(value["dtype"]))[0]
+    if kind == "array":
+        array = np.empty(len(value["items"]), dtype=_dtype(value["dtype"]))
+        for index, item in enumerate(value["items"]):  # one by one: an item may be a list itself
+            array[index] = decode(item)
+        return array
+    raise ModelFileError(f"the model file contains a value of unknown kind {kind!r}.")
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "T" and not hasattr(dtype, "na_object"):
+        return _VARIABLE_TEXT
+    if not _DTYPE.fullmatch(dtype.str):
+        raise NotPlainError(f"numpy's {dtype}")
+    return dtype.str
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    if name == _VARIABLE_TEXT:
+        return np.dtypes.StringDType()
+    if not _DTYPE.fullmatch(name):
+        raise ModelFileError(f"the model file contains an array of unknown type {name!r}.")
+    return np.dtype(name)
 
 
 def goal_to_json(goal: Goal) -> str:
-    """Return the sentence that gives the same goal."""
+    """Return the text that parses to the same goal."""
     return str(goal)
 
 
 def goal_from_json(text: str) -> Goal:
-    """Read a goal; its own metrics must be known."""
+    """Parse a goal; its custom metrics must be defined."""
     try:
         return Goal.parse(text)
     except GoalError as error:
         raise ModelFileError(
-            f"the goal {text!r} of the model cannot be read: {error} {_OWN_METRIC}"
+            f"the goal {text!r} of the model cannot be read: {error} {_CUSTOM}"
         ) from error
 
 
 def point_to_json(point: OperatingPoint) -> Json:
     """Return an operating point as JSON.
 
-    Its objective and violation are kept beside the counts that they follow from: by them a metric
-    of a user's own is known again.
+    Objective and violation follow from the counts; they are saved to detect a custom metric that is
+    defined differently when the model is loaded.
     """
-    follows = {"objective": encode(point.objective), "violation": encode(point.violation)}
-    kept = {name: encode(getattr(point, name)) for name in _POINT}
-    return {"goal": goal_to_json(point.goal), **kept, **follows}
+    names = (*_POINT, "objective", "violation")
+    return {"goal": goal_to_json(point.goal), **{n: encode(getattr(point, n)) for n in names}}
 
 
 def point_from_json(values: Json) -> OperatingPoint:
@@ -64,7 +144,7 @@ def point_from_json(values: Json) -> OperatingPoint:
         if not _same(then, now):
             raise ModelFileError(
                 f"the {name} of the goal '{point.goal}' was {then} when the model was saved and is "
-                f"{now} now, of the same counts: a metric is defined in another way. {_OWN_METRIC}"
+                f"{now} now, for the same counts: a metric is defined differently. {_CUSTOM}"
             )
     return point
 
@@ -73,37 +153,6 @@ def _same(then: float, now: float) -> bool:
     if math.isnan(then) or math.isnan(now):
         return math.isnan(then) and math.isnan(now)
     return math.isclose(then, now, rel_tol=1e-9, abs_tol=1e-12)
-
-
-def certificate_to_json(certificate: Certificate) -> Json:
-    """Return a certificate and its bounds as JSON."""
-    apart = ("goal", "operating_point", "bounds")
-    kept = [f.name for f in fields(certificate) if f.name not in apart]
-    return {
-        "goal": goal_to_json(certificate.goal),
-        "operating_point": point_to_json(certificate.operating_point),
-        "bounds": [
-            {"metric": b.metric.name, **{name: encode(getattr(b, name)) for name in _BOUND}}
-            for b in certificate.bounds
-        ],
-        **{name: encode(getattr(certificate, name)) for name in kept},
-    }
-
-
-def certificate_from_json(values: Json) -> Certificate:
-    """Return the certificate that ``certificate_to_json`` described."""
-    goal = goal_from_json(values["goal"])  # first, for it tells about unknown metrics
-    apart: Json = {
-        "goal": goal,
-        "operating_point": point_from_json(values["operating_point"]),
-        "bounds": tuple(
-            Bound(metric(b["metric"]), **{name: decode(b[name]) for name in _BOUND})
-            for b in values["bounds"]
-        ),
-    }
-    kind = ShiftedCertificate if "prevalence" in values else Certificate
-    kept = {name: decode(value) for name, value in values.items() if name not in apart}
-    return kind(**apart, **kept)
 
 
 def history_to_json(history: History) -> Json:
@@ -140,16 +189,16 @@ def candidates_from_json(values: Json) -> Candidates:
     return Candidates(found, margin=decode(values["margin"]))
 
 
-def number_from_json(value: Any) -> float:
-    """Return a threshold; it may be infinite, where nothing or everything is an alarm."""
+def cutoff_from_json(value: Any) -> float:
+    """Return a threshold, which is infinite if no row or every row is an alarm."""
     found = decode(value)
     if not isinstance(found, float | np.floating) or math.isnan(found):
-        raise ModelFileError(f"the model's threshold is {found!r}, which is no number.")
+        raise ModelFileError(f"the model's threshold is {found!r}, which is not a number.")
     return found  # type: ignore[return-value]
 
 
 def labels_to_json(labels: Labels) -> Json:
-    """Return the two labels, with their types, and which is positive."""
+    """Return the two labels, with their types, and which one is positive."""
     return {"classes": encode(labels.classes), "positive_index": labels.positive_index}
 
 
@@ -157,17 +206,12 @@ def labels_from_json(values: Json) -> Labels:
     """Return the labels that ``labels_to_json`` described."""
     labels = Labels(decode(values["classes"]), values["positive_index"])
     if np.shape(labels.classes) != (2,) or labels.positive_index not in (0, 1):
-        raise ModelFileError("the model file does not name two classes.")
+        raise ModelFileError("the model file does not contain two classes.")
     return labels
 
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in memory, another one in every process
-_LONGEST_REPR = 200
-_LONGEST_VALUE = 1_000  # characters
-
-
 def parameters_to_json(estimator: Any, without: set[str]) -> Json:
-    """Return the plain parameters, and the texts of the others, which are not kept."""
+    """Return the plain parameters, and a description of the others, which are not saved."""
     kept: Json = {}
     not_kept: dict[str, str] = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -177,8 +221,8 @@ def parameters_to_json(estimator: Any, without: set[str]) -> Json:
             plain = encode(str(value) if isinstance(value, Goal | Path) else value)
         except NotPlainError:
             plain = None
-        # Lists of rows are plain, too, but belong to the data and not to the model.
-        if value is not None and (plain is None or len(json.dumps(plain)) > _LONGEST_VALUE):
+        # Long values, such as lists of rows, belong to the data, not to the model.
+        if value is not None and (plain is None or len(json.dumps(plain)) > _MAX_VALUE):
             not_kept[name] = _described(value)
         else:
             kept[name] = plain
@@ -186,7 +230,7 @@ def parameters_to_json(estimator: Any, without: set[str]) -> Json:
 
 
 def parameters_from_json(values: Json, kind: type[Any]) -> tuple[Json, list[str]]:
-    """Return the parameters that were kept, and a sentence for each that was not."""
+    """Return the parameters that were saved, and a note on each that was not."""
     known = inspect.signature(kind).parameters
     kept = {name: decode(value) for name, value in values["kept"].items() if name in known}
     notes = [
@@ -198,15 +242,12 @@ def parameters_from_json(values: Json, kind: type[Any]) -> tuple[Json, list[str]
 
 
 def _described(value: Any) -> str:
-    if inspect.isroutine(value):  # whose repr tells an address in memory
+    if inspect.isroutine(value):  # its repr contains an address in memory
         name = str(value.__name__)
         return "a function" if name == "<lambda>" else f"the function {name}"
     try:
         text = repr(value)
-    except Exception:  # a repr of a user's own
+    except Exception:  # a user-defined __repr__
         text = object.__repr__(value)
     text = " ".join(_ADDRESS.sub("", text).split())
-    return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."
-
-
-# DOC of model_files.parameters: The parameters of an estimator: those that are plain values are kept.
+    return text if len(text) <= _MAX_REPR else text[:_MAX_REPR] + "..."

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.devices import CPU, asked_device
-from setpoint._internal.validation import nearest
+from setpoint._internal.devices import CPU, requested_device
+from setpoint._internal.validation import did_you_mean
 from setpoint.errors import SchemaError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
@@ -42,13 +42,13 @@ def check_model(name: str) -> None:
     if name not in MODELS:
         raise SchemaError(
             f"there is no model {name!r}; choose one of {', '.join(MODELS)}."
-            f"{nearest(name, list(MODELS))}"
+            f"{did_you_mean(name, list(MODELS))}"
         )
 
 
 def check_device(device: Any, model: str) -> None:
     """Raise an error if a device is not available, or cannot train the model."""
-    if asked_device(device) not in (None, CPU) and model not in TRAINED:
+    if requested_device(device) not in (None, CPU) and model not in TRAINED:
         raise SchemaError(
             f"device='{device}' is for {' and '.join(TRAINED)}; {model!r} is trained on the CPU."
         )

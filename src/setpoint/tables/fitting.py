@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.validation import check_share, listed, nearest
+from setpoint._internal.validation import check_fraction, did_you_mean, listed
 from setpoint.data.label_columns import read_target
 from setpoint.data.splits import Rows, certification_split, newest_split, split_rows
 from setpoint.data.values import given, uncategorised
@@ -291,7 +291,7 @@ def check_options(goal: str | Goal, model: str, confidence: float | None) -> Goa
     goal = Goal.parse(goal)
     check_model(model)
     if confidence is not None:
-        check_share(confidence, "confidence")
+        check_fraction(confidence, "confidence")
     return goal
 
 
@@ -313,7 +313,7 @@ def find_roles(
             if name not in names:
                 raise SchemaError(
                     f"there is no column {name!r} ({role}); the table has {listed(names)}."
-                    f"{nearest(name, names)}"
+                    f"{did_you_mean(name, names)}"
                 )
             if aside.get(name) == "the target":
                 raise SchemaError(f"the column {name!r} is the target and cannot be {role} too.")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.validation import listed, nearest
+from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.data.table_reader import TableFile
@@ -21,11 +21,10 @@ from setpoint.estimators.base import decisions_html
 from setpoint.estimators.saving import describe, restore
 from setpoint.goals.goal import Goal
 from setpoint.saving.document import Described
-from setpoint.saving.plain import decode
-from setpoint.saving.plain import encode as encode_plain
 from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
 from setpoint.saving.storage import save
-from setpoint.saving.values import Json
+from setpoint.saving.values import Json, decode
+from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
 from setpoint.tables.schema import Schema
@@ -190,7 +189,7 @@ class TableModel:
         if self.target not in frame.columns:
             raise SchemaError(
                 f"there is no column {self.target!r} with the labels; the table has "
-                f"{listed(frame.columns)}.{nearest(self.target, list(frame.columns))}"
+                f"{listed(frame.columns)}.{did_you_mean(self.target, list(frame.columns))}"
             )
         y = positive_rows(frame[self.target], Labels.pair(self.negative, self.positive))
         return y, self.scores(frame, ignore_extra=ignore_extra)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.validation import listed, nearest, shown
+from setpoint._internal.validation import did_you_mean, listed, shown
 from setpoint.data.values import (
     MARKERS,
     Values,
@@ -133,7 +133,7 @@ class Schema:
         known = [*self.names, *(name for name, _ in self.aside), *known]
         extra = [name for name in names if name not in known]
         wrong = [
-            f"{name!r} is missing.{nearest(name, extra)}"
+            f"{name!r} is missing.{did_you_mean(name, extra)}"
             for name in self.names
             if name not in names
         ]

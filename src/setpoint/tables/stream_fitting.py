@@ -14,7 +14,13 @@ import torch
 from numpy.typing import NDArray
 
 from setpoint._internal.devices import stream_device
-from setpoint._internal.processes import from_first, gather, is_first, join, share
+from setpoint._internal.processes import (
+    all_gather,
+    broadcast,
+    is_main_process,
+    join_process_group,
+    rank_and_world_size,
+)
 from setpoint.data.label_columns import labels_of_counts
 from setpoint.data.rows import RowSource
 from setpoint.data.splits import (
@@ -100,7 +106,7 @@ def fit_streamed(
     goal = check_options(goal, model, confidence)
     check_streamable(model, group, time)
     check_seed(random_state)
-    join()
+    join_process_group()
     stream_device(device)  # raises an error if it is not available
     table = path if isinstance(path, TableFile) else TableFile(path, streamed=True)
     rows = table.rows or 0
@@ -116,9 +122,9 @@ def fit_streamed(
     split = split_rule(seen.times, test, confidence is not None, random_state)
     split, counts = settled(table, roles, split, test, random_state)
     # One process learns for all: several might round differently.
-    learnt = from_first(
+    learnt = broadcast(
         _learn(seen, table, roles, aside, split, text_features, random_state)
-        if is_first()
+        if is_main_process()
         else None
     )
     sampled = len(seen.number)
@@ -144,7 +150,7 @@ def fit_streamed(
         "test rows": int(counts[TEST].sum()),
         "certifying rows": int(counts[CERTIFICATION].sum()),
         "columns": len(learnt.schema.columns), "features": learnt.width,
-        "group": group, "time": time, "random_state": random_state, "processes": share()[1],
+        "group": group, "time": time, "random_state": random_state, "processes": rank_and_world_size()[1],
         "seconds": round(clock.perf_counter() - begun, 1),
     }  # fmt: skip
     fitted = TableModel(
@@ -184,7 +190,7 @@ def check_streamable(model: str, group: str | None, time: str | None) -> None:
 
 def _check_files(table: TableFile, *columns: str | None) -> None:
     """Raise an error if there are too few row groups, or columns exist only in folder names."""
-    groups, processes = table.row_groups, share()[1]
+    groups, processes = table.row_groups, rank_and_world_size()[1]
     if groups < processes:
         raise SetpointError(
             f"{table.path} has {groups} row group{'' if groups == 1 else 's'} with rows, too few "
@@ -262,7 +268,7 @@ def _tested(
     if rows > MOST_TESTED:
         return None, point
     own = [np.concatenate(fields) for fields in zip(*kept, strict=True)]
-    every = [np.concatenate(fields) for fields in zip(*gather(own), strict=True)]
+    every = [np.concatenate(fields) for fields in zip(*all_gather(own), strict=True)]
     order = np.argsort(every[0])
     number, positive, scores, units = (field[order] for field in every)
     return TestRows(number, positive, scores, units if grouped else None), point

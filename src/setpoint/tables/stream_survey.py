@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.processes import add_up, gather, share
+from setpoint._internal.processes import all_gather, all_reduce_sum, rank_and_world_size
 from setpoint.data.label_columns import label_counts, labels_of_counts
 from setpoint.data.labels import Label
 from setpoint.data.rows import Block
@@ -65,7 +65,7 @@ def survey(table: TableFile, columns: Sequence[str], roles: Roles, seed: int) ->
     """Read all rows once; each process reads its shard."""
     tables, numbers, times = [], [], []
     labels: Counter[Label] = Counter()
-    for piece in table.pieces(columns, _SURVEYED, *share()):
+    for piece in table.pieces(columns, _SURVEYED, *rank_and_world_size()):
         _count(labels, piece, roles.target)
         number = torch.arange(piece.number, piece.number + len(piece))
         drawn = _drawn(number, SAMPLED, table.rows, seed, _COLUMNS)
@@ -80,7 +80,7 @@ def survey(table: TableFile, columns: Sequence[str], roles: Roles, seed: int) ->
         np.concatenate(times) if times else np.empty(0),
         dict(labels),
     )
-    every_table, every_number, every_time, every_label = zip(*gather(own), strict=True)
+    every_table, every_number, every_time, every_label = zip(*all_gather(own), strict=True)
     sample = pa.concat_tables(every_table, promote_options="permissive")
     number_of_all = np.concatenate(every_number)
     order = np.argsort(number_of_all)
@@ -201,10 +201,10 @@ def settled(
 def _counted(files: TableFile, roles: Roles, split: SplitRule) -> NDArray[np.int64]:
     """Read the labels, groups and times once."""
     counts = torch.zeros(4, 2, dtype=torch.int64)
-    shard, shards = share()
+    shard, shards = rank_and_world_size()
     for piece in files.pieces(roles.names, _COUNTED_ROWS, shard, shards):
         block = roles.block(piece)
         cell = 2 * split(block) + block.positive
         counts += torch.bincount(cell, minlength=8).view(4, 2)
-    add_up(counts)
+    all_reduce_sum(counts)
     return np.asarray(counts.numpy())

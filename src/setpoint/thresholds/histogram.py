@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from setpoint._internal.processes import add_up
+from setpoint._internal.processes import all_reduce_sum
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.thresholds.sweep import Ranking, best_index, rank_of
 
@@ -157,7 +157,7 @@ class ScoreHistogram:
     def all_reduce(self) -> None:
         """Add up the histograms of all processes, where there are several; one call."""
         self._table = self._table.cpu()
-        add_up(self._table)
+        all_reduce_sum(self._table)
 
     @property
     def diverged(self) -> list[int]:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setpoint._internal.processes import add_up, gather
+from setpoint._internal.processes import all_gather, all_reduce_sum
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.histogram import BUCKETS, Scores, check_classes, from_keys, to_keys
@@ -96,7 +96,7 @@ def stream_evaluate(
     scans = ScoreScans(scan)
     scans.read(see)
     _check_any(scans)
-    add_up(counts)
+    all_reduce_sum(counts)
     (tn, fn), (fp, tp) = counts.tolist()
     return OperatingPoint(float(threshold), tp, fp, fn, tn, goal, on)
 
@@ -126,7 +126,7 @@ class _Counts:
             self._weights = self._rows.copy()
         for table in (self._rows, self._weights):
             if table is not None and len(table):
-                add_up(torch.from_numpy(table))
+                all_reduce_sum(torch.from_numpy(table))
         rows = self._rows.reshape(-1, 2, BUCKETS)
         weights = rows if self._weights is None else self._weights.reshape(-1, 2, BUCKETS)
         return weights, rows
@@ -345,7 +345,7 @@ class ScoreScans:
             _one_kind(found)
         except SetpointError as problem:
             error = str(problem)
-        told = gather(_Told(error, next(iter(found), None), n, weighted, answer()))
+        told = all_gather(_Told(error, next(iter(found), None), n, weighted, answer()))
         self._agree(told)
         return [t.answer for t in told]
 

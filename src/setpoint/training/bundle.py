@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from setpoint._internal.processes import add_up, share
+from setpoint._internal.processes import all_reduce_sum, rank_and_world_size
 from setpoint.training.models import is_linear, logits_of, scores_of
 
 
@@ -191,7 +191,7 @@ class ShardedSums:
 
     def __init__(self, bundle: Bundle, shards: int) -> None:
         self._bundle, self._shards = bundle, shards
-        rank, world = share()
+        rank, world = rank_and_world_size()
         self._own = range(rank, shards, world)
         self._kept: dict[int, list[Tensor]] = {}
 
@@ -210,7 +210,7 @@ class ShardedSums:
         )
         for shard, value in of_shard.items():
             table[shard] = value
-        add_up(table)
+        all_reduce_sum(table)
         return _in_order(table)
 
     def keep_gradients(self, shard: int) -> None:
@@ -229,7 +229,7 @@ class ShardedSums:
         table = torch.zeros(self._shards, sum(sizes), dtype=like.dtype, device=like.device)
         for shard, gradients in kept.items():
             table[shard] = torch.cat([g.reshape(-1) for g in gradients])
-        add_up(table)
+        all_reduce_sum(table)
         total, start = _in_order(table), 0
         for parameter, size in zip(self._bundle.parameters, sizes, strict=True):
             parameter.grad = total[start : start + size].view_as(parameter).to(parameter.dtype)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 import secrets
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from setpoint._internal.processes import from_first, is_first, on_own_device
+from setpoint._internal.files import AtomicFile
+from setpoint._internal.processes import broadcast, is_main_process, to_local_device
 from setpoint.errors import CheckpointError
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Candidate, Candidates, Selection
@@ -48,11 +48,11 @@ class Checkpoint:
         self._cleaned = False
         self._goal = problem.goal
         # In a process group the first process writes and reads.
-        self._distributed, self._mine = distributed, is_first() or not distributed
+        self._distributed, self._mine = distributed, is_main_process() or not distributed
         problem_is = problem.fingerprint()
         self._belongs_to = {
             "format": _FORMAT,
-            "problem": from_first(problem_is) if distributed else problem_is,
+            "problem": broadcast(problem_is) if distributed else problem_is,
             "model": repr(module),
             "solver": repr(solver),
             "seed": seed,
@@ -85,14 +85,8 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._remove_leftovers()
         part = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.part")
-        try:
-            with part.open("xb") as file:
-                torch.save(content, file)
-                file.flush()
-                os.fsync(file.fileno())  # else a power cut may leave the new name without content
-            os.replace(part, self.path)
-        except BaseException:
-            part.unlink(missing_ok=True)
+        with AtomicFile(self.path, temporary=part) as file:
+            torch.save(content, file)
             raise
 
     def _remove_leftovers(self) -> None:
@@ -114,11 +108,11 @@ class Checkpoint:
         """
         data = self.path.read_bytes() if self._mine and self.path.exists() else None
         if self._distributed:
-            data = from_first(data)
+            data = broadcast(data)
         if data is None:
             return None
         try:
-            content = torch.load(io.BytesIO(data), map_location=on_own_device, weights_only=True)
+            content = torch.load(io.BytesIO(data), map_location=to_local_device, weights_only=True)
             found = {key: _renamed(content[key]) for key in self._belongs_to}
             finished = content["finished"]
         except Exception as error:  # a damaged file can raise anything

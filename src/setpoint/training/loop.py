@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import nn
 
-from setpoint._internal.processes import from_first, several
+from setpoint._internal.processes import broadcast, is_distributed
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Candidate, Candidates, Selection, TrainedModel
@@ -207,7 +207,7 @@ def solve(
         if saved is not None:
             saved.write(module, run.state_dict(), selection, finished)
         stop = callback is not None and callback(selection.history[-1], total) == "stop"
-        return bool(from_first(stop)) if distributed else stop
+        return bool(broadcast(stop)) if distributed else stop
 
     with torch_set_up_for(module):
         if seed is not None:
@@ -222,7 +222,7 @@ def solve(
             while not finished and not stop:
                 stop = evaluate(run.advance(len(selection.history)))
         except (KeyboardInterrupt, DivergedError) as error:
-            if distributed and several() and isinstance(error, KeyboardInterrupt):
+            if distributed and is_distributed() and isinstance(error, KeyboardInterrupt):
                 # Other processes may not have been interrupted; the exact point needs all of them.
                 raise
             warn_of_early_end(error, [selection.history], total)

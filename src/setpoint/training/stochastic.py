@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setpoint._internal.processes import from_first, is_first, take_means
+from setpoint._internal.processes import all_reduce_mean, broadcast, is_main_process
 from setpoint._internal.renamed import renamed_parameters
-from setpoint._internal.validation import check_share
+from setpoint._internal.validation import check_fraction
 from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights, batches, gather_sample
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.bundle import ShardedSums, make_bundle
@@ -127,7 +127,7 @@ class Stochastic:
             not_negative=("outer_iterations", "gamma", "spread", "restarts", "proximity"),
             least={"inner_iterations": 1, "batch_size": 2, "rows": 2, "patience": 1, "shards": 1},
         )
-        check_share(self.positives, "positives")
+        check_fraction(self.positives, "positives")
 
     def prepare(self, problem: Problem | StreamProblem, module: nn.Module) -> StochasticRun:
         """Return a run. Supports every goal."""
@@ -180,7 +180,7 @@ class StochasticRun:
 
     def start(self, take: str | None = None) -> Progress:
         """Train ordinarily on a sample and start the variants from there."""
-        self._seed = from_first(int(torch.randint(2**31, (1,))))
+        self._seed = broadcast(int(torch.randint(2**31, (1,))))
         self._features = self.problem.row_shape().numel()
         self._totals, sample = first_pass(self.problem, self._rows, (self._seed, 0))
         kinds = self._ordinary_models(gather_sample(sample))
@@ -203,8 +203,8 @@ class StochasticRun:
 
         The first process trains them for all: others might round differently.
         """
-        if not is_first():
-            return list(from_first(None))
+        if not is_main_process():
+            return list(broadcast(None))
         problem = make_problem(
             rows.X,
             rows.positive.to(rows.X.device),
@@ -214,7 +214,7 @@ class StochasticRun:
         )
         kinds = starting_models(self.solver.start, problem, self.module)
         most = _MOST_EVALUATED[is_linear(self.module)] // len(kinds)
-        return list(from_first([_best(kind, most) for kind in kinds]))
+        return list(broadcast([_best(kind, most) for kind in kinds]))
 
     @property
     def _rows(self) -> int:
@@ -237,7 +237,7 @@ class StochasticRun:
         """Take ``inner_iterations`` steps on batches of the sample, then pass over all rows."""
         self._ordinary = []
         self._take_steps(iteration)
-        take_means(self._descent.bundle.buffers)  # e.g. BatchNorm's running means
+        all_reduce_mean(self._descent.bundle.buffers)  # e.g. BatchNorm's running means
         self._locate(self._sample)
         shift = self._descent.bundle.origins.detach().clone()
         self._drawn = {"iteration": iteration, "shift": shift, "nearness": self._sampling_weights}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from setpoint._internal.processes import add_up, coarse, share
+from setpoint._internal.processes import all_reduce_sum, rank_and_world_size, round_to_16_bits
 from setpoint._internal.renamed import renamed_parameters
 from setpoint.data.arrays import ArrayRows
 from setpoint.data.rows import Block, RowSource
@@ -87,7 +87,7 @@ class StreamProblem:
                 yield block, True
 
     def _shards_of(self, source: RowSource) -> Iterator[Block]:
-        rank, world = share()
+        rank, world = rank_and_world_size()
         shards = world if getattr(source, "by_process", False) else self.shard_count
         for shard in range(rank, shards, world):
             for block in source.blocks(shard, shards):
@@ -96,7 +96,7 @@ class StreamProblem:
     @property
     def shard_count(self) -> int:
         """The number of shards, a multiple of the number of processes."""
-        _, world = share()
+        _, world = rank_and_world_size()
         if getattr(self.source, "by_process", False):
             return world
         return -(-self.shards // world) * world
@@ -189,7 +189,7 @@ class Counter:
 
     def totals(self, has_validation: bool) -> Totals:
         """Return the totals of all processes; raise SetpointError if a class has no rows."""
-        add_up(self._rows, self._weights)
+        all_reduce_sum(self._rows, self._weights)
         (P, N), (validation_P, validation_N) = self._rows.tolist()
         needed = [(P, "positive training"), (N, "negative training")]
         if has_validation:
@@ -287,7 +287,7 @@ def survey(
             own, trained = logits[:, rows], block.rows(rows)
             importance = weights.of_rows(own, trained.positive)
             sample.add(trained, own.T, importance * trained.weight)
-    add_up(dead)
+    all_reduce_sum(dead)
     alive = [d == 0 for d in dead.tolist()]
     if not any(alive):
         raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
@@ -318,7 +318,7 @@ def scores_on(logits: Tensor, sample: Sample, bundle: Bundle) -> SplitScores:
     logits[logits.isnan().any(dim=1)] = 0.0
     histogram = ScoreHistogram(len(logits))
     # Weights of few bits add up exactly, in whatever order the processes are added.
-    histogram.add(logits, sample.positive, coarse(sample.weight))
+    histogram.add(logits, sample.positive, round_to_16_bits(sample.weight))
     histogram.all_reduce()
     return SplitScores(histogram, bundle.origins.detach().clone())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from setpoint._internal.processes import from_first, join
+from setpoint._internal.processes import broadcast, join_process_group
 from setpoint._internal.renamed import renamed_parameters
 from setpoint.data.loaders import check_passes
 from setpoint.data.rows import RowSource, check_sources
@@ -76,7 +76,7 @@ def train(
     True
     """
     check_sources(source, validation)
-    join()
+    join_process_group()
     first = next(module.parameters(), None)
     if first is None:
         raise SetpointError("the model has no parameters to train.")
@@ -85,8 +85,8 @@ def train(
     check_model(module, problem.first_rows())
     with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):
         # All processes start from the first one's weights and seed.
-        module.load_state_dict(from_first(module.state_dict()))
-        seed = from_first(int(torch.randint(2**31, (1,))) if seed is None else seed)
+        module.load_state_dict(broadcast(module.state_dict()))
+        seed = broadcast(int(torch.randint(2**31, (1,))) if seed is None else seed)
         return solve(
             problem,
             module,

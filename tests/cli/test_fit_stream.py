@@ -75,7 +75,7 @@ def failed(capsys, given):
 # --- one process ----------------------------------------------------------------------------------
 
 
-def test_a_model_from_a_folder_serves_like_any_other(alone, files, tmp_path, capsys):
+def test_a_model_fitted_on_a_folder_predicts_evaluates_and_exports(alone, files, tmp_path, capsys):
     model = load(alone)
     assert {c.name: c.kind for c in model.schema.columns} == {
         "amount": "number", "night hour": "boolean", "country": "category", "when": "date",
@@ -163,7 +163,7 @@ def test_folders_that_cannot_be_scored(alone, new_folder, tmp_path, capsys):
         return failed(capsys, ["predict", str(alone), str(data), "--out", str(out)])
 
     inside = new_folder / "b" / "scored.parquet"
-    assert f"{inside} lies in the table" in refused(new_folder, inside)
+    assert f"{inside} is inside the table" in refused(new_folder, inside)
     assert not inside.exists()
     (tmp_path / "none").mkdir()
     assert "contains no file that ends in .parquet" in refused(tmp_path / "none")
@@ -226,11 +226,11 @@ def by_month(tmp_path):
     return where
 
 
-def test_columns_in_names_of_folders_are_told(by_month, tmp_path, capsys):
+def test_partition_columns_are_reported(by_month, tmp_path, capsys):
     assert main(arguments(by_month, tmp_path / "m", "--json")) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     (told,) = (note for note in notes if "'month'" in note)
-    assert "no part of the table" in told
+    assert "not in the table" in told
     assert "write it into the files" in told
     assert "month" not in load(tmp_path / "m").schema.names
     assert main(arguments(by_month, tmp_path / "n")) == 0
@@ -241,7 +241,7 @@ def test_columns_in_names_of_folders_are_told(by_month, tmp_path, capsys):
     assert "names of folders" in said
 
 
-def test_the_answer_and_the_report_are_of_the_test_rows(folder, tmp_path, capsys):
+def test_result_and_report_are_about_the_test_rows(folder, tmp_path, capsys):
     page = tmp_path / "report.html"
     more = ("--json", "--report", page, "--test", "0.3", "--seed", "3", "--group", "customer")
     assert main(arguments(folder, tmp_path / "m.zip", *more)) == 0
@@ -255,7 +255,7 @@ def test_the_answer_and_the_report_are_of_the_test_rows(folder, tmp_path, capsys
     assert {p.name for p in tmp_path.iterdir()} == {"m.zip", "report.html"}
 
 
-def test_one_file_is_streamed_if_asked_or_large(files, tmp_path, monkeypatch):
+def test_a_file_is_streamed_on_request_or_if_large(files, tmp_path, monkeypatch):
     rows = {}
     for name, more in (("whole", ()), ("asked", ("--stream",)), ("refused", ("--no-stream",))):
         if name == "refused":
@@ -265,19 +265,19 @@ def test_one_file_is_streamed_if_asked_or_large(files, tmp_path, monkeypatch):
         assert main(arguments(data, tmp_path / name, *small, *more)) == 0
         rows[name] = "processes" in load(tmp_path / name).facts
     assert rows == {"whole": False, "asked": True, "refused": False}
-    assert command._in_pieces(data, None, "linear") is not None
-    assert command._in_pieces(data, None, "hgb") is None  # which needs it whole
-    assert command._in_pieces(files / "train.csv", None, "linear") is None
+    assert command._streamed_table(data, None, "linear") is not None
+    assert command._streamed_table(data, None, "hgb") is None  # which needs it whole
+    assert command._streamed_table(files / "train.csv", None, "linear") is None
 
 
-def test_what_cannot_be_streamed_is_said(folder, files, tmp_path, capsys):
+def test_tables_that_cannot_be_streamed(folder, files, tmp_path, capsys):
     out = tmp_path / "model"
     assert "--stream" in failed(capsys, arguments(folder, out, "--no-stream"))
     csv = files / "train.csv"
     assert "Convert it to Parquet" in failed(capsys, arguments(csv, out, "--stream"))
     assert "whole table in memory" in failed(capsys, arguments(folder, out, "--model", "hgb"))
     inside = arguments(folder, folder / "model")
-    assert "lies in the table" in failed(capsys, inside)
+    assert "is inside the table" in failed(capsys, inside)
     both = arguments(folder, out, "--time", "when", "--group", "country")
     assert "name only one of them" in failed(capsys, both)
     for path in (folder, out):
@@ -292,10 +292,10 @@ def test_nothing_is_written_into_the_table(folder, tmp_path, capsys, monkeypatch
     (tmp_path / "link").symlink_to(folder)
     for inside in (folder / "ck.parquet", folder / "new" / "ck.pt", tmp_path / "link" / "ck.pt"):
         said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
-        assert f"{inside} lies in the table, {folder}; name another place for the" in said
+        assert f"{inside} is inside the table, {folder}; name another path for the" in said
     inside = tmp_path / "model" / "ck.pt"
     said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
-    assert f"{inside} lies in the model, {tmp_path / 'model'}; name another place" in said
+    assert f"{inside} is inside the model, {tmp_path / 'model'}; name another path" in said
     assert sorted(file.name for file in folder.iterdir()) == [f"{i}.parquet" for i in range(3)]
 
 
@@ -309,7 +309,7 @@ def test_a_file_of_another_schema_is_named(folder, tmp_path, capsys):
     assert "x.parquet has no column 'country'" in said
 
 
-def test_a_table_in_memory_has_a_checkpoint_too(files, tmp_path, capsys, short_ordinary):
+def test_a_table_in_memory_can_have_a_checkpoint(files, tmp_path, capsys, short_ordinary):
     kept = tmp_path / "kept.pt"
     data, drop = files / "train.parquet", ("--drop", "when", "-q")
     for name in ("a", "b"):
@@ -318,12 +318,10 @@ def test_a_table_in_memory_has_a_checkpoint_too(files, tmp_path, capsys, short_o
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
     assert "kept.pt" not in (tmp_path / "a" / "model.json").read_text()
     more = ("--model", "logistic", "--checkpoint", kept)
-    assert "not for 'logistic'" in failed(capsys, arguments(data, tmp_path / "c", *more))
+    assert "not with 'logistic'" in failed(capsys, arguments(data, tmp_path / "c", *more))
 
 
-def test_the_device_is_of_the_machine_and_not_of_the_model(
-    folder, alone, files, tmp_path, short_ordinary
-):
+def test_the_device_is_not_saved_with_the_model(folder, alone, files, tmp_path, short_ordinary):
     out = tmp_path / "streamed"
     assert main(arguments(folder, out, "-q", "--device", "cpu")) == 0
     assert weights(out) == weights(alone)
@@ -353,13 +351,13 @@ def test_torchrun_gives_the_model_of_one_process(folder, alone, tmp_path):
     assert load(out).facts["processes"] == 2
 
 
-def test_a_lost_process_is_told_and_the_same_command_goes_on(folder, alone, tmp_path):
+def test_after_a_lost_process_the_same_command_resumes(folder, alone, tmp_path):
     out, kept = tmp_path / "model", tmp_path / "kept.pt"
     given = arguments(folder, out, "--checkpoint", kept)
     first, lost = run_together(given, tmp_path / "1", dies=1)
     assert (first.code, lost.code) == (1, -9)
     assert first.err.startswith("error: another process ended")
-    assert "training goes on from there" in first.err
+    assert "training resumes from there" in first.err
     assert first.out == lost.out == lost.err == ""
     assert kept.exists()
     assert not out.exists()
@@ -370,7 +368,7 @@ def test_a_lost_process_is_told_and_the_same_command_goes_on(folder, alone, tmp_
     assert weights(out) == weights(alone)
 
 
-def test_a_process_without_test_rows_works_along(folder, tmp_path, capsys):
+def test_a_process_without_test_rows(folder, tmp_path, capsys):
     """The newest rows are the last ones, in few row groups."""
     more = ("--time", "when", "--test", "0.05", "--json")
     assert main(arguments(folder, tmp_path / "one", *more)) == 0
@@ -383,7 +381,7 @@ def test_a_process_without_test_rows_works_along(folder, tmp_path, capsys):
     assert weights(tmp_path / "one") == weights(tmp_path / "two")
 
 
-def test_an_error_of_one_process_ends_all(folder, tmp_path):
+def test_an_error_in_one_process_ends_all(folder, tmp_path):
     """A row group is damaged that only the second process reads."""
     copy = tmp_path / "data"
     copy.mkdir()
@@ -402,14 +400,14 @@ def test_an_error_of_one_process_ends_all(folder, tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_an_error_of_all_is_told_once(folder, tmp_path):
+def test_an_error_in_all_processes_is_reported_once(folder, tmp_path):
     ended = run_together(arguments(folder, tmp_path / "m", "--time", "nix"), tmp_path / "said")
     assert [e.code for e in ended] == [1, 1]
     said = "".join(e.err for e in ended)
     assert said.count("there is no column 'nix'") == 1
 
 
-def test_what_one_process_does_the_others_do_not(alone, files, tmp_path):
+def test_other_commands_use_one_process(alone, files, tmp_path):
     scored = tmp_path / "scored.csv"
     given = ["predict", alone, files / "new.csv", "--out", scored]
     first, other = run_together(given, tmp_path / "said")
@@ -419,7 +417,7 @@ def test_what_one_process_does_the_others_do_not(alone, files, tmp_path):
     assert len(pd.read_csv(scored)) == 600
 
 
-def test_more_processes_than_row_groups_are_too_many(files, tmp_path):
+def test_more_processes_than_row_groups(files, tmp_path):
     data = tmp_path / "one.parquet"
     payments(300).to_parquet(data)
     ended = run_together(arguments(data, tmp_path / "m"), tmp_path / "said")
@@ -427,7 +425,7 @@ def test_more_processes_than_row_groups_are_too_many(files, tmp_path):
     assert "1 row group with rows, too few for 2 processes" in "".join(e.err for e in ended)
 
 
-def test_row_groups_without_rows_are_no_work_for_a_process(folder, tmp_path):
+def test_empty_row_groups_do_not_count(folder, tmp_path):
     """They stood between the others, so that the second process got nothing else."""
     whole = pd.concat([pd.read_parquet(f) for f in sorted(folder.iterdir())])
     data = tmp_path / "data"

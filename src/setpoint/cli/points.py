@@ -1,0 +1,110 @@
+"""Operating points as tables for a terminal and as JSON, also for rows of one class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from setpoint.goals.goal import Constraint
+    from setpoint.thresholds.operating_point import OperatingPoint
+
+_COUNTS = {"caught": "tp", "false alarms": "fp", "missed": "fn", "passed": "tn"}
+
+
+def point_table(*points: OperatingPoint | None) -> Any:
+    """Return a table with operating points side by side."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = [point for point in points if point is not None]
+    goal = shown[0].goal
+    names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in goal.metrics)])
+    table = Table(title=Text(str(goal)), title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("")
+    for point in shown:
+        table.add_column(Text(f"on {point.on}"), justify="right")  # a file name is not markup
+    for name in names:
+        values = (f"{p.value(name):.3f}" if _is_defined(p, name) else "–" for p in shown)
+        table.add_row(Text(name), *values)
+    for word, count in _COUNTS.items():
+        table.add_row(word, *(f"{getattr(point, count):,.0f}" for point in shown))
+    table.add_row("goal met", *(describe_met(point) for point in shown))
+    return table
+
+
+def is_met(point: OperatingPoint) -> bool | None:
+    """Return whether the goal is met, and not only because there are no alarms.
+
+    None if the rows are of one class and the goal needs the other.
+    """
+    from setpoint.goals.goal import TOLERANCE
+
+    if missing_class(point) is None:
+        return point.feasible and not point.empty
+    constraints = point.goal.constraints
+    defined = [c for c in constraints if _is_defined(point, c.metric.name)]
+    if any(c.shortfall(*point.counts) > TOLERANCE for c in defined):
+        return False
+    return not point.empty if defined and len(defined) == len(constraints) else None
+
+
+def describe_met(point: OperatingPoint) -> str:
+    """Return whether the goal is met, for a table."""
+    met = is_met(point)
+    if met is None:
+        return "cannot be judged"
+    return "yes" if met else "trivially (no alarms)" if point.feasible else "no"
+
+
+def missing_class(point: OperatingPoint) -> str | None:
+    """Return "positives" or "negatives" if there are none."""
+    _, _, P, N = point.counts
+    return "positives" if P == 0 else "negatives" if N == 0 else None
+
+
+def one_class_message(point: OperatingPoint) -> str:
+    """Return what rows of one class say about the goal."""
+    if is_met(point) is None:
+        return point.message
+    values = [
+        f"{c.metric} is {point.value(c.metric.name):.3f}"
+        for c in point.goal.constraints
+        if _is_defined(point, c.metric.name)
+    ]
+    return (
+        f"On {point.on} there are no {missing_class(point)}; {' and '.join(values)}, so the goal "
+        f"'{point.goal}' is {'met' if point.feasible else 'not met'}."
+    )
+
+
+def point_fields(point: OperatingPoint) -> dict[str, Any]:
+    """Return an operating point for JSON; what rows of one class do not define is None."""
+    fields = point.to_dict()
+    if missing_class(point) is None:
+        return fields
+    names = {name: name for name in ("precision", "recall", "f1")}
+    names["objective"] = point.goal.objective.name
+    fields |= {field: None for field, name in names.items() if not _is_defined(point, name)}
+    if is_met(point) is None:
+        fields |= {"feasible": None, "violation": None}
+    elif not point.feasible:  # the sum may contain an undefined term
+        fields |= {"violation": None}
+    return {**fields, "message": one_class_message(point)}
+
+
+def one_class_caution(point: OperatingPoint, promises: tuple[Constraint, ...]) -> str:
+    """Return when a check of a certificate does not apply to rows of one class; "" if it does."""
+    undefined = [f"'{p}'" for p in promises if not _is_defined(point, p.metric.name)]
+    if not undefined:
+        return ""
+    return (
+        "The check assumes that these rows are all cases of some period; if they were selected by "
+        f"label, it says nothing about {' and '.join(undefined)}."
+    )
+
+
+def _is_defined(point: OperatingPoint, name: str) -> bool:
+    """Return whether the rows define a metric; most metrics need both classes."""
+    _, _, P, N = point.counts
+    needs = {"recall": (P,), "fnr": (P,), "fpr": (N,), "specificity": (N,)}.get(name, (P, N))
+    return all(total > 0 for total in needs)

@@ -1,0 +1,152 @@
+"""Certificates as JSON and back; one whose numbers contradict it is rejected.
+
+Whoever can write a file can make up its numbers, but the result must be a valid certificate: a
+claim that its own bounds do not support raises ModelFileError, and so does a value of the wrong
+type, which would otherwise fail later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import Any
+
+from setpoint.certificates.bounds import Bound
+from setpoint.certificates.certificate import Certificate, ShiftedCertificate
+from setpoint.errors import ModelFileError, SetpointError
+from setpoint.goals.goal import Goal
+from setpoint.goals.metrics import metric
+from setpoint.saving.values import (
+    Json,
+    decode,
+    encode,
+    goal_from_json,
+    goal_to_json,
+    point_from_json,
+    point_to_json,
+)
+
+_BOUND = ("level", "value", "bound", "kind", "successes", "trials", "p_value")
+_NESTED = ("goal", "operating_point", "bounds")
+_CHOICES = ("beforehand", "planned", "any")
+_ROUNDING = 1e-9
+
+
+def certificate_to_json(certificate: Certificate | None) -> Json | None:
+    """Return a certificate and its bounds as JSON; None for a model without one."""
+    if certificate is None:
+        return None
+    return {
+        "goal": goal_to_json(certificate.goal),
+        "operating_point": point_to_json(certificate.operating_point),
+        "bounds": [
+            {"metric": b.metric.name, **{name: encode(getattr(b, name)) for name in _BOUND}}
+            for b in certificate.bounds
+        ],
+        **{
+            field.name: encode(getattr(certificate, field.name))
+            for field in fields(certificate)
+            if field.name not in _NESTED
+        },
+    }
+
+
+def certificate_from_json(values: Json | None, goal: Goal) -> Certificate | None:
+    """Return the certificate of a model with this goal; None if it has none."""
+    if values is None:
+        return None
+    try:
+        certificate = _parsed(values)
+    except SetpointError as error:
+        raise ModelFileError(f"the certificate of the model cannot be read: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"the certificate of the model is incomplete ({error!r}); the file is damaged."
+        ) from error
+    fault = _fault_in_fields(certificate, goal) or _fault_in_bounds(certificate)
+    if fault:
+        raise ModelFileError(
+            f"the certificate of the model is not consistent: {fault}. The file was damaged or "
+            "changed; use another copy, or fit the model again."
+        )
+    return certificate
+
+
+def _parsed(values: Json) -> Certificate:
+    goal = goal_from_json(values["goal"])  # first: its message names unknown metrics
+    nested: Json = {
+        "goal": goal,
+        "operating_point": point_from_json(values["operating_point"]),
+        "bounds": tuple(
+            Bound(metric(b["metric"]), **{name: decode(b[name]) for name in _BOUND})
+            for b in values["bounds"]
+        ),
+    }
+    kind = ShiftedCertificate if "prevalence" in values else Certificate
+    plain = {name: decode(value) for name, value in values.items() if name not in _NESTED}
+    return kind(**nested, **plain)
+
+
+def _fault_in_fields(certificate: Certificate, goal: Goal) -> str | None:
+    """Return what is wrong with the fields other than the bounds."""
+    point = certificate.operating_point
+    prevalence = getattr(certificate, "prevalence", 0.5)
+    if certificate.goal != goal or point.goal != goal:
+        return f"it is for '{certificate.goal}' and '{point.goal}', but the model is for '{goal}'"
+    for name, fraction in (("confidence", certificate.confidence), ("prevalence", prevalence)):
+        if not _is_number(fraction) or not 0 < fraction < 1:
+            return f"its {name} is {fraction!r}, which is not a number between 0 and 1"
+    if not _is_number(certificate.threshold):
+        return f"its threshold is {certificate.threshold!r}"
+    if certificate.choice not in _CHOICES:
+        return f"choice is {certificate.choice!r}"
+    for name in ("certified", "one_per_group"):
+        if not isinstance(getattr(certificate, name), bool):
+            return f"{name} is {getattr(certificate, name)!r}"
+    for name in ("tested", "more_positives"):
+        count = getattr(certificate, name)
+        if count is not None and not (_is_whole(count) and count >= 1):
+            return f"{name} is {count!r}"
+    if (certificate.choice == "any") != (certificate.tested is None):
+        return f"tested is {certificate.tested!r} while choice is {certificate.choice!r}"
+    return None
+
+
+def _fault_in_bounds(certificate: Certificate) -> str | None:
+    goal, bounds = certificate.goal, certificate.bounds
+    required = [*((c.metric, c.level) for c in goal.constraints), (goal.objective, None)]
+    if [(b.metric, b.level) for b in bounds] != required:
+        return f"'{goal}' needs {len(required)} bounds, on its constraints and its objective"
+    for bound in bounds:
+        if not (
+            bound.kind in ("exact", "estimate")
+            and _is_real(bound.value)  # NaN where there are no cases
+            and all(x is None or _is_number(x) for x in (bound.bound, bound.p_value))
+            and all(x is None or (_is_whole(x) and x >= 0) for x in (bound.successes, bound.trials))
+        ):
+            return f"the bound on {bound.metric} is {bound!r}"
+    if certificate.certified:
+        for bound in bounds[:-1] or bounds:
+            if not _supports_claim(bound):
+                return f"it is marked as certified, but its bound is '{bound}'"
+    return None
+
+
+def _supports_claim(bound: Bound) -> bool:
+    """Return whether a bound guarantees its level, or anything where no level is required."""
+    if bound.kind != "exact" or bound.bound is None:
+        return False
+    return bound.level is None or bound.metric.sign * (bound.bound - bound.level) >= -_ROUNDING
+
+
+def _is_real(value: Any) -> bool:
+    return type(value) is not bool and isinstance(value, Real)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_real(value) and not math.isnan(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is not bool and isinstance(value, Integral)

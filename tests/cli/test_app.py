@@ -1,0 +1,136 @@
+"""Exit codes, errors and options that all commands share."""
+
+import json
+
+import pytest
+from cli_tables import GOAL, fit_arguments, run
+
+import setpoint
+from setpoint.cli import main
+
+
+def test_with_json_an_error_is_one_json_object(files, model, tmp_path, capsys):
+    missing = tmp_path / "nothing.csv"
+    for command in (
+        ["fit", missing, "--target", "y", "--goal", GOAL, "--out", tmp_path / "m"],
+        ["predict", model, missing, "--out", tmp_path / "s.csv"],
+        ["evaluate", model, missing],
+        ["evaluate", tmp_path, files / "new.csv"],
+        ["certify", missing, "--label", "y", "--score", "p", "--goal", GOAL],
+        ["compare", missing, "--target", "y", "--goal", GOAL],
+        ["export", tmp_path, tmp_path / "m.onnx"],
+        ["demo", "--folder", files / "new.csv"],
+    ):
+        assert run(*command, "--json") == 1
+        out, err = capsys.readouterr()
+        told = json.loads(out)
+        assert list(told) == ["error"]
+        assert err == f"error: {told['error']}\n"
+        assert run(*command) == 1
+        assert capsys.readouterr().out == ""
+
+
+def test_with_json_internal_and_memory_errors_are_json_too(files, tmp_path, capsys, monkeypatch):
+    for error, code, words in (
+        (KeyError("no such thing"), 4, "internal error: KeyError"),
+        (MemoryError(), 1, "not enough memory"),
+    ):
+
+        def fails(*given, error=error, **named):
+            raise error
+
+        monkeypatch.setattr("setpoint.tables.fitting.fit_table", fails)
+        assert run(*fit_arguments(files, tmp_path / "m", "--json")) == code
+        assert words in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_wrong_usage_prints_nothing_on_stdout(model, capsys):
+    assert run("evaluate", model, "--json") == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_an_internal_error_is_one_line_unless_debug(files, tmp_path, capsys, monkeypatch):
+    def wrong(*given, **named):
+        return {}["no such thing"]
+
+    monkeypatch.setattr("setpoint.tables.fitting.fit_table", wrong)
+    assert run(*fit_arguments(files, tmp_path / "m")) == 4
+    err = capsys.readouterr().err
+    assert err.splitlines()[-1].startswith("internal error: KeyError: 'no such thing'; run again")
+    assert "--debug" in err
+    assert "Traceback" not in err
+    assert run(*fit_arguments(files, tmp_path / "m", "--debug")) == 4
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_too_little_memory_is_not_an_internal_error(files, tmp_path, capsys, monkeypatch):
+    def large(*given, **named):
+        raise MemoryError
+
+    monkeypatch.setattr("setpoint.data.table_reader.read_table", large)
+    assert run(*fit_arguments(files, tmp_path / "m")) == 1
+    assert "not enough memory" in capsys.readouterr().err
+
+
+def test_ctrl_c_stops_with_its_own_exit_code(files, tmp_path, capsys, monkeypatch):
+    def stop(*given, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("setpoint.tables.fitting.fit_table", stop)
+    assert run(*fit_arguments(files, tmp_path / "m")) == 130
+    assert capsys.readouterr().err.endswith("stopped.\n")
+    assert not (tmp_path / "m").exists()
+
+
+def test_version(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"setpoint {setpoint.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--seed", "-1", "from 0"),
+        ("--seed", str(2**40), "from 0"),
+        ("--test", ".999", "--test 0"),
+        ("--test", "-0.1", "--test 0"),
+        ("--test", "nan", "--test 0"),
+        ("--confidence", "1", "between 0 and 1"),
+        ("--confidence", "nan", "between 0 and 1"),
+        ("--called", "fraud", "fraud,frauds"),
+        ("--called", "fraud,", "fraud,frauds"),
+    ],
+)
+def test_invalid_options_are_reported_before_any_work(
+    option, value, words, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    fit = ["fit", tmp_path / "no.csv", "--target", "y", "--goal", GOAL, "--out", tmp_path / "m"]
+    assert run(*fit, option, value) == 2
+    err = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert words in err
+    assert option in err
+
+
+def test_an_unknown_model_is_reported_before_the_table_is_read(tmp_path, capsys):
+    fit = ["fit", tmp_path / "no.csv", "--target", "y", "--goal", GOAL, "--out", tmp_path / "m"]
+    assert run(*fit, "--model", "xgb") == 1
+    assert "'xgb'" in capsys.readouterr().err
+    assert run("compare", tmp_path / "no.csv", "--target", "y", "--goal", GOAL, "--model", "x") == 1
+    assert "'x'" in capsys.readouterr().err
+
+
+def test_usage_and_debug(capsys, tmp_path):
+    assert main(["fit"]) == 2
+    assert main(["predict", "--no-such-option"]) == 2
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "m"), "rows.csv", "--out", "x.csv", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["[red]rows.csv", "[bold].csv", "a [blink]b c.csv"])
+def test_file_names_are_not_markup(model, write_rows, capsys, name, monkeypatch):
+    table = write_rows(name=name)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal, with a bar
+    assert run("evaluate", model, table) == 0
+    assert f"on {name}" in capsys.readouterr().out

@@ -1,0 +1,51 @@
+"""``setpoint certify``."""
+
+import json
+
+import numpy as np
+import pandas as pd
+from cli_tables import GOAL, run
+
+from setpoint import choose_threshold
+from setpoint.cli import main
+
+
+def printed(capsys):
+    return json.loads(capsys.readouterr().out)
+
+
+def test_scores_of_any_model_are_certified(files, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = rng.random(4000) < 0.2
+    scores = rng.normal(size=4000) + 2.2 * y
+    table = tmp_path / "scores.csv"
+    pd.DataFrame({"y": np.where(y, "sick", "well"), "p": scores}).to_csv(table, index=False)
+    arguments = ["certify", str(table), "--label", "y", "--score", "p", "--positive", "sick",
+                 "--goal", "max recall s.t. precision >= 0.7", "--json"]  # fmt: skip
+    assert main(arguments) == 0
+    certificate = printed(capsys)["certificate"]
+    assert certificate["certified"]
+    assert certificate["confidence"] == 0.9
+    best = choose_threshold(y, scores, "max recall s.t. precision >= 0.7")
+    assert certificate["threshold"] >= best.threshold  # a promise is more careful
+    hard = [a.replace("0.7", "0.999") for a in arguments]
+    assert main(hard) == 0
+    assert not printed(capsys)["certificate"]["certified"]
+    assert main([*hard, "--strict"]) == 3
+
+
+def test_the_positive_label_is_noted_unless_given(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = rng.random(2000) < 0.2
+    table = tmp_path / "scores.csv"
+    scores = rng.normal(size=2000) + 2 * y
+    pd.DataFrame({"y": np.where(y, "sick", "well"), "p": scores}).to_csv(table, index=False)
+    certify = ["certify", table, "--label", "y", "--score", "p", "--goal", GOAL]
+    assert run(*certify) == 0
+    assert "'sick' is taken for the positive label" in capsys.readouterr().err
+    assert run(*certify, "--positive", "sick") == 0
+    assert "taken for" not in capsys.readouterr().err
+    assert run(*certify, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["positive"], told["negative"]) == ("sick", "well")
+    assert any("'sick' is taken" in note for note in told["notes"])

@@ -1,0 +1,262 @@
+"""``setpoint fit`` on a table in memory."""
+
+import errno
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_tables import DROPPED, GOAL, failure, fit_arguments, payments, run
+
+from setpoint.cli import main
+from setpoint.model_files import load
+from setpoint.tables import fitting
+
+
+def printed(capsys):
+    return json.loads(capsys.readouterr().out)
+
+
+def drifting(n=1200):
+    """Rows in order of time, the newest fifth of which is another world."""
+    frame = payments(n)
+    old = np.arange(n) < 0.8 * n
+    rng = np.random.default_rng(5)
+    frame["amount"] = np.where(old, frame["amount"], np.exp(rng.normal(5, 0.8, n)))
+    frame["night hour"] = frame["night hour"].where(old, True)
+    return frame
+
+
+def fit_of(frame, tmp_path, *more, target="class", goal=GOAL):
+    table = tmp_path / "table.csv"
+    if isinstance(frame, str):
+        table.write_text(frame, "utf-8")
+    else:
+        frame.to_csv(table, index=False)
+    return [
+        "fit",
+        table,
+        "--target",
+        target,
+        "--goal",
+        goal,
+        "--out",
+        tmp_path / "m",
+        "--model",
+        "logistic",
+        *more,
+    ]
+
+
+def test_the_result_and_all_paths_are_printed(files, tmp_path, capsys):
+    report = tmp_path / "report.html"
+    figures = tmp_path / "figures"
+    code = main(
+        fit_arguments(files, tmp_path / "m", "--report", report, "--figures", figures,
+                      "--cost-alarm", 5, "--cost-miss", 200, "--currency", "$")
+    )  # fmt: skip
+    out = capsys.readouterr().out
+    assert code == 0
+    assert GOAL in out
+    assert str(report) in out
+    assert "alarms are real" in out
+    page = report.read_text("utf-8")
+    assert "fraud" in page
+    assert "$" in page
+    assert {p.suffix for p in figures.iterdir()} == {".png", ".svg"}
+    assert (tmp_path / "m").is_dir()
+
+
+def test_a_model_can_be_a_zip_file(files, tmp_path, capsys):
+    out = tmp_path / "model.zip"
+    assert main(fit_arguments(files, out, "-q")) == 0
+    rows = tmp_path / "rows.csv"
+    payments(seed=1).drop(columns=[*DROPPED, "class"]).to_csv(rows, index=False)
+    assert main(["predict", str(out), str(rows), "--out", str(tmp_path / "s.csv")]) == 0
+    assert "600 rows" in capsys.readouterr().out
+
+
+def test_time_and_group_columns_are_not_features(files, tmp_path, capsys):
+    arguments = ["fit", str(files / "train.csv"), "--target", "class", "--goal", GOAL,
+                 "--model", "logistic", "--drop", "id", "--out", str(tmp_path / "m"),
+                 "--json"]  # fmt: skip
+    assert main([*arguments, "--time", "when", "--group", "customer"]) == 0
+    told = printed(capsys)
+    names = load(tmp_path / "m").schema.names
+    assert "when" not in names
+    assert "customer" not in names
+    assert "night hour" in names
+    assert told["test"]["tp"] + told["test"]["fn"] > 0
+
+
+def test_comparisons_and_reports_need_test_rows(files, tmp_path, capsys):
+    compare = ["compare", str(files / "train.csv"), "--target", "class", "--goal", "max f1"]
+    assert main([*compare, "--test", "0"]) == 1
+    assert "--test" in capsys.readouterr().err
+    page = tmp_path / "page.html"
+    assert main(fit_arguments(files, tmp_path / "m", "--test", 0, "--report", page)) == 1
+    assert "needs test rows" in capsys.readouterr().err
+    assert main(fit_arguments(files, tmp_path / "m", "--test", 0)) == 0
+
+
+def test_strict_applies_to_the_test_rows(tmp_path, capsys):
+    table = tmp_path / "table.csv"
+    drifting().to_csv(table, index=False)
+    fit = ["fit", table, "--target", "class", "--goal", GOAL, "--positive", "fraud", "--model",
+           "logistic", "--drop", "id", "--drop", "customer", "--time", "when",
+           "--out", tmp_path / "m", "--json"]  # fmt: skip
+    assert run(*fit) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["threshold_set_on"]["feasible"]
+    assert not told["test"]["feasible"]
+    assert run(*fit, "--strict") == 3
+    capsys.readouterr()
+
+
+def test_without_test_rows_strict_applies_to_the_validation_rows(files, tmp_path):
+    assert run(*fit_arguments(files, tmp_path / "m", "--test", 0, "--strict", "-q")) == 0
+
+
+def test_a_goal_met_without_alarms_is_missed(files, tmp_path, capsys, monkeypatch):
+    real = fitting.fit_table
+
+    def silent(*given, **named):
+        fitted = real(*given, **named)
+        point = fitted.test_point
+        none = replace(point, tp=0.0, fp=0.0, fn=point.fn + point.tp, tn=point.tn + point.fp)
+        return replace(fitted, test_point=none)
+
+    monkeypatch.setattr(fitting, "fit_table", silent)
+    assert run(*fit_arguments(files, tmp_path / "m")) == 0
+    assert "trivially (no alarms)" in capsys.readouterr().out
+    assert run(*fit_arguments(files, tmp_path / "m", "--strict", "-q")) == 3
+
+
+def test_too_few_rows_for_a_test_split_names_the_option(tmp_path, capsys):
+    table = tmp_path / "table.csv"
+    frame = payments(40)
+    frame["class"] = ["fraud", *["ok"] * 39]
+    frame.to_csv(table, index=False)
+    fit = ["fit", table, "--target", "class", "--goal", "max f1", "--out", tmp_path / "m"]
+    assert run(*fit) == 1
+    assert "--test 0" in capsys.readouterr().err
+
+
+def test_a_missing_table(tmp_path, capsys):
+    err = failure(
+        capsys,
+        *[
+            "fit",
+            tmp_path / "nothing.csv",
+            "--target",
+            "y",
+            "--goal",
+            GOAL,
+            "--out",
+            tmp_path / "m",
+        ],
+    )
+    assert "nothing.csv" in err
+
+
+def test_a_missing_column(tmp_path, capsys):
+    err = failure(capsys, *fit_of(payments(60), tmp_path, target="clas"))
+    assert "'clas'" in err
+    assert "'class'" in err  # the nearest one
+
+
+def test_a_target_with_three_values(tmp_path, capsys):
+    frame = payments(60)
+    frame.loc[:9, "class"] = "unclear"
+    err = failure(capsys, *fit_of(frame, tmp_path))
+    for word in ("unclear", "fraud", "ok"):
+        assert word in err
+
+
+def test_a_table_without_rows(tmp_path, capsys):
+    assert "empty" in failure(capsys, *fit_of("", tmp_path))
+    assert "no rows" in failure(capsys, *fit_of("a,class\n", tmp_path))
+
+
+def test_an_empty_column_is_reported_and_left_out(files, tmp_path, capsys):
+    frame = payments()
+    frame["nothing"] = np.nan
+    assert main([str(a) for a in fit_of(frame, tmp_path, "--positive", "fraud")]) == 0
+    assert "'nothing'" in capsys.readouterr().err
+
+
+def test_a_csv_with_a_broken_row(tmp_path, capsys):
+    lines = payments(60).to_csv(index=False).splitlines()
+    lines[20] += ",one more,and another"
+    err = failure(capsys, *fit_of("\n".join(lines), tmp_path))
+    assert "21" in err  # the line, as an editor counts
+
+
+def test_a_positive_label_that_does_not_occur(tmp_path, capsys):
+    err = failure(capsys, *fit_of(payments(60), tmp_path, "--positive", "Fraud!"))
+    assert "Fraud!" in err
+    assert "fraud" in err
+
+
+def test_an_invalid_goal_and_an_infeasible_one(files, tmp_path, capsys):
+    err = failure(capsys, *fit_of(payments(60), tmp_path, goal="max recal"))
+    assert "recall" in err
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame(
+        {"x": rng.normal(size=400), "class": rng.choice(["a", "b"], 400, p=[0.9, 0.1])}
+    )
+    arguments = fit_of(noise, tmp_path, goal="max recall s.t. precision >= 0.9, recall >= 0.9")
+    assert run(*arguments) == 0  # the closest point is kept, and the reader told
+    out, err = capsys.readouterr()
+    assert "warning" in err
+    assert "no" in out
+    assert run(*[*arguments, "--strict"]) == 3
+
+
+def test_a_read_only_output_folder(files, tmp_path, capsys, monkeypatch):
+    """Root may write anywhere, so the refusal is simulated where it would come from."""
+    real = os.mkdir
+
+    def refuse(path, *given, **named):
+        if "locked" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    err = failure(capsys, *fit_arguments(files, tmp_path / "locked" / "m"))
+    assert "locked" in err
+    assert "Permission denied" in err
+
+
+@pytest.mark.parametrize(
+    ("device", "model", "expected"),
+    [
+        ("cuda", "linear", "requests a GPU, but torch finds none"),
+        ("cuda:0", "logistic", "requests a GPU"),
+        ("mps", "mlp", "not supported"),
+        ("gpu", "linear", "'auto', 'cpu', 'cuda'"),
+    ],
+)
+def test_an_unavailable_device_is_reported_before_the_table_is_read(
+    tmp_path, capsys, device, model, expected, monkeypatch
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    arguments = fit_of("not a table\n", tmp_path, "--device", device, "--model", model)
+    assert expected in failure(capsys, *arguments)
+
+
+def test_a_gpu_for_a_model_that_is_trained_on_the_cpu(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    err = failure(
+        capsys, *fit_of("not a table\n", tmp_path, "--device", "cuda:0", "--model", "hgb")
+    )
+    assert "is for linear and mlp; 'hgb' is trained on the CPU" in err
+
+
+def test_costs_must_be_given_together(files, tmp_path, capsys):
+    assert "--cost-miss" in failure(
+        capsys, *fit_arguments(files, tmp_path / "m", "--cost-alarm", 3)
+    )
