@@ -17,7 +17,7 @@ from setpoint.data.file_formats import kind_of
 from setpoint.data.label_columns import labels_in_files
 from setpoint.data.rows import Block, as_weights, check_finite, joined
 from setpoint.data.table_reader import Piece, TableFile
-from setpoint.errors import SchemaError, TargetError
+from setpoint.errors import SchemaError, SourceError, TargetError
 
 
 class ParquetRows:
