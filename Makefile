@@ -12,7 +12,7 @@ export SETPOINT_DATA
 .PHONY: help demo test test-minimum coverage test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed \
         bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict \
         bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes \
-        bench-step bench-objective bench-goals reproduce reproduce-smoke docs clean
+        bench-step bench-objective bench-goals reproduce reproduce-smoke gallery docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 24
@@ -132,6 +132,10 @@ reproduce: $(VENV)/.dev ## write the paper's tables and figures to results/ (nee
 
 reproduce-smoke: $(VENV)/.dev ## the same on generated data, as a smoke test (a minute)
 	$(BIN)/python -m setpoint.paper all --scale smoke --out build/smoke
+
+gallery: $(VENV)/.dev ## run the examples and store their figures in docs/gallery/
+	mkdir -p docs/gallery
+	cd docs/gallery && for example in ../../examples/*.py; do ../../$(BIN)/python $$example || exit 1; done
 
 docs: $(VENV)/.docs ## build the documentation in site/, as a site that needs no network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

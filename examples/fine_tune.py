@@ -14,14 +14,16 @@ import os
 import zlib
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.data import DataLoader, TensorDataset
 
-from setpoint import OperatingPoint
+from setpoint import OperatingPoint, certify
 from setpoint.data import LoaderRows
+from setpoint.report import plot_certificate
 from setpoint.thresholds import stream_evaluate, stream_threshold
 from setpoint.training import Stochastic, train
 
@@ -164,6 +166,11 @@ def main() -> None:
         recall, precision = point.value("recall"), point.value("precision")
         hidden = f"{point.tp + point.fp:6.0f}  {point.fp:17.0f}"
         print(f"{name:<38}  {recall:6.3f}  {precision:9.3f}  {hidden}")
+
+    logits, y = scores_on(model, test)
+    threshold = solution.operating_point.threshold
+    plot_certificate(certify(y, logits, GOAL, threshold=threshold), y, logits)
+    plt.savefig("fine_tune.png")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@ simplest form: raise lambda, take Adam steps on the model and on s, and project 
 exact.
 """
 
+import matplotlib.pyplot as plt
 import torch
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-from setpoint import ExactPenalty, choose_threshold, evaluate_threshold
+from setpoint import ExactPenalty, certify, choose_threshold
+from setpoint.report import plot_certificate
 
 GOAL = "max precision s.t. recall >= 0.95"
 
@@ -65,8 +67,13 @@ def main() -> None:
             print(f"after {k + 1:2} subproblems: {point.message}")
 
     with torch.no_grad():
-        test = evaluate_threshold(y_test, model(X_test), point.threshold, GOAL, on="the test rows")
-    print(test)
+        scores = model(X_test)
+    # The threshold was fixed on training rows, so the test rows can certify it.
+    certificate = certify(y_test, scores, GOAL, threshold=point.threshold, on="the test rows")
+    print(certificate)
+
+    plot_certificate(certificate, y_test, scores)
+    plt.savefig("own_training_loop.png")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ SETTINGS = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
 PACKAGES = [
     ".".join(file.parent.relative_to(ROOT / "src").parts)
     for file in sorted((ROOT / "src").rglob("__init__.py"))
-    if "__all__" in file.read_text()
+    if "__all__" in file.read_text() and file.parent.name != "gpu"  # internal
 ]
 
 

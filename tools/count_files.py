@@ -13,8 +13,8 @@ code that is not being imported. What does not count: bodies of modules and clas
 import runs, functions that such a body calls, and what ``import setpoint`` does to find a name.
 Files counted if functions called during imports count as well, and modules imported, are told too.
 
-When the package had 263 files, this gave 32, 84 and 105. Earlier counts of 32 files for a fit and
-103 for the command are nearest to this definition, the latter if it was counted with a report.
+When the package had 263 files, this gave 32, 84 and 105. Of earlier counts, 32 files for a fit is
+the same, and 103 for the command is nearest to that with a certificate and a report.
 
 Whichever ``setpoint`` is importable is measured; set PYTHONPATH for another one.
 """

@@ -1,14 +1,13 @@
 """Goals: an objective, its constraints, the language that states them, and the metrics."""
 
 from setpoint.goals.custom_metrics import define_metric
-from setpoint.goals.goal import FPOR, FROP, OFOS, TOLERANCE, Constraint, Goal
+from setpoint.goals.goal import FPOR, FROP, OFOS, Constraint, Goal
 from setpoint.goals.metrics import Metric, metric_names
 
 __all__ = [
     "FPOR",
     "FROP",
     "OFOS",
-    "TOLERANCE",
     "Constraint",
     "Goal",
     "Metric",
