@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from setpoint._internal import files as writing
 from setpoint.data import table_reader as files
-from setpoint.data import table_writer as writer
 from setpoint.data.table_reader import TableFile, read_table, table_batches
 from setpoint.data.table_writer import TableWriter
 from setpoint.errors import SchemaError, TableFileError
@@ -443,7 +443,7 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, ending, old):
         path.write_bytes(b"old")
     real = open
     monkeypatch.setattr(
-        writer, "open", lambda p, mode: FullDisk(real(p, mode), 1_000), raising=False
+        writing, "open", lambda p, mode: FullDisk(real(p, mode), 1_000), raising=False
     )
     rng = np.random.default_rng(0)
     match = "disk is full.*" + ("untouched" if old else "another disk")
@@ -457,7 +457,7 @@ def test_read_only_folder(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(writer, "open", refuse, raising=False)
+    monkeypatch.setattr(writing, "open", refuse, raising=False)
     with pytest.raises(TableFileError, match="read-only"), TableWriter(tmp_path / "out.csv"):
         pass
 

@@ -62,7 +62,7 @@ def flat(found, at=""):
 def test_a_process_that_dies_is_reported_by_the_others(told):
     _, codes, said, _ = told
     assert codes == [1, -signal.SIGKILL]
-    assert "PeerLostError: another process ended, or cannot be reached" in said
+    assert "PeerLostError: another process ended or cannot be reached" in said
     assert "with a checkpoint, training resumes from there" in said
 
 

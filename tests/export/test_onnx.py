@@ -267,7 +267,7 @@ def test_unsupported_models_raise_an_error(tmp_path):
                                  LogisticRegression()), X / 1e4),
             "cannot be exported",
         ),
-        (fitted(by_text, named), "categories that are texts"),
+        (fitted(by_text, named), "categories that are strings"),
     ]:  # fmt: skip
         with pytest.raises(OnnxError, match=message):
             export_onnx(model, path)

@@ -49,7 +49,7 @@ def refused(path, match):
 
 
 def test_paths_without_a_model(tmp_path):
-    refused(tmp_path / "nothing", "there is not a model")
+    refused(tmp_path / "nothing", "there is no model")
     refused(tmp_path, "no model.json")
     (tmp_path / "text").write_text("hello")
     refused(tmp_path / "text", "is not a model, or is damaged")
@@ -176,7 +176,7 @@ def test_zips_that_setpoint_does_not_write(archive):
         refused(archive, message)
     with pytest.warns(UserWarning, match="Duplicate name"):
         forge(archive, [*original, original[1]])
-    refused(archive, "is there twice")
+    refused(archive, "appears twice")
 
 
 def test_a_zip_bomb_is_rejected_before_it_is_unpacked(archive):

@@ -63,7 +63,7 @@ class AtomicFile:
 
     def open(self) -> BinaryIO:
         """Create the temporary file, with the permissions of any new file."""
-        self._file = self._temporary.open("xb")
+        self._file = open(self._temporary, "xb")  # noqa: SIM115 (closed by commit or discard)
         return self._file
 
     def commit(self) -> None:
