@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import sys
@@ -137,12 +138,13 @@ def renamed_parameters(**names: str) -> Callable[[T], T]:
     class also have an attribute under the former name.
     """
 
-    def accepting(function: Callable[..., Any]) -> Callable[..., Any]:
+    def accepting(function: Callable[..., Any], replaced: bool) -> Callable[..., Any]:
         @functools.wraps(function)
         def accept(*args: Any, **kwargs: Any) -> Any:
             for former in names.keys() & kwargs.keys():
                 _warn(former, names[former])
-                if names[former] in kwargs:
+                # dataclasses.replace(object, former=...) passes the object's value of the new name.
+                if names[former] in kwargs and not replaced:
                     raise TypeError(f"{names[former]} is given twice, also as {former}.")
                 kwargs[names[former]] = kwargs.pop(former)
             return function(*args, **kwargs)
@@ -151,8 +153,8 @@ def renamed_parameters(**names: str) -> Callable[[T], T]:
 
     def decorate(target: T) -> T:
         if not isinstance(target, type):
-            return cast(T, accepting(target))
-        target.__init__ = accepting(target.__init__)  # type: ignore[misc]
+            return cast(T, accepting(target, replaced=False))
+        target.__init__ = accepting(target.__init__, replaced=dataclasses.is_dataclass(target))  # type: ignore[misc]
         for former, name in names.items():
             setattr(target, former, property(functools.partial(_former, former, name)))
         return target
