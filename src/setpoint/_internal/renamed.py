@@ -134,8 +134,8 @@ def renamed_names(
 def renamed_parameters(**names: str) -> Callable[[T], T]:
     """Return a decorator for a function or class that also accepts former names of its parameters.
 
-    ``@renamed_parameters(share="fraction")`` makes ``share=0.5`` mean ``fraction=0.5``. Objects of a
-    class also have an attribute under the former name.
+    ``@renamed_parameters(share="fraction")`` makes ``share=0.5`` mean ``fraction=0.5``. Objects of
+    a class also have an attribute under the former name.
     """
 
     def accepting(function: Callable[..., Any], replaced: bool) -> Callable[..., Any]:

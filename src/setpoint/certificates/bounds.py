@@ -1,4 +1,8 @@
-"""What is known of one metric at a threshold."""
+"""Bounds on one metric at a threshold: exact, estimated, or at another prevalence.
+
+A metric that is a fraction of independent draws has an exact bound. Any other gets an estimate by
+the bootstrap. Exact bounds on recall and fpr give bounds on any metric at another prevalence.
+"""
 
 from __future__ import annotations
 
@@ -176,8 +180,3 @@ def bound_at_prevalence(
     if which.name == "alarm_rate":
         return value, at(upper_bound(tp, P, each), most_fpr)
     return value, None
-
-
-# DOC of certificates.estimate: Bounds that are estimates: for metrics that are not a share of independent draws.
-
-# DOC of certificates.prevalence: What recall and fpr say of any metric where another share of the cases is positive.

@@ -150,7 +150,8 @@ def fit_streamed(
         "test rows": int(counts[TEST].sum()),
         "certifying rows": int(counts[CERTIFICATION].sum()),
         "columns": len(learnt.schema.columns), "features": learnt.width,
-        "group": group, "time": time, "random_state": random_state, "processes": rank_and_world_size()[1],
+        "group": group, "time": time, "random_state": random_state,
+        "processes": rank_and_world_size()[1],
         "seconds": round(clock.perf_counter() - begun, 1),
     }  # fmt: skip
     fitted = TableModel(

@@ -1,7 +1,7 @@
-"""The exact threshold where the scores are: on a GPU, with two short messages to the host.
+"""Exact thresholds computed on a GPU, with two short transfers to the host.
 
-The counts are whole numbers and the operations those of :mod:`setpoint.thresholds.sweep`, one by one, in
-float64; so is the result, to the last bit.
+The counts are integers, and the operations in float64 are those of
+:mod:`setpoint.thresholds.sweep`, so both give the same result to the last bit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Swept(NamedTuple):
 
 
 def sweep(positive: Tensor, scores: Tensor, ranking: Ranking) -> list[Swept]:
-    """Return what :func:`setpoint.thresholds.sweep.best_cut` finds for each model, for rows of weight 1.
+    """Return the cut of :func:`setpoint.thresholds.sweep.best_cut` for each model.
+
+    All rows must have weight 1.
 
     Parameters
     ----------

@@ -1,8 +1,13 @@
-"""Weights of the scores of several models in 65,536 buckets, from one pass over the rows.
+"""Histograms of scores: exact counts at 65,536 edges, from one pass over the rows.
 
-The bucket of a float32 score is the upper half of its key (see :mod:`setpoint.thresholds.histogram`): its
-sign, its exponent and seven bits of its mantissa. Counts at the buckets' edges are exact, whatever
-the scores are; between two edges nothing is known.
+**Keys.** The bits of a positive float, read as an integer, increase with it; those of a negative
+float decrease. With the sign bit of the positive ones set and all bits of the negative ones
+flipped, these integers, the keys, have the order of the floats, so scores can be counted without a
+sort.
+
+**Buckets.** The bucket of a float32 score is the upper half of its key: its sign, its exponent and
+seven bits of its mantissa. Buckets are finer near 0. Counts at the edges of the buckets are exact;
+the order of scores within a bucket is not known.
 """
 
 from __future__ import annotations
@@ -256,12 +261,3 @@ def check_classes(P: float, N: float, weighted: bool) -> None:
             raise SetpointError(
                 f"there are no {name} samples{weightless}; a threshold needs both classes."
             )
-
-
-# DOC of streams.keys: Whole numbers that are ordered as scores are, so that scores can be counted without a sort.
-#
-# The bits of a positive float, read as a whole number, rise with it; those of a negative one fall.
-# With the sign bit of the positive ones set and all bits of the negative ones flipped, the numbers
-# have the order of the floats. Their upper 16 bits part the scores into 65,536 buckets, each of
-# them a range of scores, and finer the nearer to 0.
-#

@@ -396,6 +396,3 @@ def _checked(blocks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Rows]:
             except SetpointError as error:
                 raise SetpointError(f"in the rows from {start + first} on, {error}") from None
         start += len(scores)
-
-
-# DOC of streams.score_scans: Scores that are read from the first to the last, more than once and by several processes.

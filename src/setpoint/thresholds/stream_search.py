@@ -1,4 +1,8 @@
-"""The search for the best cut by ranges of scores: which ones can be left out, which are next."""
+"""Branch and bound over ranges of scores: which ones cannot hold the best cut, which are next.
+
+A range of keys has exact counts at both ends. They bound the violation and the gain of every cut
+inside it, so a range whose bound is worse than the best cut so far is left out.
+"""
 
 from __future__ import annotations
 
@@ -231,6 +235,3 @@ def _optimistic(which: Metric, spans: Spans, P: float, N: float) -> Floats:
     corners = product((low[0], high[0]), (low[1], high[1]))
     values = [which.sign * which.value(tp, fp, P, N) for tp, fp in corners]
     return np.asarray(np.max(values, axis=0))
-
-
-# DOC of streams.key_spans: Ranges of keys with what is counted in and above them, and how good a cut in one can be.
