@@ -90,10 +90,7 @@ PUBLIC_IN_0_1 = {
 # Names that are gone, with the reason.
 REMOVED = {
     ("setpoint.demo", "main"): "part of a script; python -m setpoint.demo still runs",
-    **{
-        ("setpoint.report", f"{kind}_html"): "a method of these objects now: x._repr_html_()"
-        for kind in ("operating_point", "certificate", "verdict", "candidates")
-    },
+    ("setpoint.report.headline", "headline"): "the function is setpoint.report.headline",
 }
 NAMES = [
     (module, name)

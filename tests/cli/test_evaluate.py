@@ -78,7 +78,7 @@ def test_strict_applies_to_goal_and_certificate(promising, tmp_path, capsys):
     assert run("evaluate", promising, bad, "--report", page) == 0
     out = capsys.readouterr().out
     assert "BROKEN" in out
-    assert "promise broken on these rows" in page.read_text("utf-8")
+    assert "certificate contradicted" in page.read_text("utf-8")
     assert run("evaluate", promising, bad, "--strict") == 3
     assert "BROKEN" in capsys.readouterr().out
 
@@ -95,7 +95,7 @@ def test_a_report_shows_a_broken_certificate_of_groups(tmp_path, capsys):
     bad, page = tmp_path / "bad.csv", tmp_path / "page.html"
     frame.to_csv(bad, index=False)
     assert run("evaluate", tmp_path / "m", bad, "--report", page, "--strict", "-q") == 3
-    assert "promise broken on these rows" in page.read_text("utf-8")
+    assert "certificate contradicted" in page.read_text("utf-8")
 
 
 def test_a_check_continues_from_file_to_file(promising, tmp_path, capsys):

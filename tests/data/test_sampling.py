@@ -132,20 +132,20 @@ def test_several_processes_draw_the_sample_of_one(monkeypatch):
         offers.append(ranks)
         return [ranks]
 
-    monkeypatch.setattr(sampling, "gather", note)
+    monkeypatch.setattr(sampling, "all_gather", note)
     for places in shards:
         drawn(block, q, pieces=[places])
     of_class = [offers[0::2], offers[1::2]]
     calls = iter(of_class * 3)
-    monkeypatch.setattr(sampling, "gather", lambda ranks: next(calls))
+    monkeypatch.setattr(sampling, "all_gather", lambda ranks: next(calls))
     parts = [drawn(block, q, pieces=[places]) for places in shards]
     alone = drawn_alone(monkeypatch, block, q)
-    monkeypatch.setattr(sampling, "gather", lambda own: parts)
+    monkeypatch.setattr(sampling, "all_gather", lambda own: parts)
     assert_same(alone, sampling.gather_sample(parts[0]))
 
 
 def drawn_alone(monkeypatch, block, q):
-    monkeypatch.setattr(sampling, "gather", lambda value: [value])
+    monkeypatch.setattr(sampling, "all_gather", lambda value: [value])
     return drawn(block, q)
 
 

@@ -521,12 +521,6 @@ def test_times_are_checked():
 def test_former_names_are_accepted_with_a_warning():
     with pytest.warns(DeprecationWarning, match="judging is deprecated; it is now validation"):
         assert ByChance(judging=0.25, seed=3) == ByChance(0.25, seed=3)
-    with (
-        pytest.warns(DeprecationWarning, match="testing"),
-        pytest.raises(TypeError, match="given twice"),
-    ):
-        ByChance(testing=0.1, test=0.1)
-
     class OldRule:
         judges = True
 

@@ -407,7 +407,7 @@ def test_encoders_with_functions_are_not_saved(small_model, small_table, tmp_pat
     )
     with pytest.raises(ModelFileError, match=r"encoder cannot be saved: .*builtins\.print"):
         save(broken, tmp_path / "model")
-    with pytest.raises(ModelFileError, match="a value of the type builtins.object"):
+    with pytest.raises(ModelFileError, match="a value of type builtins.object"):
         save(
             TableModel(
                 small_model.schema, small_model.encoder, small_model.classifier, "t", object(), "ja"

@@ -289,7 +289,7 @@ PROCESS = """
     import torch.distributed as dist
     from datetime import timedelta
     from setpoint import SetpointError, choose_threshold
-    from setpoint.data import cut_search
+    from setpoint.thresholds import stream_search as cut_search
     from setpoint.thresholds.histogram import ScoreHistogram
     from setpoint.thresholds.stream import stream_evaluate, stream_threshold
     import torch

@@ -242,8 +242,8 @@ def played(monkeypatch, world, work):
                 for j, tensor in enumerate(tensors):
                     tensor.copy_(sum(told[j] for at, told in messages if at == i))
 
-            monkeypatch.setattr(bundle_module, "add_up", add_up)
-            monkeypatch.setattr(bundle_module, "share", lambda rank=rank: (rank, world))
+            monkeypatch.setattr(bundle_module, "all_reduce_sum", add_up)
+            monkeypatch.setattr(bundle_module, "rank_and_world_size", lambda rank=rank: (rank, world))
             found = work()
             if role == "know":
                 results.append(found)

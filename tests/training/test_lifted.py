@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from problems import misled, overlapping
-from setpoint.paper.competitors.augmented import Augmented
+from setpoint.paper.competitors import Augmented
 
 from setpoint import FPOR, FROP, OFOS, Goal, GoalError, SetpointError
 from setpoint.training import CrossEntropy, Lifted, LossTraining, lifted, make_problem, solve

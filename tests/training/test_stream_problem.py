@@ -80,7 +80,7 @@ def test_shards_are_a_multiple_of_the_processes(monkeypatch, asked, world, found
     seen = []
     for rank in range(world):
         monkeypatch.setattr(
-            "setpoint.training.stream_problem.share", lambda rank=rank: (rank, world)
+            "setpoint.training.stream_problem.rank_and_world_size", lambda rank=rank: (rank, world)
         )
         problem = StreamProblem(rows(), GOAL, shards=asked)
         assert problem.shard_count == found
@@ -91,7 +91,7 @@ def test_shards_are_a_multiple_of_the_processes(monkeypatch, asked, world, found
 
 
 def test_a_loader_has_one_shard_for_each_process(monkeypatch):
-    monkeypatch.setattr("setpoint.training.stream_problem.share", lambda: (1, 2))
+    monkeypatch.setattr("setpoint.training.stream_problem.rank_and_world_size", lambda: (1, 2))
     batch = (torch.zeros(3, 2), torch.tensor([0, 1, 0]))
     problem = StreamProblem(LoaderRows([batch, batch]), GOAL, shards=4)
     assert problem.shard_count == 2
@@ -102,7 +102,7 @@ def test_a_loader_has_one_shard_for_each_process(monkeypatch):
 
 
 def test_a_process_without_rows_raises(monkeypatch):
-    monkeypatch.setattr("setpoint.training.stream_problem.share", lambda: (12, 13))
+    monkeypatch.setattr("setpoint.training.stream_problem.rank_and_world_size", lambda: (12, 13))
     with pytest.raises(SetpointError, match="use fewer processes"):
         StreamProblem(rows(), GOAL).row_shape()
 

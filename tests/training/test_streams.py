@@ -201,7 +201,7 @@ def never(record, total):
 
 
 @pytest.mark.parametrize("rows", SHUFFLED)
-@pytest.mark.parametrize("share", ["judging", "certifying", "testing"])
+@pytest.mark.parametrize("share", ["validation", "certification", "test"])
 def test_a_loader_that_shuffles_cannot_set_rows_apart(rows, share):
     module, source, split = torch.nn.Linear(25, 1), rows(), ByChance(**{share: 0.25})
     before = torch.get_rng_state()

@@ -69,8 +69,9 @@ class LinearFraction:
     def _derivative(self, tp: Counts, fp: Counts, P: float, N: float, count: int) -> Any:
         top, bottom = self.parts(tp, fp, P, N)
         n, d = self.numerator(P, N)[count], self.denominator(P, N)[count]
-        safe = where(bottom > 0, bottom, 1.0)
-        return where(bottom > 0, (n * safe - top * d) / (safe * safe), 0.0)
+        square = where(bottom > 0, bottom * bottom, 0.0)  # also 0 where it underflows
+        safe = where(square > 0, square, 1.0)
+        return where(square > 0, (n * bottom - top * d) / safe, 0.0)
 
 
 @dataclass(frozen=True)

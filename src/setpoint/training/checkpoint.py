@@ -87,7 +87,6 @@ class Checkpoint:
         part = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.part")
         with AtomicFile(self.path, temporary=part) as file:
             torch.save(content, file)
-            raise
 
     def _remove_leftovers(self) -> None:
         """Remove the half-written files of processes that were killed, once."""

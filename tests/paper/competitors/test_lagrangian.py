@@ -408,7 +408,7 @@ def test_an_mlp_and_float32_are_trained_too():
         ({"lr": float("nan")}, "lr and dual_scale must be positive"),
         ({"dual_scale": -1.0}, "lr and dual_scale must be positive"),
         ({"outer_iterations": -1}, "outer_iterations must be >= 0"),
-        ({"inner_iterations": 0}, "inner_iterations must be >= 1"),
+        ({"inner_iterations": 0}, "inner_iterations >= 1"),
     ],
     ids=str,
 )
