@@ -382,7 +382,7 @@ def test_several_processes_draw_the_batches_of_one(monkeypatch):
                     for i, t in enumerate(tensors):
                         t.copy_(sums[0][i] + sums[1][i])
 
-            monkeypatch.setattr("setpoint.data.sampling.add_up", add_up)
+            monkeypatch.setattr("setpoint.data.sampling.all_reduce_sum", add_up)
             found = drawn_batches(part, q[places], steps=8)
             if role == "know":
                 for batch, all_of_it in zip(found, whole, strict=True):

@@ -21,7 +21,7 @@ from table_folders import plain, without_values, write
 GOAL = "max f1"
 PROMISED = "max recall s.t. precision >= 0.1"
 SMALL = Stochastic(
-    outer_iterations=1, inner_iterations=3, batch_size=256, rows=2000, restarts=0, nearness=(0.0,),
+    outer_iterations=1, inner_iterations=3, batch_size=256, rows=2000, restarts=0, proximity=(0.0,),
     relaxed=False, start="given",
 )  # fmt: skip
 
@@ -282,8 +282,8 @@ def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
     assert split.has_validation
 
 
-def test_one_moment_cannot_be_parted():
-    with pytest.raises(SplitError, match="one moment"):
+def test_rows_of_one_time_cannot_be_split_by_time():
+    with pytest.raises(SplitError, match="the same time"):
         stream_survey.split_rule(np.zeros(10), 0.2, False, 0)
     # Most rows are of one moment: that is the older part, and chance will choose who judges.
     found = stream_survey.split_rule(np.r_[np.zeros(90), 1:11], 0.5, False, 0)

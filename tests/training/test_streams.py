@@ -207,7 +207,7 @@ def test_a_loader_that_shuffles_cannot_set_rows_apart(rows, share):
     before = torch.get_rng_state()
     with pytest.raises(SetpointError, match="without shuffle") as caught:
         train(module, source, GOAL, split=split, solver=SMALL, callback=never)
-    assert ("validation=" in str(caught.value)) == (share == "judging")
+    assert ("validation=" in str(caught.value)) == (share == "validation")
     assert torch.equal(torch.get_rng_state(), before)
 
 
