@@ -521,6 +521,7 @@ def test_times_are_checked():
 def test_former_names_are_accepted_with_a_warning():
     with pytest.warns(DeprecationWarning, match="judging is deprecated; it is now validation"):
         assert ByChance(judging=0.25, seed=3) == ByChance(0.25, seed=3)
+
     class OldRule:
         judges = True
 

@@ -243,7 +243,9 @@ def played(monkeypatch, world, work):
                     tensor.copy_(sum(told[j] for at, told in messages if at == i))
 
             monkeypatch.setattr(bundle_module, "all_reduce_sum", add_up)
-            monkeypatch.setattr(bundle_module, "rank_and_world_size", lambda rank=rank: (rank, world))
+            monkeypatch.setattr(
+                bundle_module, "rank_and_world_size", lambda rank=rank: (rank, world)
+            )
             found = work()
             if role == "know":
                 results.append(found)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 from problems import misled, overlapping
-from setpoint.paper.competitors import Augmented
 
 from setpoint import FPOR, FROP, OFOS, Goal, GoalError, SetpointError
+from setpoint.paper.competitors import Augmented
 from setpoint.training import CrossEntropy, Lifted, LossTraining, lifted, make_problem, solve
 from setpoint.training.lifted import AutogradSteps, ClosedSteps, objective_scale
 from setpoint.training.models import build
