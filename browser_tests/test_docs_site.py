@@ -51,8 +51,8 @@ def test_the_reference_renders_docstrings():
     }
     assert "random_state (int, RandomState or None, default: None )" in words["estimators"]
     assert "cache (str or path-like, default: None )" in words["features"]
-    assert re.search(r"lam_max \(float, default: 1000.0 \)", words["solvers"])
-    assert "scale ('smoke', 'small', 'full', default: 'small' )" in words["experiments"]
+    assert re.search(r"lam_max \(float, default: 1000.0 \)", words["training"])
+    assert "scale ('smoke', 'small', 'full', default: 'small' )" in words["paper"]
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
