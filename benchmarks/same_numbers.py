@@ -49,7 +49,7 @@ import setpoint
 from setpoint import SetpointClassifier, SetpointThreshold
 
 # Keys that have another name in the later run, e.g. of a command's answer: old name, new name.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {"rivals": "baselines"}  # in the data of a report
 # Modules in which names are looked up, those of today before those of the past.
 HOMES = """setpoint setpoint.training setpoint.training.ordinary setpoint.data setpoint.thresholds
     setpoint.method setpoint.paper.competitors setpoint.paper.competitors.losses

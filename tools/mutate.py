@@ -1,6 +1,6 @@
 """Change a module in small ways, one at a time, and see whether tests notice.
 
-    python tools/mutate.py run --module setpoint.metrics --tests tests/test_metrics.py \
+    python tools/mutate.py run --module setpoint.goals.metrics --tests tests/goals/test_metrics.py \
         --out before.jsonl
     python tools/mutate.py run --module setpoint.other --tests tests/test_other.py \
         --out after.jsonl --same-as before.jsonl
