@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__version__ = version("setpoint")
+try:
+    __version__ = version("setpoint")
+except PackageNotFoundError:  # run from its sources, without being installed
+    __version__ = "0+unknown"
 
 
 def machine(device: str = "cpu") -> str:
