@@ -285,7 +285,7 @@ def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
 def test_rows_of_one_time_cannot_be_split_by_time():
     with pytest.raises(SplitError, match="the same time"):
         stream_survey.split_rule(np.zeros(10), 0.2, False, 0)
-    # Most rows have the same time: these are training rows, and validation rows are drawn at random.
+    # Most rows have the same time: they are training rows; validation rows are drawn at random.
     found = stream_survey.split_rule(np.r_[np.zeros(90), 1:11], 0.5, False, 0)
     assert found.since == (1.0, 1.0, 1.0)
     assert not found.has_validation
