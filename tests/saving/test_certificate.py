@@ -9,34 +9,16 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from saved_models import forge
+from saved_values import labels, points
 from setpoint import SetpointClassifier, SetpointThreshold, load
 from setpoint.certificates import Bound, Certificate, certify
 from setpoint.certificates.certificate import ShiftedCertificate
 from setpoint.errors import ModelFileError, UncertifiedWarning
-from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import metric
 from setpoint.model_files import save
 from setpoint.saving.certificate import _parsed, certificate_from_json, certificate_to_json
-from setpoint.thresholds.operating_point import OperatingPoint
 
 NAN = {"$": "float", "value": "nan"}
-goals = st.sampled_from(
-    ["max recall s.t. precision >= 0.9", "max fbeta(0.1)", "min fpr s.t. recall >= 0.1, mcc >= 0"]
-).map(Goal.parse)
-counts = st.floats(0, 1e300) | st.integers(0, 10**30) | st.sampled_from([0.0, 0.1, 2.0**53 + 1])
-points = st.builds(
-    OperatingPoint, st.floats(allow_nan=False), counts, counts, counts, counts, goals, st.text()
-)
-labels = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text()
-    | st.floats(allow_nan=False)
-    | st.integers(-9, 9).map(np.int64)
-    | st.booleans().map(np.bool_)
-    | st.just(np.str_("größer"))
-)
 maybe = st.none() | st.floats()
 bounds = st.builds(
     Bound,

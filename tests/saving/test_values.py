@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
+from saved_values import points
 from setpoint import define_metric
 from setpoint.data.labels import Labels
 from setpoint.errors import ModelFileError
@@ -21,23 +22,6 @@ from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Candidate, Candidates
 from setpoint.training.history import History, Record
 
-goals = st.sampled_from(
-    ["max recall s.t. precision >= 0.9", "max fbeta(0.1)", "min fpr s.t. recall >= 0.1, mcc >= 0"]
-).map(Goal.parse)
-counts = st.floats(0, 1e300) | st.integers(0, 10**30) | st.sampled_from([0.0, 0.1, 2.0**53 + 1])
-points = st.builds(
-    OperatingPoint, st.floats(allow_nan=False), counts, counts, counts, counts, goals, st.text()
-)
-labels = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text()
-    | st.floats(allow_nan=False)
-    | st.integers(-9, 9).map(np.int64)
-    | st.booleans().map(np.bool_)
-    | st.just(np.str_("größer"))
-)
 scalars = (
     st.none()
     | st.booleans()

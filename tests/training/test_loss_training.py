@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from setpoint import SetpointError
 from setpoint.paper.competitors import LDAM, Focal
-from setpoint.training import CrossEntropy, LabelledRows, LossTraining, solve
+from setpoint.training import CrossEntropy, LossTraining, solve
 from setpoint.training.models import build
 
 
@@ -355,30 +355,6 @@ def test_bad_parameters_raise(parameters, expected):
 
 
 # --- cross-entropy, plain or weighted by class ----------------------------------------------------
-
-
-@pytest.fixture
-def rows_of():
-    """Return a function that makes rows of labels and, where given, weights."""
-
-    def make(positive, weight=None, elapsed=0.0, dtype=torch.float64):
-        positive = torch.as_tensor(positive).bool()
-        weight = torch.ones(len(positive)) if weight is None else torch.as_tensor(weight)
-        weight = weight.to(dtype)
-        P, N = float(weight[positive].sum()), float(weight[~positive].sum())
-        return LabelledRows(positive, weight / weight.sum(), P, N, elapsed)
-
-    return make
-
-
-@pytest.fixture
-def sample():
-    """Logits of 40 rows, a quarter of them positive, and weights that are no integers."""
-    generator = torch.Generator().manual_seed(0)
-    logits = 3 * torch.randn(40, generator=generator, dtype=torch.float64)
-    positive = torch.arange(40) % 4 == 0
-    weight = 0.1 + torch.rand(40, generator=generator, dtype=torch.float64)
-    return logits, positive, weight
 
 
 def test_plain_is_torchs(rows_of, sample):
