@@ -14,8 +14,7 @@ from sklearn.model_selection import (
 )
 
 from setpoint import SetpointError
-from setpoint._internal.arrays import one_of_each
-from setpoint._internal.validation import check_groups
+from setpoint._internal.validation import check_groups, one_row_per_group
 from setpoint.data import ArrayRows, Block, ByChance, ByTime
 from setpoint.data.splits import (
     CERTIFICATION,
@@ -260,7 +259,7 @@ def test_one_row_of_each_group_certifies_and_no_other_trains():
 def test_every_row_of_a_group_is_equally_likely_to_certify():
     groups = np.arange(12) // 4
     rows = np.arange(12)
-    drawn = np.array([np.isin(rows, one_of_each(groups, seed)) for seed in range(800)])
+    drawn = np.array([np.isin(rows, one_row_per_group(groups, seed)) for seed in range(800)])
     assert (drawn.reshape(800, 3, 4).sum(axis=2) == 1).all()
     assert np.abs(drawn.mean(axis=0) - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / 800)
 

@@ -19,7 +19,7 @@ from setpoint import (
     UncertifiedWarning,
     certify,
 )
-from setpoint._internal.arrays import one_of_each
+from setpoint._internal.validation import one_row_per_group
 from setpoint.data.splits import certification_split
 from setpoint.training import Lifted
 
@@ -438,7 +438,7 @@ def test_a_fitted_classifier_is_certified_on_one_row_of_each_group():
         model, "max precision s.t. recall >= 0.7", cv="prefit", confidence=0.9, random_state=0
     ).fit(X, y, groups=groups)
     assert sum(clf.operating_point_.counts[2:]) == 200  # nested: all of them test
-    rows = one_of_each(groups, seed_of(clf))
+    rows = one_row_per_group(groups, seed_of(clf))
     assert clf.evaluate(X[rows], y[rows]).counts == clf.operating_point_.counts
     with pytest.raises(SetpointError, match="different weights"):
         clf.fit(X, y, sample_weight=1.0 + y)

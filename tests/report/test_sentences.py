@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from setpoint import Constraint, Goal, certify, define_metric, metric_names
-from setpoint.goals.goal import shown
+from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import metric
 from setpoint.report import Report, Rows, headline
 from setpoint.report.sentences import (
@@ -327,7 +327,7 @@ def test_intervals_equal_scipys_and_are_rounded_outwards(n, data):
 )
 def test_rounding_does_not_hide_whether_a_level_is_met(value, asked, text):
     name, _, level = asked.split()
-    assert shown(value, Constraint(metric(name), float(level))) == text
+    assert format_metric(value, Constraint(metric(name), float(level))) == text
 
 
 def test_goals_in_words():

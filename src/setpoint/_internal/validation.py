@@ -1,4 +1,4 @@
-"""Argument validation, and names and values in error messages."""
+"""Argument validation, names and values in error messages, and groups of rows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def listed(names: Iterable[object], most: int = 8) -> str:
     return ", ".join(every[:most]) + more
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """Return a value of a table, shortened, for a message.
 
     Examples
     --------
-    >>> shown("seven"), shown(float("nan")), shown("x" * 99)
+    >>> quoted("seven"), quoted(float("nan")), quoted("x" * 99)
     ("'seven'", 'nan', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...")
     """
     text = repr(value) if isinstance(value, str) else str(value)
@@ -96,3 +96,12 @@ def check_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
             f"{missing.index(True)}; give each such row its own group, or drop it."
         )
     return found
+
+
+def one_row_per_group(groups: NDArray[Any], seed: int = 0) -> NDArray[np.intp]:
+    """Return the indices, in ascending order, of one randomly chosen row per group.
+
+    Rows of one group are not independent draws; one row of each group is.
+    """
+    shuffled = np.random.default_rng([seed, 20_212]).permutation(len(groups))
+    return np.sort(shuffled[np.unique(groups[shuffled], return_index=True)[1]])

@@ -8,15 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setpoint._internal.arrays import one_of_each
 from setpoint._internal.notebook import NotebookSummary, Summary
-from setpoint._internal.validation import check_fraction, check_groups
+from setpoint._internal.validation import check_fraction, check_groups, one_row_per_group
 from setpoint.certificates.bounds import Bound, bound_at_prevalence, weaker
 from setpoint.certificates.monitor import Verdict, watch
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import Constraint, Goal, shown
-from setpoint.goals.metrics import Metric, number, plain
+from setpoint.goals.goal import Constraint, Goal, format_metric
+from setpoint.goals.metrics import Metric, format_number, format_threshold
 from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 
 Choice = Literal["beforehand", "planned", "any"]
@@ -133,7 +132,7 @@ class Certificate(NotebookSummary):
         assert level is not None
         if weakest.p_value is None:
             return f"for {which} there is no exact bound, and {weakest} is an estimate."
-        asked = f"{which} {_relation(which)} {plain(level)}"
+        asked = f"{which} {_relation(which)} {format_number(level)}"
         if not weakest.trials:
             return f"no row says anything about '{asked}' at the threshold."
         seen = (
@@ -156,12 +155,14 @@ class Certificate(NotebookSummary):
             side = "≥" if bound.metric.direction == "max" else "≤"
             known = "unknown"
             if bound.bound is not None:
-                known = f"{side} {plain(weaker(bound.metric, bound.bound))}"
+                known = f"{side} {format_number(weaker(bound.metric, bound.bound))}"
                 known += "" if bound.kind == "exact" else " (estimate)"
             draws = "" if bound.trials is None else f" ({bound.successes:,} of {bound.trials:,})"
-            required = "" if bound.level is None else f"{side} {plain(bound.level)}"
-            rows.append([bound.metric.name, required, shown(bound.value) + draws, known])
-        caption = f"threshold {number(self.threshold)}, {100 * self.confidence:g} % confidence"
+            required = "" if bound.level is None else f"{side} {format_number(bound.level)}"
+            rows.append([bound.metric.name, required, format_metric(bound.value) + draws, known])
+        caption = (
+            f"threshold {format_threshold(self.threshold)}, {100 * self.confidence:g} % confidence"
+        )
         assumed = ("Assumptions", self.assumptions)
         return Summary(self.message, self.certified, caption, [rows], assumed)
 
@@ -248,7 +249,7 @@ class Certificate(NotebookSummary):
         """
         found = check_groups(groups, np.shape(y))
         if found is not None:
-            chosen = one_of_each(found)
+            chosen = one_row_per_group(found)
             y, scores = np.asarray(y)[chosen], np.asarray(scores)[chosen]
         elif self.one_per_group:
             raise SetpointError(

@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from setpoint._internal.arrays import one_of_each
-from setpoint._internal.validation import check_fraction, check_groups, check_number
+from setpoint._internal.validation import (
+    check_fraction,
+    check_groups,
+    check_number,
+    one_row_per_group,
+)
 from setpoint.certificates.bounds import bounds_of, says_something
 from setpoint.certificates.certificate import Certificate, Choice
 from setpoint.certificates.nested import best_nested_threshold, is_nested
@@ -90,7 +94,7 @@ def certify(
     if groups is not None:
         found = check_groups(groups, np.shape(y))
         assert found is not None
-        chosen = one_of_each(found, seed)
+        chosen = one_row_per_group(found, seed)
         y, scores = np.asarray(y)[chosen], np.asarray(scores)[chosen]
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)[chosen]

@@ -24,8 +24,8 @@ from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.validation import check_fraction
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import TOLERANCE, Constraint, Goal, relation, shown
-from setpoint.goals.metrics import plain
+from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
+from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold, jsonable
 
 
@@ -115,12 +115,14 @@ class Verdict(NotebookSummary):
         rows = [["metric", "promised", "observed since", "draws"]]
         for promise in self.promises:
             successes, trials = self.draws(promise)
-            value = shown(self.operating_point.value(promise.metric.name), promise)
+            value = format_metric(self.operating_point.value(promise.metric.name), promise)
             observed = value if trials else "–"
             draws = f"{successes:,} of {trials:,}"
-            rows.append([promise.metric.name, relation(promise), observed, draws])
+            rows.append([promise.metric.name, format_requirement(promise), observed, draws])
         looks = "1 check" if self.looks == 1 else f"{self.looks:,} checks"
-        caption = f"{looks}; chance of a false alarm at most {plain(self.level)} over all checks"
+        caption = (
+            f"{looks}; chance of a false alarm at most {format_number(self.level)} over all checks"
+        )
         return Summary(self.message, not self.broken, caption, [rows])
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
-from setpoint._internal.validation import did_you_mean, listed, shown
+from setpoint._internal.validation import did_you_mean, listed, quoted
 from setpoint.data.file_formats import RowGroupFile, kind_of
 from setpoint.data.labels import (
     OBVIOUS,
@@ -156,7 +156,7 @@ def scores_of(series: Any) -> NDArray[np.float64]:
     wrong = bad if bad.any() else np.isnan(values)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        found = f"{shown(series.iloc[row])} is not a number" if bad.any() else "it is missing"
+        found = f"{quoted(series.iloc[row])} is not a number" if bad.any() else "it is missing"
         raise TargetError(
             f"a score must be a number: in row {row + 1:,} of {str(series.name)!r} {found} "
             f"({int(wrong.sum()):,} such)."

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from torch import Tensor
 
-from setpoint._internal.arrays import one_of_each
 from setpoint._internal.renamed import renamed_parameters
-from setpoint._internal.validation import check_groups
+from setpoint._internal.validation import check_groups, one_row_per_group
 from setpoint.data.rows import Block
 from setpoint.data.sampling import uniform
 from setpoint.errors import SetpointError, SplitError
@@ -181,7 +180,7 @@ def certification_split(
         seen, unseen = rows[np.sort(first)], rows[np.sort(second)]
     if len(unseen) == 0:
         raise SetpointError("certification leaves no rows to certify with.")
-    return seen, unseen if groups is None else unseen[one_of_each(groups[unseen], seed)]
+    return seen, unseen if groups is None else unseen[one_row_per_group(groups[unseen], seed)]
 
 
 def _fraction(value: Any, name: str) -> float | None:

@@ -12,10 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from setpoint._internal.arrays import one_of_each
 from setpoint._internal.devices import stream_device, use_device
 from setpoint._internal.processes import all_gather, broadcast, join_process_group
-from setpoint._internal.validation import check_fraction
+from setpoint._internal.validation import check_fraction, one_row_per_group
 from setpoint.certificates.sequence import Rows
 from setpoint.data.labels import Labels
 from setpoint.data.loaders import check_passes
@@ -124,7 +123,7 @@ def _certify(
         )
     grouped = len(np.unique(unit)) < len(unit)
     if grouped:
-        rows = one_of_each(unit, seed)
+        rows = one_row_per_group(unit, seed)
         positive, logits = positive[rows], logits[rows]
     classifier._certify(planning, Rows.of(positive, logits), grouped)
 

@@ -15,8 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from setpoint._internal.arrays import one_of_each
-from setpoint._internal.validation import check_fraction
+from setpoint._internal.validation import check_fraction, one_row_per_group
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best
 from setpoint.certificates.sequence import Rows
@@ -167,7 +166,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             estimator, on = self.estimator, "the rows given"
             rows = data.rows
             if self.confidence is not None and data.groups is not None:
-                rows = rows[one_of_each(data.groups[rows], seed)]
+                rows = rows[one_row_per_group(data.groups[rows], seed)]
             folds = [data.score(estimator, rows, self.response_method)]
         else:
             seen = data.rows

@@ -8,9 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._internal.arrays import maximum
 from setpoint.errors import GoalError
-from setpoint.goals.metrics import CountFunction, Counts, Direction, Metric, is_built_in, register
+from setpoint.goals.metrics import (
+    CountFunction,
+    Counts,
+    Direction,
+    Metric,
+    is_built_in,
+    maximum,
+    register,
+)
 
 # Words of the goal language, which a metric cannot have for a name.
 _RESERVED = frozenset({"max", "min", "st", "and", "subject", "such", "fpor", "frop", "ofos"})

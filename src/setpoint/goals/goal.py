@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from setpoint.errors import GoalError
-from setpoint.goals.metrics import Counts, Metric, metric, plain
+from setpoint.goals.metrics import Counts, Metric, format_number, metric
 
 # A level counts as met up to this rounding error of weighted sums.
 TOLERANCE = 1e-9
@@ -36,14 +36,16 @@ class Constraint:
         level = float(self.level)
         object.__setattr__(self, "level", level)
         if not low <= level <= high:
-            percent = f" Did you mean {plain(level)}%?" if 1 < level <= 100 and high == 1 else ""
+            percent = (
+                f" Did you mean {format_number(level)}%?" if 1 < level <= 100 and high == 1 else ""
+            )
             raise GoalError(
-                f"'{self}': the level must lie between {plain(low)} and {plain(high)}, "
-                f"the values that {self.metric} can take.{percent}"
+                f"'{self}': the level must lie between {format_number(low)} and "
+                f"{format_number(high)}, the values that {self.metric} can take.{percent}"
             )
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.relation} {plain(self.level)}"
+        return f"{self.metric} {self.relation} {format_number(self.level)}"
 
     @property
     def relation(self) -> str:
@@ -175,7 +177,7 @@ def OFOS() -> Goal:  # noqa: N802
 
 def _floor_goal(name: str, objective: str, floored: str, alpha: float) -> Goal:
     if not (math.isfinite(alpha) and 0 <= alpha <= 1):
-        raise GoalError(f"{name}({plain(alpha)}): alpha must lie between 0 and 1.")
+        raise GoalError(f"{name}({format_number(alpha)}): alpha must lie between 0 and 1.")
     return Goal(metric(objective), (Constraint(metric(floored), alpha),))
 
 
@@ -184,7 +186,7 @@ def only_fractions(goal: Goal) -> bool:
     return all(metric.fraction is not None for metric in goal.metrics)
 
 
-def shown(value: float, constraint: Constraint | None = None) -> str:
+def format_metric(value: float, constraint: Constraint | None = None) -> str:
     """Write a metric with three digits, and with more where three would hide a missed level."""
     if math.isnan(value):
         return "–"
@@ -200,6 +202,6 @@ def _keeps(constraint: Constraint, value: float) -> bool:
     return constraint.metric.sign * (constraint.level - value) <= TOLERANCE
 
 
-def relation(constraint: Constraint) -> str:
+def format_requirement(constraint: Constraint) -> str:
     """Write a constraint's relation and level: "≥ 0.9"."""
-    return f"{'≥' if constraint.relation == '>=' else '≤'} {plain(constraint.level)}"
+    return f"{'≥' if constraint.relation == '>=' else '≤'} {format_number(constraint.level)}"

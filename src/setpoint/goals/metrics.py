@@ -22,8 +22,8 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
-from setpoint._internal.arrays import maximum, sqrt, where
 from setpoint.errors import GoalError
 
 Counts = Any  # a float, a numpy array or a torch tensor of (weighted) counts
@@ -32,6 +32,29 @@ Linear = tuple[float, float, float]  # (constant, coefficient of TP, coefficient
 Direction = Literal["max", "min"]
 
 _TINY = 1e-12  # keeps derivatives of square roots finite where the exact value is infinite
+
+
+# --- arithmetic on floats, numpy arrays and torch tensors ----------------------------------------
+
+
+def where(condition: Any, yes: Any, no: Any) -> Any:
+    """Return ``yes`` or ``no``, elementwise."""
+    if isinstance(condition, torch.Tensor):
+        return torch.where(condition, yes, no)
+    return np.where(condition, yes, no)[()]
+
+
+def sqrt(x: Any) -> Any:
+    """Return the square root."""
+    return torch.sqrt(x) if isinstance(x, torch.Tensor) else np.sqrt(x)
+
+
+def maximum(x: Any, floor: float) -> Any:
+    """Return the elementwise maximum of ``x`` and a number."""
+    return x.clamp(min=floor) if isinstance(x, torch.Tensor) else np.maximum(x, floor)
+
+
+# --- metrics -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -190,10 +213,10 @@ def fbeta(beta: float) -> Metric:
     """
     beta = float(beta)
     if not 1e-6 <= beta <= 1e6:
-        raise GoalError(f"fbeta({plain(beta)}): beta must lie between 1e-6 and 1e6.")
+        raise GoalError(f"fbeta({format_number(beta)}): beta must lie between 1e-6 and 1e6.")
     b2 = beta * beta
     return _from_fraction(
-        f"fbeta({plain(beta)})", lambda P, N: (0, 1 + b2, 0), lambda P, N: (b2 * P, 1, 1)
+        f"fbeta({format_number(beta)})", lambda P, N: (0, 1 + b2, 0), lambda P, N: (b2 * P, 1, 1)
     )
 
 
@@ -306,18 +329,18 @@ def restore(name: str, *fields: Any) -> Metric:
     return known if known == restored else restored
 
 
-def plain(number: float) -> str:
+def format_number(number: float) -> str:
     """Return the shortest text that gives back the same float: 0.9, 2, 1e-05."""
     text = repr(float(number))
     return text[:-2] if text.endswith(".0") else text
 
 
-def called(name: str) -> str:
+def display_name(name: str) -> str:
     """Return a metric's name as people write it."""
     return "F1" if name == "f1" else name
 
 
-def number(value: float) -> str:
+def format_threshold(value: float) -> str:
     """Write a threshold."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"

@@ -16,8 +16,8 @@ import numpy as np
 from markupsafe import Markup
 
 from setpoint.certificates.certificate import Certificate
-from setpoint.goals.goal import shown
-from setpoint.goals.metrics import number
+from setpoint.goals.goal import format_metric
+from setpoint.goals.metrics import format_threshold
 from setpoint.report.data import Contents, drawn_bounds
 from setpoint.training.history import History
 
@@ -171,14 +171,15 @@ def precision_recall(contents: Contents) -> Markup:
     point = report.point
     described = (
         f"Precision over recall at every threshold. The chosen threshold has recall "
-        f"{shown(point.recall)} and precision {shown(point.precision)}."
+        f"{format_metric(point.recall)} and precision {format_metric(point.precision)}."
     )
     for baseline, at in report.baselines:
         x, y = frame.across(at.recall), frame.up(at.precision)
         shape, kind = ("triangle", "tuned") if baseline is report.tuned else ("square", "baseline")
         parts.append(marker(shape, x, y, kind))
         described += (
-            f" {baseline.name}: recall {shown(at.recall)} and precision {shown(at.precision)}."
+            f" {baseline.name}: recall {format_metric(at.recall)} and precision "
+            f"{format_metric(at.precision)}."
         )
     x, y = frame.across(point.recall), frame.up(point.precision)
     parts.append(marker("circle", x, y, "here screen", "curve-here"))
@@ -243,7 +244,7 @@ def scores(contents: Contents) -> Markup:
     ]
     described = (
         f"Histograms of the scores: {report.plural} above, all other cases below. "
-        f"Cases to the right of the threshold {number(report.threshold)} raise an alarm."
+        f"Cases to the right of the threshold {format_threshold(report.threshold)} raise an alarm."
     )
     return frame.picture("scores", described, *parts)
 
@@ -280,7 +281,7 @@ def history(found: History, objective: str) -> list[Markup]:
             parts.append(marker("diamond", x, y, "chosen"))
         described = (
             f"{'Shortfall from the goal' if name == 'violation' else text} over {len(found)} "
-            f"iterations, from {shown(values[0])} to {shown(values[-1])}."
+            f"iterations, from {format_metric(values[0])} to {format_metric(values[-1])}."
         )
         pictures.append(frame.picture(f"history-{name}", described, *parts))
     return pictures

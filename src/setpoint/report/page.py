@@ -21,7 +21,7 @@ from markupsafe import Markup
 from setpoint._internal.files import write_atomically
 from setpoint._internal.provenance import made_by
 from setpoint.errors import SetpointError
-from setpoint.goals.metrics import number
+from setpoint.goals.metrics import format_threshold
 from setpoint.report.content import Report, report_of
 from setpoint.report.data import Contents, money
 from setpoint.report.drawings import CURVE, scores_frame, swatch
@@ -83,7 +83,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals |= {"money": money, "number": number, "swatch": swatch}
+    environment.globals |= {"money": money, "format_threshold": format_threshold, "swatch": swatch}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment.get_template("page.html")
 

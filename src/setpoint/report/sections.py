@@ -9,8 +9,8 @@ import numpy as np
 
 from setpoint.certificates.bounds import weaker
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
-from setpoint.goals.goal import relation, shown
-from setpoint.goals.metrics import called, number, plain
+from setpoint.goals.goal import format_metric, format_requirement
+from setpoint.goals.metrics import display_name, format_number, format_threshold
 from setpoint.report.content import Report
 from setpoint.report.data import CASES, Bill, Contents, drawn_bounds, money, per_cases
 from setpoint.report.drawings import history, precision_recall, scores
@@ -30,7 +30,7 @@ _WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on th
 def sections(contents: Contents) -> dict[str, Any]:
     """Return the values of all sections."""
     report, certificate = contents.report, contents.report.certificate
-    objective, found = called(report.goal.objective.name), report.history
+    objective, found = display_name(report.goal.objective.name), report.history
     return {
         "opening": _opening(report),
         "goal": _goal(report),
@@ -46,7 +46,7 @@ def sections(contents: Contents) -> dict[str, Any]:
         "objective": objective,
         "training": history(found, objective) if found is not None and len(found) else [],
         "facts": _facts(report),
-        "metrics": {called(m.name): meaning(m, report.plural) for m in contents.metrics},
+        "metrics": {display_name(m.name): meaning(m, report.plural) for m in contents.metrics},
     }
 
 
@@ -58,8 +58,8 @@ def _opening(report: Report) -> dict[str, Any]:
     parts, point = headline_parts(report), report.point
     tp, fp, P, _ = point.counts
     cases = per_cases(point)
-    caught = [f"recall {shown(point.recall)}"]
-    real = [f"precision {shown(point.precision)}" if tp + fp else "no alarms"]
+    caught = [f"recall {format_metric(point.recall)}"]
+    real = [f"precision {format_metric(point.precision)}" if tp + fp else "no alarms"]
     if not report.rows.chose:
         caught.append(f"long run: {between(tp, P)}")
         real.append(f"long run: {between(tp, tp + fp) if tp + fp else 'unknown'}")
@@ -100,7 +100,7 @@ def _badges(report: Report) -> list[tuple[str, str]]:
 
 def _goal(report: Report) -> dict[str, str]:
     point, on = report.point, report.rows.on
-    reached = f"{called(report.goal.objective.name)} is {shown(point.objective)}."
+    reached = f"{display_name(report.goal.objective.name)} is {format_metric(point.objective)}."
     if not report.goal.constraints:
         kind, result = "", f"On {on}, {reached}"
     elif missed := missed_levels(point):
@@ -116,15 +116,17 @@ def _bounds(certificate: Certificate) -> list[list[str]]:
     rows = []
     for bound in certificate.bounds:
         side, best = ("≥", "highest") if bound.metric.direction == "max" else ("≤", "lowest")
-        required = best if bound.level is None else f"{side} {plain(bound.level)}"
+        required = best if bound.level is None else f"{side} {format_number(bound.level)}"
         draws = ""
         if bound.trials is not None:  # a phone may break the line before it, but not inside
             draws = f" ({bound.successes:,} of {bound.trials:,})".replace(" of ", "\xa0of\xa0")
         known = "unknown"
         if bound.bound is not None:
-            known = f"{side}\N{NO-BREAK SPACE}{plain(weaker(bound.metric, bound.bound))}"
+            known = f"{side}\N{NO-BREAK SPACE}{format_number(weaker(bound.metric, bound.bound))}"
             known += "" if bound.kind == "exact" else " (estimate, no guarantee)"
-        rows.append([called(bound.metric.name), required, shown(bound.value) + draws, known])
+        rows.append(
+            [display_name(bound.metric.name), required, format_metric(bound.value) + draws, known]
+        )
     return rows
 
 
@@ -182,8 +184,8 @@ def _explore(contents: Contents) -> dict[str, Any]:
     bill = None if costs is None else Bill(costs, report)
     points = [report.point, *(point for _, point in report.baselines)]
     columns = [_numbers(contents, bill, point) for point in points]
-    required = {c.metric.name: relation(c) for c in report.goal.constraints}
-    metrics = {f"metric-{m.name}": called(m.name) for m in contents.metrics}
+    required = {c.metric.name: format_requirement(c) for c in report.goal.constraints}
+    metrics = {f"metric-{m.name}": display_name(m.name) for m in contents.metrics}
     for name, level in required.items():
         metrics[f"metric-{name}"] += f" (required: {level})".replace(
             f"{level[0]} ", f"{level[0]}\xa0"
@@ -208,7 +210,7 @@ def _explore(contents: Contents) -> dict[str, Any]:
     return {
         "last_stop": len(stops) - 1,
         "stop": stops.index(contents.chosen),
-        "threshold": number(report.threshold),
+        "threshold": format_threshold(report.threshold),
         "P": f"{contents.steps.P:,}",
         "N": f"{contents.steps.N:,}",
         "names": [baseline.name for baseline, _ in report.baselines],
@@ -223,7 +225,9 @@ def _numbers(contents: Contents, bill: Bill | None, point: OperatingPoint) -> di
     required = {c.metric.name: c for c in contents.report.goal.constraints}
     names = [m.name for m in contents.metrics]
     found = {name: f"{int(getattr(point, name)):,}" for name in ("tp", "fn", "fp", "tn")}
-    found |= {f"metric-{name}": shown(point.value(name), required.get(name)) for name in names}
+    found |= {
+        f"metric-{name}": format_metric(point.value(name), required.get(name)) for name in names
+    }
     found["met"] = "✓ met" if point.feasible else "✗ not met"
     found |= {f"cases-{name}": text for name, text in per_cases(point).items()}
     if bill is not None:
@@ -231,7 +235,7 @@ def _numbers(contents: Contents, bill: Bill | None, point: OperatingPoint) -> di
         found |= {f"money-{name}": write(amount) for name, amount in bill.of(point).items()}
     false = "1 false alarm" if point.fp == 1 else f"{found['fp']} false alarms"
     caught = f"{found['tp']} of {contents.steps.P:,} {contents.report.plural} caught"
-    found["summary"] = f"At {number(point.threshold)}: {caught}, {false}."
+    found["summary"] = f"At {format_threshold(point.threshold)}: {caught}, {false}."
     return found
 
 
@@ -246,11 +250,13 @@ def _curve_points(contents: Contents) -> list[list[str]]:
     rows = []
     for index in sorted(places):
         tp, fp = int(steps.tp[index]), int(steps.fp[index])
-        at = number(float(steps.at[index]))
+        at = format_threshold(float(steps.at[index]))
         if index == contents.chosen:
-            at = f"◆\N{NO-BREAK SPACE}{number(report.threshold)}"
-        precision = shown(float(steps.precision[index])) if tp + fp else "–"
-        rows.append([at, shown(float(steps.recall[index])), precision, f"{tp:,}", f"{fp:,}"])
+            at = f"◆\N{NO-BREAK SPACE}{format_threshold(report.threshold)}"
+        precision = format_metric(float(steps.precision[index])) if tp + fp else "–"
+        rows.append(
+            [at, format_metric(float(steps.recall[index])), precision, f"{tp:,}", f"{fp:,}"]
+        )
     return rows
 
 
@@ -276,4 +282,4 @@ def _facts(report: Report) -> dict[str, str]:
 
 
 def _exactly(threshold: float) -> str:
-    return plain(threshold) if np.isfinite(threshold) else number(threshold)
+    return format_number(threshold) if np.isfinite(threshold) else format_threshold(threshold)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.rates import lower_bound, upper_bound
-from setpoint.goals.goal import TOLERANCE, Constraint, Goal, shown
-from setpoint.goals.metrics import Metric, called, plain
+from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric
+from setpoint.goals.metrics import Metric, display_name, format_number
 from setpoint.report.content import Report
 from setpoint.thresholds.operating_point import OperatingPoint
 
@@ -61,7 +61,7 @@ def _broken(report: Report) -> str:
     found = []
     for promise in verdict.contradicted:
         value = verdict.operating_point.value(promise.metric.name)
-        now = f"{called(promise.metric.name)} is {shown(value, promise)}"
+        now = f"{display_name(promise.metric.name)} is {format_metric(value, promise)}"
         if promise.shortfall(*verdict.operating_point.counts) > TOLERANCE:
             found.append(f"{now}, but {_level(promise)} was certified")
         else:  # a contradicted certificate stays contradicted
@@ -72,7 +72,9 @@ def _broken(report: Report) -> str:
 
 def _level(constraint: Constraint) -> str:
     """Write a constraint's level, e.g. "at least 0.8"."""
-    return f"at {'least' if constraint.relation == '>=' else 'most'} {plain(constraint.level)}"
+    return (
+        f"at {'least' if constraint.relation == '>=' else 'most'} {format_number(constraint.level)}"
+    )
 
 
 def _expected(report: Report) -> str:
@@ -110,7 +112,9 @@ def _other_metrics(report: Report) -> list[str]:
             raised = share(tp + fp, P + N, "case", "cases")
             found.append(f"{raised.then('raise')} an alarm")
         else:
-            found.append(f"{called(which.name)} is {shown(report.point.value(which.name))}")
+            found.append(
+                f"{display_name(which.name)} is {format_metric(report.point.value(which.name))}"
+            )
     return list(dict.fromkeys(found))  # fpr and specificity give the same sentence
 
 
@@ -122,8 +126,8 @@ def _missed(point: OperatingPoint) -> list[Constraint]:
 def missed_levels(point: OperatingPoint, omit: tuple[Constraint, ...] = ()) -> list[str]:
     """Describe the goal's levels that are missed at a point, except some."""
     return [
-        f"{called(c.metric.name)} is {shown(point.value(c.metric.name), c)} and should be "
-        f"{_level(c)}"
+        f"{display_name(c.metric.name)} is {format_metric(point.value(c.metric.name), c)} and "
+        f"should be {_level(c)}"
         for c in _missed(point)
         if c not in omit
     ]
@@ -325,7 +329,7 @@ def goal_in_words(goal: Goal, many: str) -> str:
     wish = _OBJECTIVES.get(goal.objective.name)
     if wish is None:
         best = "high" if goal.objective.direction == "max" else "low"
-        wish = f"make {called(goal.objective.name)} as {best} as possible"
+        wish = f"make {display_name(goal.objective.name)} as {best} as possible"
     wish = wish.format(many=many)
     text = wish[0].upper() + wish[1:]
     if not goal.constraints:
@@ -336,7 +340,7 @@ def goal_in_words(goal: Goal, many: str) -> str:
 def _condition(constraint: Constraint, many: str) -> str:
     sentence = _CONSTRAINTS.get(constraint.metric.name)
     if sentence is None:
-        return f"{called(constraint.metric.name)} is {_level(constraint)}"
+        return f"{display_name(constraint.metric.name)} is {_level(constraint)}"
     base = 100
     while base < 1_000_000 and abs(constraint.level * base - round(constraint.level * base)) > 1e-9:
         base *= 10

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.validation import shown
+from setpoint._internal.validation import quoted
 from setpoint.data.values import dates, given, is_text_like, numbers, texts, uncategorised, zone_of
 from setpoint.errors import SchemaError, SplitError
 from setpoint.tables.text_columns import fits, read_dates, read_numbers, several_formats
@@ -207,13 +207,13 @@ def times_of(series: Any) -> NDArray[np.float64]:
         times, bad = dates(series, column.format, column.zone)
     else:
         raise SplitError(
-            f"{name!r} holds neither dates nor numbers (e.g. {shown(series.iloc[0])}), so rows "
+            f"{name!r} holds neither dates nor numbers (e.g. {quoted(series.iloc[0])}), so rows "
             "cannot be ordered by it; write dates as 2024-12-31 or 2024-12-31 23:59:59."
         )
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise SplitError(
-            f"{shown(series.iloc[row])} in row {row + 1:,} of {name!r} is not a time; correct it, "
+            f"{quoted(series.iloc[row])} in row {row + 1:,} of {name!r} is not a time; correct it, "
             "or drop such rows."
         )
     if column.kind == "number":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.validation import did_you_mean, listed, shown
+from setpoint._internal.validation import did_you_mean, listed, quoted
 from setpoint.data.values import (
     MARKERS,
     Values,
@@ -250,7 +250,7 @@ def _retyped(series: Any, column: Column, bad: Any, first_row: int) -> str:
         remedy += "; leave unknown ones empty."
     return (
         f"{column.name!r} held {what} when the model was trained ({column.dtype}), and now holds "
-        f"{shown(series.iloc[row])} in row {first_row + row + 1:,} ({int(bad.sum()):,} such). "
+        f"{quoted(series.iloc[row])} in row {first_row + row + 1:,} ({int(bad.sum()):,} such). "
         f"{remedy}"
     )
 

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import TOLERANCE, Goal, relation, shown
-from setpoint.goals.metrics import Metric, metric, number, plain
+from setpoint.goals.goal import TOLERANCE, Goal, format_metric, format_requirement
+from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
 from setpoint.thresholds.sweep import ClassScores, Floats, best_cut, rank_of
 
 
@@ -144,7 +144,8 @@ class OperatingPoint(NotebookSummary):
         if self.feasible:
             return f"On {self.on} the goal '{self.goal}' is met: {reached}."
         missed = [
-            f"{c.metric} is {self._value(c.metric):.3f} instead of {c.relation} {plain(c.level)}"
+            f"{c.metric} is {self._value(c.metric):.3f} instead of {c.relation} "
+            f"{format_number(c.level)}"
             for c in constraints
             if c.shortfall(*self.counts) > TOLERANCE
         ]
@@ -154,22 +155,24 @@ class OperatingPoint(NotebookSummary):
     def _summary(self, positive: str = "positive", negative: str = "negative") -> Summary:
         counts = [
             ["", "alarm", "no alarm"],
-            [positive, plain(self.tp), plain(self.fn)],
-            [negative, plain(self.fp), plain(self.tn)],
+            [positive, format_number(self.tp), format_number(self.fn)],
+            [negative, format_number(self.fp), format_number(self.tn)],
         ]
         required = {c.metric.name: c for c in self.goal.constraints}
         names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in self.goal.metrics)])
         values = [["metric", "value", "required"]]
         for name in names:
             level = required.get(name)
-            text = "" if level is None else relation(level)
-            values.append([name, shown(self.value(name), level), text])
-        caption = f"threshold {number(self.threshold)} on {self.on}"
+            text = "" if level is None else format_requirement(level)
+            values.append([name, format_metric(self.value(name), level), text])
+        caption = f"threshold {format_threshold(self.threshold)} on {self.on}"
         good = self.feasible and not self.empty  # a goal met by raising no alarm is not met
         return Summary(self.message, good, caption, [counts, values])
 
     def __str__(self) -> str:
-        counts = "  ".join(f"{k}={plain(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn"))
+        counts = "  ".join(
+            f"{k}={format_number(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn")
+        )
         names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in self.goal.metrics)])
         values = "  ".join(f"{name}={self.value(name):.3f}" for name in names)
         return f"{self.message}\nthreshold={self.threshold:.6g}  {counts}  {values}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
 from setpoint._internal.notebook import NotebookSummary, Summary
-from setpoint.goals.goal import shown
-from setpoint.goals.metrics import called
+from setpoint.goals.goal import format_metric
+from setpoint.goals.metrics import display_name
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.history import History, Record
 
@@ -121,9 +121,9 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
         won = self.winner
         names = list(dict.fromkeys(m.name for m in won.point.goal.metrics))
         required = {c.metric.name: c for c in won.point.goal.constraints}
-        rows = [["candidate", *map(called, names), "iteration", ""]]
+        rows = [["candidate", *map(display_name, names), "iteration", ""]]
         for one in self:
-            values = [shown(one.point.value(name), required.get(name)) for name in names]
+            values = [format_metric(one.point.value(name), required.get(name)) for name in names]
             marks = ["★ chosen"] * (one is won) + ["✗ goal not met"] * (not one.point.feasible)
             rows.append([one.name, *values, str(one.iteration), ", ".join(marks) or "–"])
         return rows

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from setpoint.goals.goal import Goal
-from setpoint.goals.metrics import plain
+from setpoint.goals.metrics import format_number
 from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.gpu import sizes_for
 from setpoint.training.loop import Progress
@@ -104,7 +104,9 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[list[TrainedMod
         for iteration in range(1, solver.outer_iterations + 1):
             run.advance(iteration)
             (found,) = run.models()
-            name = f"ordinary, ridge {plain(ridge)}, {iteration} of {solver.outer_iterations}"
+            name = (
+                f"ordinary, ridge {format_number(ridge)}, {iteration} of {solver.outer_iterations}"
+            )
             models.append(TrainedModel(name, found.point, copy.deepcopy(found.weights)))
     return [models]
 
@@ -225,7 +227,9 @@ def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[
     path = []
     for ridge, weights in fits(problem, module, balanced):
         module.load_state_dict(weights)
-        name = f"logistic regression, ridge {plain(ridge)}{', balanced' if balanced else ''}"
+        name = (
+            f"logistic regression, ridge {format_number(ridge)}{', balanced' if balanced else ''}"
+        )
         path.append(TrainedModel(name, judge.point_of(scores_of(module, judge.X)), weights))
     return path
 
