@@ -163,7 +163,7 @@ def test_former_parameters_warn():
         return 2 * new
 
     assert twice(3) == twice(new=3) == 6
-    with pytest.warns(DeprecationWarning, match="parameter old is deprecated; it is now new") as w:
+    with pytest.warns(DeprecationWarning, match="old is deprecated; it is now new") as w:
         assert twice(old=3) == 6
     assert w[0].filename == __file__
     with (

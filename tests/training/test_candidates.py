@@ -44,7 +44,7 @@ def test_the_table_marks_the_winner_and_infeasible_candidates():
     lines = str(candidates).splitlines()
     assert lines[0] == "'max recall s.t. precision >= 0.5' on the validation data"
     assert lines[1].split() == ["candidate", "recall", "precision", "iteration"]
-    assert lines[2].split() == ["met", "0.300", "0.750", "0", "won"]
+    assert lines[2].split() == ["met", "0.300", "0.750", "0", "★", "chosen"]
     assert lines[3].split()[:4] == ["not", "0.900", "0.153", "4"]
     assert lines[3].endswith("goal not met")
     assert str(Candidates()) == "no candidates"

@@ -207,7 +207,7 @@ def test_any_solver_of_that_shape_can_use_the_loop():
             return Progress(0.0, 0.0)
 
         def models(self):
-            point = self.problem.judge.operating_point(self.module, 0.0)
+            point = self.problem.evaluation.operating_point(self.module, 0.0)
             return [TrainedModel("shifted", point, self.module.state_dict())]
 
         def state_dict(self):

@@ -53,16 +53,16 @@ def test_points_are_those_of_the_module_with_the_weights():
 
 
 def test_validation_rows_choose_the_ordinary_model(short_ordinary):
-    judge = overlapping("max f1", seed=1)
+    validation = overlapping("max f1", seed=1)
     train = overlapping("max f1")
-    problem = make_problem(train.X, train.positive, "max f1", validation=judge)
+    problem = make_problem(train.X, train.positive, "max f1", validation=validation)
     module = build("linear", 3).double()
     for model in ordinary_models(problem, module)[0][:3]:
         module.load_state_dict(model.weights)
-        assert judge.operating_point(module).objective == model.point.objective
+        assert validation.operating_point(module).objective == model.point.objective
     torch.manual_seed(0)
     (mlps,) = ordinary_models(problem, build("mlp", 3).double())
-    assert {m.point.fn + m.point.tp for m in mlps} == {int(judge.positive.sum())}
+    assert {m.point.fn + m.point.tp for m in mlps} == {int(validation.positive.sum())}
 
 
 def test_a_module_is_trained_with_two_ridges_and_seen_at_several_moments():
@@ -108,8 +108,8 @@ def test_separable_classes_are_fitted():
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 def test_as_a_solver_it_keeps_the_best_of_its_models(model, short_ordinary):
     goal = "max recall s.t. precision >= 0.7"
-    judge = overlapping(goal, seed=1)
-    problem = replace(overlapping(goal), validation=judge)
+    validation = overlapping(goal, seed=1)
+    problem = replace(overlapping(goal), validation=validation)
     torch.manual_seed(0)
     module = build(model, 3).double()
     solution = solve(problem, copy.deepcopy(module), Ordinary())
@@ -119,7 +119,7 @@ def test_as_a_solver_it_keeps_the_best_of_its_models(model, short_ordinary):
     assert solution.operating_point.rank == max(m.point.rank for m in models)
     assert solution.history.best_iteration == 0
     assert not solution.history.interrupted
-    found = judge.operating_point(solution.module)
+    found = validation.operating_point(solution.module)
     assert found.rank == solution.operating_point.rank
 
 

@@ -101,3 +101,12 @@ def test_histograms_take_the_rule_as_well():
         assert rule.gain(cut.tp, cut.fp, P, N) == pytest.approx(
             rule.gain(exact.tp, exact.fp, P, N), abs=0.02 * max(1, strength)
         )
+
+
+def test_evaluation_is_the_validation_rows_or_else_the_training_rows():
+    train, validation = overlapping("max f1"), overlapping("max f1", seed=1)
+    assert train.evaluation is train
+    problem = replace(train, validation=validation)
+    assert problem.evaluation is validation
+    with pytest.warns(DeprecationWarning, match="judge is deprecated; it is now evaluation"):
+        assert problem.judge is validation

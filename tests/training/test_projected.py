@@ -101,10 +101,10 @@ def test_impossible_goals_get_the_least_violation():
 
 
 def test_validation_rows_choose_the_model():
-    train, judge = overlapping("max f1"), overlapping("max f1", seed=1)
-    problem = make_problem(train.X, train.positive, "max f1", validation=judge)
+    train, validation = overlapping("max f1"), overlapping("max f1", seed=1)
+    problem = make_problem(train.X, train.positive, "max f1", validation=validation)
     solution = fit(problem)
-    assert judge.operating_point(solution.module) == solution.operating_point
+    assert validation.operating_point(solution.module) == solution.operating_point
     ordinary = max((c.point for c in solution.candidates if c.start is None), key=lambda p: p.f1)
     best = max((c.point for c in solution.candidates), key=lambda p: p.f1)
     clear = best.f1 - ordinary.f1 > ordinary.standard_error
@@ -237,13 +237,13 @@ def test_an_ordinary_candidate_can_be_trained_again():
 def test_the_winner_is_the_model_that_is_returned():
     """Ties are common on few rows; the simpler wins, and it is what is kept."""
     for seed in range(12):
-        train, judge = (overlapping("max f1", n=n, seed=seed) for n in (120, 41))
-        problem = make_problem(train.X, train.positive, "max f1", validation=judge)
+        train, validation = (overlapping("max f1", n=n, seed=seed) for n in (120, 41))
+        problem = make_problem(train.X, train.positive, "max f1", validation=validation)
         solution = fit(problem)
         won = solution.candidates.winner
         assert won.point == solution.operating_point
         assert won.iteration == solution.history.best_iteration
-        assert judge.operating_point(solution.module) == won.point
+        assert validation.operating_point(solution.module) == won.point
 
 
 def test_settled_parameters_stay_the_same_on_other_rows():

@@ -84,9 +84,10 @@ def test_the_point_is_the_module_s_own():
     found = at_once(problem, [FPOR(0.6), FPOR(0.9), OFOS()])
     assert len({id(s.module) for s in found}) == 3
     for solution in found:
-        point, judge = solution.operating_point, problem.for_goal(solution.operating_point.goal)
-        assert judge.operating_point(solution.module, point.threshold) == point
-        assert judge.operating_point(solution.module) == point
+        point = solution.operating_point
+        validation = problem.for_goal(point.goal)
+        assert validation.operating_point(solution.module, point.threshold) == point
+        assert validation.operating_point(solution.module) == point
         assert not solution.module.training
 
 
@@ -125,9 +126,9 @@ def test_a_goal_takes_over_the_model_of_another_that_serves_it_better():
 def test_a_model_taken_over_must_win_over_ordinary_training_by_the_margin(margin, won):
     judged = replace(misled("max f1"), validation=misled("max f1", n=100, seed=1))
     problems = [judged.for_goal(OFOS()), judged.for_goal(FPOR(0.7))]
-    first = kept_with(problems[0].judge, ordinary=[1.0, 0.75])  # a little worse
+    first = kept_with(problems[0].evaluation, ordinary=[1.0, 0.75])  # a little worse
     first.candidates.margin = margin
-    second = kept_with(problems[1].judge, good=[1.0, 0.0])
+    second = kept_with(problems[1].evaluation, good=[1.0, 0.0])
     _exchange([first, second], problems, torch.nn.Linear(2, 1).double())
     assert first.candidates.winner.name.startswith(won)
     assert first.best[1]["weight"].tolist() == [[1.0, 0.75 if margin else 0.0]]

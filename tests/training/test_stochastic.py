@@ -174,12 +174,12 @@ def test_given_weights_are_the_start():
 
 
 def test_validation_rows_of_their_own():
-    train, judge = (overlapping(FLOOR, n=700, seed=s, dtype=torch.float32) for s in (0, 1))
+    train, validation = (overlapping(FLOOR, n=700, seed=s, dtype=torch.float32) for s in (0, 1))
     problem = make_problem(
-        train.X, train.positive, FLOOR, validation=replace(judge, on="the validation data")
+        train.X, train.positive, FLOOR, validation=replace(validation, on="the validation data")
     )
     solution = fit(problem)
-    assert solution.operating_point == problem.judge.operating_point(solution.module)
+    assert solution.operating_point == problem.evaluation.operating_point(solution.module)
     assert solution.operating_point.on == "the validation data"
 
 

@@ -156,21 +156,24 @@ def renamed_parameters(**names: str) -> Callable[[T], T]:
             return cast(T, accepting(target, replaced=False))
         target.__init__ = accepting(target.__init__, replaced=dataclasses.is_dataclass(target))  # type: ignore[misc]
         for former, name in names.items():
-            setattr(target, former, property(functools.partial(_former, former, name)))
+            setattr(target, former, renamed_property(former, name))
         return target
 
     return decorate
 
 
-def _former(former: str, name: str, holder: Any) -> Any:
-    _warn(former, name)
-    return getattr(holder, name)
+def renamed_property(former: str, name: str) -> Any:
+    """Return a property that reads the attribute ``name`` under its former name."""
+
+    def get(holder: Any) -> Any:
+        _warn(former, name)
+        return getattr(holder, name)
+
+    return property(get)
 
 
 def _warn(former: str, name: str) -> None:
-    warnings.warn(
-        f"the parameter {former} is deprecated; it is now {name}.", DeprecationWarning, stacklevel=3
-    )
+    warnings.warn(f"{former} is deprecated; it is now {name}.", DeprecationWarning, stacklevel=3)
 
 
 def install() -> None:

@@ -141,15 +141,15 @@ class FitData:
         on: str = "the training data",
     ) -> Problem:
         """Return the problem of training on some rows and validating on others."""
-        judge = None
+        held_out = None
         if validation is not None:
-            judge = self.problem(goal, validation, standardizer, None, on="the validation data")
+            held_out = self.problem(goal, validation, standardizer, None, on="the validation data")
         return make_problem(
             features_of(self.X[rows], standardizer, self.X.dtype),
             torch.from_numpy(self.positive[rows]),
             goal,
             torch.from_numpy(self.weight[rows]),
-            validation=judge,
+            validation=held_out,
             on=on,
         )
 
@@ -205,7 +205,7 @@ def train(classifier: SetpointClassifier, goal: Goal, data: FitData) -> Trained:
             )
     rows = training if validation is None else validation
     solution = on_cpu(solution, problem, data.device)
-    return Trained(solution, candidates, standardizer, rows, problem.judge.on)
+    return Trained(solution, candidates, standardizer, rows, problem.evaluation.on)
 
 
 def new_module(classifier: SetpointClassifier, problem: Problem, data: FitData) -> nn.Module:
@@ -246,7 +246,7 @@ def on_cpu(solution: Solution, problem: Problem, device: torch.device) -> Soluti
     if device.type == "cpu":
         return solution
     # A GPU rounds differently, and a threshold is exact only for the scores it was found on.
-    point = problem.judge.operating_point(solution.module.cpu())
+    point = problem.evaluation.operating_point(solution.module.cpu())
     return replace(solution, operating_point=point)
 
 

@@ -99,6 +99,6 @@ def _train_goals(
     trained = []
     for solution, goal in zip(solutions, goals, strict=True):
         solution = on_cpu(solution, problem.for_goal(goal), data.device)
-        on = problem.judge.on
+        on = problem.evaluation.on
         trained.append(Trained(solution, solution.candidates, standardizer, rows, on))
     return trained

@@ -139,17 +139,10 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
     def __str__(self) -> str:
         if not self._found:
             return "no candidates"
-        won = self.winner
-        goal = won.point.goal
-        names = dict.fromkeys([goal.objective.name, *(c.metric.name for c in goal.constraints)])
-        rows = [["candidate", *names, "iteration", ""]]
-        for c in self:
-            values = [f"{c.point.value(name):.3f}" for name in names]
-            marks = ["won"] * (c is won) + ["goal not met"] * (not c.point.feasible)
-            rows.append([c.name, *values, str(c.iteration), ", ".join(marks)])
+        rows, point = self.table(), self.winner.point
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(v.ljust(w) for v, w in zip(r, widths, strict=True)) for r in rows]
-        return "\n".join([f"'{goal}' on {won.point.on}", *(line.rstrip() for line in lines)])
+        return "\n".join([f"'{point.goal}' on {point.on}", *(line.rstrip() for line in lines)])
 
 
 def _best(candidates: Iterable[Candidate]) -> Candidate:

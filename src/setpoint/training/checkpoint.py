@@ -101,9 +101,8 @@ class Checkpoint:
     def read(self, module: nn.Module, selection: Selection) -> tuple[dict[str, Any], bool] | None:
         """Restore module, selection and torch's generator; return the run's state, and if finished.
 
-               Return None where there is nothing to continue.
-        A finished run of another problem will be
-               overwritten; an unfinished one raises CheckpointError.
+        Return None if there is nothing to continue. A finished run of another problem will be
+        overwritten; an unfinished one raises CheckpointError.
         """
         data = self.path.read_bytes() if self._mine and self.path.exists() else None
         if self._distributed:

@@ -42,7 +42,7 @@ class Batch(NamedTuple):
         Features, as the bundle prepared them.
     sign : Tensor of shape (m,)
         +1 for positives, -1 for negatives.
-    signed_share : Tensor of shape (m,)
+    signed_weight : Tensor of shape (m,)
         sign * weight / P.
     classes : Tensor of shape (2, m)
         1 where a row is positive, and where it is negative.
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
 
     X: Tensor
     sign: Tensor
-    signed_share: Tensor
+    signed_weight: Tensor
     classes: Tensor
 
 
@@ -128,8 +128,8 @@ class Descent:
         """Return rows in the form that a step needs."""
         like = self.bundle.origins
         classes = torch.stack([sign > 0, sign < 0]).to(like)
-        share = (sign * weight / self.P).to(like)
-        return Batch(self.bundle.prepare(X), sign.to(like), share, classes)
+        signed = (sign * weight / self.P).to(like)
+        return Batch(self.bundle.prepare(X), sign.to(like), signed, classes)
 
     def margins(self, batch: Batch) -> Tensor:
         """Return v = sign * logit, shape (k, m): positive where a decision is right."""
@@ -157,7 +157,7 @@ class Descent:
         """Set the gradients of the loss on these rows, at the prices of these counts."""
         price = self.prices(counts) @ batch.classes
         slopes = capped_slope(margins, price, self.lam, self.solver.gamma)
-        self.bundle.backward(slopes.mul_(batch.signed_share))
+        self.bundle.backward(slopes.mul_(batch.signed_weight))
 
     def step(self) -> None:
         """Take a step along the gradients."""
@@ -178,10 +178,10 @@ class Descent:
         assert isinstance(rate, Tensor)
         return rate
 
-    def losses(self, margins: Tensor, classes: Tensor, share: Tensor, counts: Counts) -> Tensor:
-        """Return each model's loss on rows with these margins."""
+    def losses(self, margins: Tensor, classes: Tensor, weight: Tensor, counts: Counts) -> Tensor:
+        """Return each model's loss on rows with these margins; ``weight`` is in units of P."""
         losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.solver.gamma)
-        return losses @ share.to(losses)
+        return losses @ weight.to(losses)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the bundle, Adam's moments and the multipliers."""

@@ -195,7 +195,7 @@ class LiftedRun:
         """Return the model at its exact threshold, or at t where t is fixed or learned."""
         point = self._evaluate()
         if self.problem.validation is not None:
-            point = self.problem.judge.operating_point(self.module, self._threshold())
+            point = self.problem.evaluation.operating_point(self.module, self._threshold())
         started = "ordinary training" if self.solver.start == "logistic" else "the start"
         weights = self.module.state_dict()
         if self._advanced:

@@ -58,7 +58,7 @@ class Run(Protocol):
         ...
 
     def models(self) -> Sequence[TrainedModel]:
-        """Return the current models, the simplest first, evaluated on ``problem.judge``."""
+        """Return the current models, the simplest first, evaluated on ``problem.evaluation``."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

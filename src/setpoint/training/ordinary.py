@@ -96,7 +96,7 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[list[TrainedMod
     if is_linear(module):
         return [_logistic_path(problem, module, balanced) for balanced in (False, True)]
     given = copy.deepcopy(module.state_dict())
-    models = [TrainedModel("as given", problem.judge.operating_point(module), given)]
+    models = [TrainedModel("as given", problem.evaluation.operating_point(module), given)]
     for ridge in MODULE_RIDGES:
         module.load_state_dict(given)
         solver = LossTraining(l2=ridge)
@@ -116,7 +116,7 @@ def starting_models(start: str, problem: Problem, module: nn.Module) -> list[lis
     if start == "logistic":
         return ordinary_models(problem, module)
     weights = {k: v.clone() for k, v in module.state_dict().items()}
-    return [[TrainedModel("the start", problem.judge.operating_point(module), weights)]]
+    return [[TrainedModel("the start", problem.evaluation.operating_point(module), weights)]]
 
 
 def evaluated(
@@ -126,8 +126,8 @@ def evaluated(
     scores = []
     for model in models:
         module.load_state_dict(model.weights)
-        scores.append(scores_of(module, problem.judge.X))
-    points = problem.judge.points_of(torch.stack(scores))
+        scores.append(scores_of(module, problem.evaluation.X))
+    points = problem.evaluation.points_of(torch.stack(scores))
     return [model._replace(point=point) for model, point in zip(models, points, strict=True)]
 
 
@@ -223,14 +223,15 @@ def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[
     sizes = sizes_for(problem.X.device)
     ours = n > sizes.newton_rows and d <= sizes.newton_features
     fits = _fits_by_newton if ours else _fits_by_scikit_learn
-    judge = problem.judge
+    evaluation = problem.evaluation
     path = []
     for ridge, weights in fits(problem, module, balanced):
         module.load_state_dict(weights)
         name = (
             f"logistic regression, ridge {format_number(ridge)}{', balanced' if balanced else ''}"
         )
-        path.append(TrainedModel(name, judge.point_of(scores_of(module, judge.X)), weights))
+        point = evaluation.operating_point(module)
+        path.append(TrainedModel(name, point, weights))
     return path
 
 

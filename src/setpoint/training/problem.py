@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from setpoint._internal.renamed import renamed_property
 from setpoint.errors import DivergedError
 from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
@@ -59,9 +60,11 @@ class Problem:
         return self.validation is not None
 
     @property
-    def judge(self) -> Problem:
+    def evaluation(self) -> Problem:
         """The problem on whose rows models are compared: the validation or the training rows."""
         return self if self.validation is None else self.validation
+
+    judge = renamed_property("judge", "evaluation")
 
     def for_goal(self, goal: Goal) -> Problem:
         """Return the same rows with another goal."""

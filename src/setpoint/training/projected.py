@@ -205,7 +205,8 @@ class ProjectedRun:
         counts = WorkingCounts(descent, batch, chosen, self._at)
         self._take_steps(descent, batch, counts, self._inner_iterations)
         self._find_thresholds()
-        if iteration == self.solver.outer_iterations and isinstance(self._bundle, LinearBundle):
+        last = iteration == self.solver.outer_iterations
+        if last and self.solver.line_search and isinstance(self._bundle, LinearBundle):
             seed = int(torch.randint(2**31, (1,)))
             if self.search_lines(seed):
                 self._find_thresholds()
@@ -275,8 +276,8 @@ class ProjectedRun:
             positive = problem.positive[rows]
             classes = torch.stack([positive, ~positive]).to(origins)
             margins = above.to(origins).mul_(classes[0] - classes[1])
-            share = problem.sample_weight[rows] / descent.P
-            losses += descent.losses(margins, classes, share, self._at)
+            weight = problem.sample_weight[rows] / descent.P
+            losses += descent.losses(margins, classes, weight, self._at)
         assert distance is not None  # there are rows
         self._losses, self._distance = losses.cpu(), distance
 
@@ -287,16 +288,16 @@ class ProjectedRun:
         """Return the ordinary models at the start, and the goal-trained ones after it."""
         if self._ordinary:
             return self._ordinary
-        judge, alive = self.problem.judge, self._alive
+        evaluation, alive = self.problem.evaluation, self._alive
         points = {k: self._points[k] for k in alive}
         if self.problem.has_validation:
-            scores = self._bundle.scores(judge.X)[alive]
-            points = dict(zip(alive, judge.points_of(scores), strict=True))
+            scores = self._bundle.scores(evaluation.X)[alive]
+            points = dict(zip(alive, evaluation.points_of(scores), strict=True))
         # The module may round differently from the bundle: the leader's point must be its own.
         own: set[int] = set()
         while (leader := max(alive, key=lambda k: points[k].sort_key)) not in own:
             self.module.load_state_dict(self._bundle.weights(leader))
-            points[leader] = judge.operating_point(self.module)
+            points[leader] = evaluation.operating_point(self.module)
             own.add(leader)
         return [
             TrainedModel(self._names[k], points[k], self._bundle.weights(k), self._starts[k])

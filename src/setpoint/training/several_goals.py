@@ -261,11 +261,11 @@ def _exchange(
         name, start = f"trained for '{problems[i].goal}'", giver.candidates.winner.start
         weights = giver.best[1]
         module.load_state_dict(weights)
-        scores = scores_of(module, problems[i].judge.X)
+        scores = scores_of(module, problems[i].evaluation.X)
         for j, problem in enumerate(problems):
             if j == i:
                 continue
-            point = problem.judge.point_of(scores)
+            point = problem.evaluation.point_of(scores)
             if point.sort_key > best[j].sort_key:
                 best[j], offers[j] = point, TrainedModel(name, point, weights, start)
     for j, offer in offers.items():  # only now: no goal passes on a model that it was given

@@ -344,10 +344,10 @@ class StochasticRun:
         like = descent.bundle.origins
         classes = torch.stack([sample.positive, ~sample.positive]).to(like)
         margins = sample.logits.T.to(like) * self._sign.to(like)
-        share = sample.weight / descent.P
+        weight = sample.weight / descent.P
         work = ShardedSums(descent.bundle, self.problem.shard_count)
         losses = {
-            shard: descent.losses(margins[:, own], classes[:, own], share[own], self._counts)
+            shard: descent.losses(margins[:, own], classes[:, own], weight[own], self._counts)
             for shard, own in work.split(sample.shard).items()
         }
         total = work.total({shard: found[:, None] for shard, found in losses.items()}, 1)

@@ -181,7 +181,7 @@ class LagrangianRun:
     def models(self) -> list[TrainedModel]:
         """Return the model at its threshold."""
         threshold = 0.0 if self.solver.threshold == "fixed" else None
-        point = self.problem.judge.operating_point(self.module, threshold)
+        point = self.problem.evaluation.operating_point(self.module, threshold)
         return [TrainedModel("the Lagrangian", point, self.module.state_dict())]
 
     def state_dict(self) -> dict[str, Any]:

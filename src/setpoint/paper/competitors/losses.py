@@ -249,7 +249,7 @@ class ResampledRun:
             X=problem.X[rows],
             positive=problem.positive[rows],
             sample_weight=problem.sample_weight[rows],
-            validation=problem.judge,
+            validation=problem.evaluation,
         )
         self._seed, self._run = seed, self.solver.solver.prepare(drawn, self.module)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from setpoint.goals.goal import Goal, only_fractions
 from setpoint.thresholds.gpu import sweep
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.sweep import Ranking
-from setpoint.training.gpu.recorded import Recorded, adam, set_rate
+from setpoint.training.gpu.recorded import Recorded
 
 if TYPE_CHECKING:
     from setpoint.training.descent import Batch, Descent, WorkingCounts
@@ -63,6 +63,22 @@ SIZES = {
 def sizes_for(device: torch.device | str) -> Sizes:
     """Return the sizes that suit a device."""
     return SIZES.get(torch.device(device).type, SIZES["cpu"])
+
+
+def adam(groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Adam:
+    """Return an Adam that can be recorded: on a GPU its learning rates are tensors."""
+    if device.type != "cuda":
+        return torch.optim.Adam(groups, fused=True)
+    groups = [{**group, "lr": torch.tensor(group["lr"], device=device)} for group in groups]
+    return torch.optim.Adam(groups, fused=True, capturable=True)
+
+
+def set_rate(group: dict[str, Any], rate: float) -> None:
+    """Set the learning rate of one of an optimizer's groups."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
 
 
 def exact_points(problem: Problem, logits: Tensor, ranking: Ranking) -> list[OperatingPoint] | None:

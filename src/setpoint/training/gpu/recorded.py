@@ -111,19 +111,3 @@ def _pool(device: int) -> Any:
             keeper.capture_end()
         _keepers[device] = keeper
     return _keepers[device].pool()
-
-
-def adam(groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Adam:
-    """Return an Adam that can be recorded: on a GPU its learning rates are tensors."""
-    if device.type != "cuda":
-        return torch.optim.Adam(groups, fused=True)
-    groups = [{**group, "lr": torch.tensor(group["lr"], device=device)} for group in groups]
-    return torch.optim.Adam(groups, fused=True, capturable=True)
-
-
-def set_rate(group: dict[str, Any], rate: float) -> None:
-    """Set the learning rate of one of an optimizer's groups."""
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(rate)
-    else:
-        group["lr"] = rate

@@ -69,7 +69,7 @@ class ProjectedDeviceSteps:
             self._constraints,
         )
         gamma = descent.solver.gamma
-        kernels.slopes(z, batch.sign, batch.signed_share, self._price, self._lam, gamma)
+        kernels.slopes(z, batch.sign, batch.signed_weight, self._price, self._lam, gamma)
         descent.bundle.backward(z)
         descent.along_gradients()
         return self._lam
