@@ -118,7 +118,6 @@ def weights_are_refused(estimator):
     [
         SetpointThreshold(LogisticRegression(), random_state=0),
         SetpointThreshold(GaussianNB(), cv=0.3, random_state=0),
-        SetpointThreshold(DecisionTreeClassifier(max_depth=3, random_state=0), cv=2),
         SetpointThreshold(DecisionTreeClassifier(max_depth=3, random_state=0), confidence=0.9),
     ],
     expected_failed_checks=weights_are_refused,
