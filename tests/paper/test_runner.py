@@ -17,8 +17,8 @@ from setpoint.paper.code import digest
 from setpoint.paper.datasets import Dataset, honest_split, prepared, stand_in
 from setpoint.paper.jobs import Job, Target, jobs_of
 from setpoint.paper.methods import METHODS
+from setpoint.paper.results import Store
 from setpoint.paper.runner import check_devices, run
-from setpoint.paper.store import Store
 
 JOBS = [
     job

@@ -46,7 +46,7 @@ _SETTINGS: dict[str, Any] = {
 
 
 @contextmanager
-def look() -> Iterator[None]:
+def figure_settings() -> Iterator[None]:
     """Draw with the settings of the figures, whatever the caller's are."""
     need("matplotlib", "paper", "a figure")
     from matplotlib import style
@@ -60,7 +60,7 @@ def styled(draw: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(draw)
     def drawn(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with look():
+        with figure_settings():
             return draw(*args, **kwargs)
 
     return drawn
@@ -112,6 +112,6 @@ def save(
     where.mkdir(parents=True, exist_ok=True)
     paths = [where / f"{name}.{ending}" for ending in formats]
     for path, ending in zip(paths, formats, strict=True):
-        with AtomicFile(path) as file, look():
+        with AtomicFile(path) as file, figure_settings():
             figure.savefig(file, format=ending, dpi=150, metadata=_NO_STAMPS[ending])
     return paths
