@@ -163,7 +163,7 @@ def test_a_result_of_earlier_code_with_equal_numbers_counts(tmp_path, result, mo
     assert store.has(JOB, SOURCE)
 
 
-# --- all results of a split ------------------------------------------------------------------------
+# --- all results of a split -----------------------------------------------------------------------
 
 
 def test_all_stored_results_of_a_split_are_found(tmp_path, result):
