@@ -27,26 +27,22 @@ def doubled(x: int, by: float = 2.0) -> float:
 '''
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_words_and_layout_do_not_count():
+    for old, new in (
         ("What it is about.", "Something else."),
         ("How much.", "How little."),
         ("    # why\n", ""),
         ('    """Return it."""\n', ""),
         ("x * by", "(x\n            * by)"),
         ("2.0", "2.00"),
-    ],
-)
-def test_words_and_layout_do_not_count(old, new):
-    changed = SOURCE.replace(old, new)
-    assert changed != SOURCE
-    assert meaning(changed) == meaning(SOURCE)
+    ):
+        changed = SOURCE.replace(old, new)
+        assert changed != SOURCE
+        assert meaning(changed) == meaning(SOURCE)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_every_change_of_meaning_counts():
+    for old, new in (
         ("x * by", "by * x"),
         ("x * by", "x + by"),
         ("2.0", "2"),
@@ -56,12 +52,10 @@ def test_words_and_layout_do_not_count(old, new):
         ("    return x * by", "    x = LIMIT\n    return x * by"),
         ("    return x * by", "    return"),
         ("def doubled", "@staticmethod\ndef doubled"),
-    ],
-)
-def test_every_change_of_meaning_counts(old, new):
-    changed = SOURCE.replace(old, new)
-    assert changed != SOURCE
-    assert meaning(changed) != meaning(SOURCE)
+    ):
+        changed = SOURCE.replace(old, new)
+        assert changed != SOURCE
+        assert meaning(changed) != meaning(SOURCE)
 
 
 def test_strings_that_are_used_count():
@@ -135,9 +129,9 @@ def test_all_that_decides_a_training_counts():
 def test_what_cannot_change_a_result_does_not_count():
     parts = {tuple(module.split(".")[1:3]) for module in deciding_modules()}
     assert not {folder for folder, *_ in parts} & {"report", "cli", "certificates", "tables"}
-    assert not {("paper", name) for name in ("jobs", "methods", "figures", "features", "store")} & (
-        parts
-    )
+    assert not {
+        ("paper", name) for name in ("jobs", "methods", "figures", "features", "results")
+    } & (parts)
     assert code.COMPARED_BY_VALUE  # traversed: the competitors are reached only through these
 
 

@@ -377,9 +377,8 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
 # --- asked for something else ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_unknown_names_raise_before_anything_is_written(tmp_path):
+    for changes, message in (
         ({"names": ["fprr"]}, "unknown table or figure 'fprr'; known: all, .*three-split-frop"),
         ({"datasets": ["ade", "mnist"]}, "unknown dataset 'mnist'; known: creditcard, ade"),
         ({"methods": ["wce", "xgboost"]}, "unknown method 'xgboost'; known: wce, .*default"),
@@ -398,13 +397,11 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
             {"names": ["fpor"], "methods": ["ssa-lifted"]},
             "nothing to train: there are no rows for ade, ssa-lifted in fpor",
         ),
-    ],
-)
-def test_unknown_names_raise_before_anything_is_written(changes, message, tmp_path):
-    given = {"names": ["fpor"], "datasets": ["ade"], "methods": ["wce"], **changes}
-    with pytest.raises(SetpointError, match=message):
-        smoke(out=tmp_path / "out", **given)
-    assert not (tmp_path / "out").exists()
+    ):
+        given = {"names": ["fpor"], "datasets": ["ade"], "methods": ["wce"], **changes}
+        with pytest.raises(SetpointError, match=message):
+            smoke(out=tmp_path / "out", **given)
+        assert not (tmp_path / "out").exists()
 
 
 def test_a_table_that_is_not_about_the_data_is_left_out_where_others_are(tmp_path):

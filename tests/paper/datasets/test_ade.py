@@ -122,9 +122,8 @@ def test_a_truncated_file_is_named(folder, name):
         load_ade_texts()
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "message"),
-    [
+def test_broken_lines_of_the_corpus(folder):
+    for name, line, message in (
         ("DRUG-AE.rel", "12|Too few.|few|4|7|too", "in line 2 (6 fields), where pmid|sentence|"),
         ("DRUG-AE.rel", "12||few|4|7|too|0|3", "in line 2 (8 fields)"),  # no sentence
         ("DRUG-AE.rel", "PM12|A text.|few|4|7|too|0|3", "has 'PM12|A text.|few|4|7|too|0|3' in"),
@@ -132,17 +131,15 @@ def test_a_truncated_file_is_named(folder, name):
         ("ADE-NEG.txt", "13 She recovered.", "has '13 She recovered.' in line 2, where 'pmid NEG"),
         ("ADE-NEG.txt", "13 NEG ", "in line 2, where 'pmid NEG sentence' is expected"),
         ("ADE-NEG.txt", "x NEG She recovered.", "in line 2, where"),
-    ],
-)
-def test_broken_lines_of_the_corpus(folder, name, line, message):
-    write_corpus(folder)
-    lines = (folder / name).read_text(encoding="utf-8").split("\n")
-    lines[1] = line
-    (folder / name).write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(CorruptDataError) as caught:
-        load_ade_texts()
-    assert str(folder / name) in str(caught.value)
-    assert message in str(caught.value)
+    ):
+        write_corpus(folder)
+        lines = (folder / name).read_text(encoding="utf-8").split("\n")
+        lines[1] = line
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+        with pytest.raises(CorruptDataError) as caught:
+            load_ade_texts()
+        assert str(folder / name) in str(caught.value)
+        assert message in str(caught.value)
 
 
 def test_broken_jsonl(folder):
@@ -176,21 +173,18 @@ def test_the_positives_of_the_jsonl_copy_are_recorded_not_checked(folder):
     assert load_ade_texts().source.endswith("2 positives, 5 texts")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_broken_tables(folder):
+    for changes, message in (
         ({"label": [1, 1, 1, 0, 0, 2]}, "labels other than 0, 1 in the column label: 2, first in"),
         ({"label": [1, 1, 0, 0, 0, 0]}, "has 2 positives instead of 3"),
         ({"text_id": [0, 0, 2, 1, 3, 4]}, "has text_id 2 in row 3 instead of 1: the texts are not"),
         ({"pmid": ["11", "x", "12", "11", "13", "13"]}, "column pmid: row 2 holds 'x'"),
         ({"text": [*TEXTS[:5], None]}, "column text: row 6 is empty"),
-    ],
-)
-def test_broken_tables(folder, changes, message):
-    write_table(folder, **changes)
-    with pytest.raises(CorruptDataError) as caught:
-        load_ade_texts()
-    assert message in str(caught.value)
+    ):
+        write_table(folder, **changes)
+        with pytest.raises(CorruptDataError) as caught:
+            load_ade_texts()
+        assert message in str(caught.value)
 
 
 def test_features_are_one_row_per_row_of_the_corpus(folder):

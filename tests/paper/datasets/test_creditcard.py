@@ -112,21 +112,18 @@ def replace(path, row, column, value):
     path.write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize(
-    ("row", "column", "value", "message"),
-    [
+def test_damage(folder, load):
+    for row, column, value, message in (
         (7, "V3", "n/a?", "column V3: row 7 holds 'n/a?', not a number"),
         (40, "V28", "", "column V28: row 40 is empty (the last row"),
         (2, "Class", '"2"', "labels other than 0, 1 in the column Class: 2, first in row 2"),
         (1, "Class", '"fraud"', "column Class: row 1 holds 'fraud', not a number"),
         (1, "Class", '"1"', "has 4 positives instead of 3"),
         (0, "V9", '"v9"', "has no column V9"),
-    ],
-)
-def test_damage(folder, load, row, column, value, message):
-    replace(write(folder), row, column, value)
-    with pytest.raises(CorruptDataError, match=re.escape(message)):
-        load()
+    ):
+        replace(write(folder), row, column, value)
+        with pytest.raises(CorruptDataError, match=re.escape(message)):
+            load()
 
 
 def test_empty(folder, load):

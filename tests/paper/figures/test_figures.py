@@ -99,10 +99,10 @@ def test_by_default_files_are_png_and_svg_and_what_the_umask_allows(tmp_path):
     assert png.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "/etc/r"])
-def test_names_that_lead_elsewhere_raise(name, tmp_path):
-    with pytest.raises(SetpointError, match="not a file name"):
-        save(FIGURES["heat-maps"](), tmp_path, name)
+def test_names_that_lead_elsewhere_raise(tmp_path):
+    for name in ("", "..", "a/b", "/etc/r"):
+        with pytest.raises(SetpointError, match="not a file name"):
+            save(FIGURES["heat-maps"](), tmp_path, name)
 
 
 def test_formats_that_are_not_reproducible_raise_before_anything_is_written(tmp_path):
