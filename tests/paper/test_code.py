@@ -157,29 +157,26 @@ def test_the_digest_is_that_of_the_sources(copied):
     assert fresh() == first
 
 
-@pytest.mark.parametrize(
-    "imported",
-    [
+def test_a_new_module_counts_as_soon_as_it_is_imported(copied):
+    importing, new = copied / "training" / "projected.py", copied / "method" / "another.py"
+    source = importing.read_text()
+    for imported in (
         "import setpoint.method.another",
         "from setpoint.method import another",
         "from setpoint.method.another import X",
         "def f():\n    from setpoint.method.another import X",
-    ],
-)
-def test_a_new_module_counts_as_soon_as_it_is_imported(imported, copied):
-    (copied / "method" / "another.py").write_text("X = 1\n")
-    before = fresh()
-    add_line(copied / "training" / "projected.py", imported)
-    imported_now = fresh()
-    add_line(copied / "method" / "another.py", "Y = 2")
-    assert len({before, imported_now, fresh()}) == 3
-    assert "setpoint.method.another" in deciding_modules()
-
-
-def test_imports_for_type_checkers_alone_are_not_followed(copied):
-    (copied / "method" / "another.py").write_text("X = 1\n")
-    lines = "if TYPE_CHECKING:\n    from setpoint.method.another import X"
-    add_line(copied / "training" / "projected.py", lines)
+    ):
+        importing.write_text(source)
+        new.write_text("X = 1\n")
+        before = fresh()
+        add_line(importing, imported)
+        imported_now = fresh()
+        add_line(new, "Y = 2")
+        assert len({before, imported_now, fresh()}) == 3, imported
+        assert "setpoint.method.another" in deciding_modules()
+    # An import for type checkers alone is not followed.
+    importing.write_text(source)
+    add_line(importing, "if TYPE_CHECKING:\n    from setpoint.method.another import X")
     assert "setpoint.method.another" not in deciding_modules()
 
 

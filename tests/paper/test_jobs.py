@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from dataclasses import asdict
 
 import torch
 
@@ -124,16 +125,16 @@ def test_configurations_left_out_without_constraints_are_equal():
 
 def test_the_job_finds_its_solver_in_the_grid_of_its_model():
     for job in all_jobs((TABLES["ofos"],), "full", "honest", trials=1):
-        assert job.linear == (job.dataset != "creditcard")
-        grid = METHODS[job.method].solvers(job.variant, SCALES["full"], job.linear)
+        linear = job.dataset != "creditcard"
+        grid = METHODS[job.method].solvers(job.variant, SCALES["full"], linear)
         assert job.solver == grid[job.configuration]
 
 
 def test_a_job_survives_json():
     for job in (*of("tfco"), *of("wce")):
-        held = json.loads(json.dumps(job.to_dict()))
-        target = held.pop("target")
-        assert Job(**held, target=None if target is None else Target(**target)) == job
+        fields = json.loads(json.dumps(asdict(job)))
+        target = fields.pop("target")
+        assert Job(**fields, target=None if target is None else Target(**target)) == job
 
 
 def test_a_table_takes_of_the_data_sets_asked_for_those_it_is_about():

@@ -23,17 +23,17 @@ from setpoint.training import ordinary
 
 
 @dataclass(frozen=True)
-class FewLooks(Lagrangian):
-    """The same, with fewer looks at the operating point."""
+class FewEvaluations(Lagrangian):
+    """The same, with fewer evaluations of the operating point."""
 
     outer_iterations: int = 5
 
 
 @pytest.fixture(autouse=True)
 def short_trainings(short_ordinary, monkeypatch):
-    """Cut short what takes most of the time: starts, of which every job has one, and looks."""
+    """Shorten what takes most of the time: the start of each job, and evaluations."""
     monkeypatch.setattr(ordinary, "RIDGES", ordinary.RIDGES[::3])
-    monkeypatch.setattr(methods, "Lagrangian", FewLooks)
+    monkeypatch.setattr(methods, "Lagrangian", FewEvaluations)
     monkeypatch.setitem(SCALES, "smoke", replace(SCALES["smoke"], lagrangian_steps=5))
 
 
@@ -292,7 +292,7 @@ def test_the_name_of_a_table_contains_its_restrictions():
     every = tuple(METHODS)
 
     def name(table, datasets=(), methods=(), trials=usual):
-        return render.narrowed(table, "small", datasets, methods, trials)
+        return render.restriction_suffix(table, "small", datasets, methods, trials)
 
     assert name(fpor) == ""
     assert name(fpor, ("eyepacs", "ade", "creditcard"), every) == ""
@@ -341,8 +341,7 @@ def test_trainings_of_other_code_are_done_again_or_counted(tmp_path):
     assert "other than" not in (tmp_path / "about-honest.md").read_text()
 
 
-@pytest.mark.parametrize("count", [1, 5])
-@pytest.mark.parametrize("only_train", [False, True])
+@pytest.mark.parametrize(("count", "only_train"), [(1, False), (5, False), (5, True)])
 def test_trainings_that_diverged_are_named_and_block_no_table(
     count, only_train, tmp_path, capsys, monkeypatch
 ):
@@ -359,8 +358,8 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
     given = {"methods": ("wce", "projected"), "trials": 3, "only_train": only_train}
     written = smoke(["ofos"], tmp_path, **given)
     (line,) = capsys.readouterr().err.splitlines()
-    told, _, names = line.partition(": ")
-    assert told == f"{count} of {len(jobs)} trainings diverged and rank last"
+    message, _, names = line.partition(": ")
+    assert message == f"{count} of {len(jobs)} trainings diverged and rank last"
     shown = names.split(", ")
     assert set(shown) <= {*gone, "..."}
     assert len(shown) == (1 if count == 1 else 4)
@@ -418,10 +417,10 @@ def test_progress_is_reported_every_few_seconds_and_at_the_end(tmp_path, capsys,
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: 3.0 * next(clock))
     smoke(["fpor"], tmp_path, quiet=False)
-    told = [int(line.split()[0]) for line in capsys.readouterr().err.splitlines()]
-    assert told == sorted(told)
-    assert told[-1] == len(times(tmp_path))
-    assert 2 < len(told) < told[-1]
+    reported = [int(line.split()[0]) for line in capsys.readouterr().err.splitlines()]
+    assert reported == sorted(reported)
+    assert reported[-1] == len(times(tmp_path))
+    assert 2 < len(reported) < reported[-1]
 
 
 def test_every_target_and_method_is_in_some_table():

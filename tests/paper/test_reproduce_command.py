@@ -83,9 +83,9 @@ def test_help_names_tables_figures_and_data(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["--help"])
     assert caught.value.code == 0
-    told = "".join(capsys.readouterr().out.split())  # long names are broken at their hyphens
+    text = "".join(capsys.readouterr().out.split())  # long names are broken at their hyphens
     for name in (*TABLES, *figures.NAMES, *LOADERS, *SCALES):
-        assert name in told
+        assert name in text
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys):

@@ -180,8 +180,9 @@ def crowd(n, x, y=0.5, alpha=0.95):
     return [Point("ade", alpha, "test", m, m.upper(), False, x, y, 0.0, 0.0) for m in names]
 
 
-@pytest.mark.parametrize("x", [0.3, 0.9499, 0.95, 0.9501, 1.0])
-@pytest.mark.parametrize("n", [2, 9, 17])
+@pytest.mark.parametrize(
+    ("n", "x"), [(2, 0.95), (9, 1.0), (17, 0.3), (17, 0.9499), (17, 0.95), (17, 0.9501), (17, 1.0)]
+)
 def test_markers_of_methods_that_coincide_are_drawn_side_by_side(n, x):
     far = Point("ade", 0.95, "test", "wce", "WCE", True, 0.1, 0.1, 0.0, 0.0)
     figure = figure_of_points([*crowd(n, x), far], "fpor")
