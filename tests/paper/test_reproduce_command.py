@@ -254,7 +254,10 @@ def test_the_former_module_can_be_run(tmp_path):
     command = [sys.executable, "-m", "setpoint.experiments", "fpor", *ARGUMENTS[:-2], *workers]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    assert "DeprecationWarning: python -m setpoint.experiments is deprecated; use" in ended.stderr
+    assert (
+        "DeprecationWarning: python -m setpoint.experiments is deprecated; "
+        "use python -m setpoint reproduce" in ended.stderr
+    )
     assert len(times(tmp_path)) == 4
 
 
