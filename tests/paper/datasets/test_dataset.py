@@ -51,7 +51,7 @@ def with_(row, value):
 
 
 def test_inconsistent_arrays_raise():
-    for changes, said in (
+    for changes, message in (
         ({"X": X[:, 0]}, "X must be a matrix with columns, not of shape (6,)"),
         ({"X": X[:, :0]}, "X must be a matrix with columns, not of shape (6, 0)"),
         ({"X": [["a"]] * 6}, "X must be numeric"),
@@ -73,7 +73,7 @@ def test_inconsistent_arrays_raise():
     ):
         with pytest.raises(SetpointError) as caught:
             full(**changes)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
 
 def test_saved_and_loaded_it_is_the_same(tmp_path):

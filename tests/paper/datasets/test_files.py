@@ -61,12 +61,12 @@ def test_the_error_for_a_missing_file_has_instructions(monkeypatch, tmp_path):
     monkeypatch.setenv("SETPOINT_DATA", os.pathsep.join([str(tmp_path), str(absent)]))
     with pytest.raises(MissingDataError) as caught:
         find(("a.csv", "b.csv"), ("c.csv",), how=HOW)
-    said = str(caught.value)
-    assert said.startswith("a.csv and b.csv, or c.csv not found in")
-    assert f"{absent} (no such folder)" in said
-    assert f"{tmp_path} (" not in said
-    assert f"{HOW}; put it into {tmp_path}," in said
-    assert "SETPOINT_DATA" in said
+    message = str(caught.value)
+    assert message.startswith("a.csv and b.csv, or c.csv not found in")
+    assert f"{absent} (no such folder)" in message
+    assert f"{tmp_path} (" not in message
+    assert f"{HOW}; put it into {tmp_path}," in message
+    assert "SETPOINT_DATA" in message
     assert isinstance(caught.value, SetpointError)
 
 
@@ -161,7 +161,7 @@ def test_texts_stay_as_they_are(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # damage is an error whatever a user does with warnings
 def test_damage_is_named(tmp_path):
-    for text, said in (
+    for text, message in (
         ("", "is empty"),
         ("a,b\n", "has a header but no rows"),
         ("a,c\n1,2\n", "has no column b; its columns are a, c"),
@@ -181,7 +181,7 @@ def test_damage_is_named(tmp_path):
         with pytest.raises(CorruptDataError) as caught:
             read(path)
         assert str(caught.value).startswith(f"{path} ")
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert str(caught.value).endswith(f"Replace it: {TABLES_HOW}.")
 
 
@@ -261,7 +261,7 @@ def test_features_are_scaled_back(tmp_path):
 
 
 def test_other_arrays_raise(tmp_path):
-    for change, said in (
+    for change, message in (
         ({"q": None}, "has no array q"),
         ({"level": None, "scale": None}, "has no array scale, level"),
         ({"q": np.zeros((6, 3))}, "has a q of float64"),
@@ -276,7 +276,7 @@ def test_other_arrays_raise(tmp_path):
         np.savez(tmp_path / "x.npz", **held)
         with pytest.raises(CorruptDataError) as caught:
             read_quantized(tmp_path / "x.npz", ("level",), QUANTIZED_HOW)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert str(caught.value).endswith(f"Replace it: {QUANTIZED_HOW}.")
 
 

@@ -17,7 +17,6 @@ from setpoint._internal.imports import need
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -71,11 +70,6 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
-
-
-def unit_square(ax: Axes) -> None:
-    """Mark [0, 1] x [0, 1], the range of scores and lifted variables."""
-    ax.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color=GREY, lw=1.3, ls=(0, (4, 3)), zorder=2)
 
 
 # Without these, equal figures give equal files on every day and with every matplotlib.
