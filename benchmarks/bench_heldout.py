@@ -1,6 +1,6 @@
 """Test objective of the default, compared with logistic regression.
 
-Every data set is split into 50 % training, 25 % validation and 25 % test rows (``_splits.py``).
+Every data set is split into 50 % training, 25 % validation and 25 % test rows (``_data.py``).
 Logistic regression is fitted on the training rows with seven ridges; the ridge with the best
 operating point on the validation rows is used, with its threshold there. The default gets the same
 training and validation rows. Both are evaluated on the test rows at that threshold. XGBoost,
@@ -24,9 +24,8 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier
 
-from _data import load_grouped
-from _kept import run_kept
-from _splits import split
+from _data import load_grouped, split
+from _stored import run_missing
 from setpoint import (
     FPOR,
     FROP,
@@ -254,7 +253,7 @@ def main() -> None:
     jobs += [(d, s, "xgboost") for s in range(given.splits) for d in given.data]
     if not given.no_mlp:
         jobs += [(d, s, "mlp") for s in range(given.splits) for d in given.data if d in MLP]
-    results = run_kept(
+    results = run_missing(
         given.keep, jobs, run, lambda r: (r["data"], r["seed"], r["model"]), given.jobs
     )
     print(machine(), f"; {given.splits} splits\n")

@@ -40,7 +40,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from _data import load_grouped
-from _kept import run_kept
+from _stored import run_missing
 from setpoint import SetpointThreshold, choose_threshold
 from setpoint._internal.provenance import machine
 
@@ -424,7 +424,7 @@ def main() -> None:
         return
     # One data set after another, so that a process reads each of them once.
     jobs = [(d, m, s) for d in given.data for s in range(given.splits) for m in MODELS]
-    results = run_kept(
+    results = run_missing(
         given.keep, jobs, run, lambda r: (r["data"], r["model"], r["seed"]), given.jobs
     )
     print(machine(), f"; {given.splits} splits, confidence {CONFIDENCE}\n")

@@ -11,10 +11,10 @@ that always or never holds, arguments in the other order. It is *caught* if a te
 ten times as long as all of them do otherwise, else it *survives*. No file on disk is changed: each
 mutant has a process of its own, which imports the module with the change.
 
-A mutant is known by the function it is in, the kind of change, the text of the expression and
+A mutant is identified by the function it is in, the kind of change, the text of the expression and
 which one of several alike it is. Neither the module's name nor a line is part of that, so a
 function may move to another file between two runs, and several files may be compared as one.
-Each result is written at once; a run that was interrupted goes on where it was.
+Each result is written at once; an interrupted run continues from there.
 """
 
 from __future__ import annotations
@@ -515,7 +515,7 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Read the command line and do what it says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     new = commands.add_parser("run", help="try the mutants of a module")

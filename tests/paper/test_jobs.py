@@ -3,8 +3,8 @@
 import json
 import re
 from collections import Counter
+from dataclasses import asdict
 
-import pytest
 import torch
 
 from setpoint.goals.goal import FPOR, FROP, OFOS
@@ -23,17 +23,17 @@ def of(method, targets=TARGETS, dataset="ade", scale="full", trials=1, three=Fal
     return jobs_of(METHODS[method], dataset, "honest", three, trials, tuple(targets), scale)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_names_are_unique_over_all_tables_splits_and_data(scale):
-    jobs = [
-        job
-        for split in ("honest", "paper")
-        for job in all_jobs(EVERY, scale, split, DATA, trials=2)
-    ]
-    names = Counter(job.name for job in jobs)
-    assert len(jobs) > 1000
-    assert set(names.values()) == {1}
-    assert len({name.lower() for name in names}) == len(names)  # for file systems without case
+def test_names_are_unique_over_all_tables_splits_and_data():
+    for scale in SCALES:
+        jobs = [
+            job
+            for split in ("honest", "paper")
+            for job in all_jobs(EVERY, scale, split, DATA, trials=2)
+        ]
+        names = Counter(job.name for job in jobs)
+        assert len(jobs) > 1000
+        assert set(names.values()) == {1}
+        assert len({name.lower() for name in names}) == len(names)  # for file systems without case
 
 
 def test_names_are_names_of_files_everywhere():
@@ -60,12 +60,12 @@ def test_targets_are_the_papers_goals():
     assert OFOS_TARGET.goal == OFOS()
 
 
-@pytest.mark.parametrize("method", ["wce", "focal", "ldam", "term", "sigmoidf1", "ros", "rus"])
-def test_a_method_that_does_not_see_the_goal_is_trained_once_for_all_goals(method):
-    once, all_goals = of(method, TARGETS[:1]), of(method, TARGETS)
-    assert once == all_goals
-    assert {job.target for job in once} == {None}
-    assert all(job.targets == TARGETS for job in once)
+def test_a_method_that_does_not_see_the_goal_is_trained_once_for_all_goals():
+    for method in ("wce", "focal", "ldam", "term", "sigmoidf1", "ros", "rus"):
+        once, all_goals = of(method, TARGETS[:1]), of(method, TARGETS)
+        assert once == all_goals
+        assert {job.target for job in once} == {None}
+        assert all(job.targets == TARGETS for job in once)
 
 
 def test_tables_share_their_jobs():
@@ -125,21 +125,20 @@ def test_configurations_left_out_without_constraints_are_equal():
 
 def test_the_job_finds_its_solver_in_the_grid_of_its_model():
     for job in all_jobs((TABLES["ofos"],), "full", "honest", trials=1):
-        assert job.linear == (job.dataset != "creditcard")
-        grid = METHODS[job.method].solvers(job.variant, SCALES["full"], job.linear)
+        linear = job.dataset != "creditcard"
+        grid = METHODS[job.method].solvers(job.variant, SCALES["full"], linear)
         assert job.solver == grid[job.configuration]
 
 
 def test_a_job_survives_json():
     for job in (*of("tfco"), *of("wce")):
-        held = json.loads(json.dumps(job.to_dict()))
-        target = held.pop("target")
-        assert Job(**held, target=None if target is None else Target(**target)) == job
+        fields = json.loads(json.dumps(asdict(job)))
+        target = fields.pop("target")
+        assert Job(**fields, target=None if target is None else Target(**target)) == job
 
 
-@pytest.mark.parametrize(
-    ("table", "asked", "chosen"),
-    [
+def test_a_table_takes_of_the_data_sets_asked_for_those_it_is_about():
+    for table, asked, chosen in (
         ("fpor", (), ("creditcard", "ade", "eyepacs")),
         ("fpor", ("eyepacs",), ("eyepacs",)),
         ("fpor", ("eyepacs", "ade"), ("eyepacs", "ade")),  # in the order asked for
@@ -149,12 +148,10 @@ def test_a_job_survives_json():
         ("fpor-alpha", ("creditcard",), ()),  # not its own instead
         ("ablation-frop", ("eyepacs-dinov2",), ("eyepacs-dinov2",)),
         ("three-split-fpor", ("creditcard", "mura-dinov2"), ("mura-dinov2",)),
-    ],
-)
-def test_a_table_takes_of_the_data_sets_asked_for_those_it_is_about(table, asked, chosen):
-    assert TABLES[table].chosen(asked) == chosen
-    jobs = all_jobs((TABLES[table],), "smoke", "honest", asked)
-    assert tuple(dict.fromkeys(job.dataset for job in jobs)) == chosen
+    ):
+        assert TABLES[table].chosen(asked) == chosen
+        jobs = all_jobs((TABLES[table],), "smoke", "honest", asked)
+        assert tuple(dict.fromkeys(job.dataset for job in jobs)) == chosen
 
 
 def test_all_jobs_can_be_cut_to_methods_and_trials():

@@ -18,15 +18,15 @@ ROWS = [(method, variant) for method in METHODS.values() for variant in method.v
 EVERYWHERE = [(scale, linear) for scale in SCALES for linear in (True, False)]
 
 
-@pytest.mark.parametrize(("scale", "linear"), EVERYWHERE)
-def test_every_method_has_a_grid_without_repeats(scale, linear):
-    for method, variant in ROWS:
-        texts = [repr(s) for s in method.solvers(variant, SCALES[scale], linear)]
-        assert texts, (method.name, variant)
-        assert len(texts) == len(set(texts)), (method.name, variant)
-        # Finished results are known by these texts: no addresses, the same every time.
-        assert not any(re.search("0x|object at|<", text) for text in texts), texts
-        assert texts == [repr(s) for s in method.solvers(variant, SCALES[scale], linear)]
+def test_every_method_has_a_grid_without_repeats():
+    for scale, linear in EVERYWHERE:
+        for method, variant in ROWS:
+            texts = [repr(s) for s in method.solvers(variant, SCALES[scale], linear)]
+            assert texts, (method.name, variant)
+            assert len(texts) == len(set(texts)), (method.name, variant)
+            # Finished results are known by these texts: no addresses, the same every time.
+            assert not any(re.search("0x|object at|<", text) for text in texts), texts
+            assert texts == [repr(s) for s in method.solvers(variant, SCALES[scale], linear)]
 
 
 def test_only_the_smoke_scale_cuts_grids_and_it_keeps_their_beginning():
@@ -79,21 +79,23 @@ def test_the_papers_grids(scale):
         assert len(ridges) >= len(RIDGES) * len(grid(name))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_the_papers_trainings_take_the_scales_steps_and_its_stopping_rule(scale):
-    size = SCALES[scale]
-    for method in COMPETITORS:
-        for solver in method.solvers("paper", size, True):
-            solver = getattr(solver, "solver", solver)
-            if isinstance(solver, LossTraining):
-                assert solver.outer_iterations * solver.inner_iterations == size.steps
-                assert (solver.patience, solver.batch_size, solver.l2) == (10, None, 0.0)
-                assert (solver.optimizer, solver.threshold) == ("adam", "fixed")
-            elif isinstance(solver, Lagrangian):
-                assert solver.outer_iterations * solver.inner_iterations == size.lagrangian_steps
-    (printed,) = METHODS["printed"].solvers("paper", size, True)
-    assert printed.inner_iterations == size.subproblem_steps
-    assert (printed.patience, printed.start, printed.threshold) == (10, "random", "fixed")
+def test_the_papers_trainings_take_the_scales_steps_and_its_stopping_rule():
+    for scale in SCALES:
+        size = SCALES[scale]
+        for method in COMPETITORS:
+            for solver in method.solvers("paper", size, True):
+                solver = getattr(solver, "solver", solver)
+                if isinstance(solver, LossTraining):
+                    assert solver.outer_iterations * solver.inner_iterations == size.steps
+                    assert (solver.patience, solver.batch_size, solver.l2) == (10, None, 0.0)
+                    assert (solver.optimizer, solver.threshold) == ("adam", "fixed")
+                elif isinstance(solver, Lagrangian):
+                    assert (
+                        solver.outer_iterations * solver.inner_iterations == size.lagrangian_steps
+                    )
+        (printed,) = METHODS["printed"].solvers("paper", size, True)
+        assert printed.inner_iterations == size.subproblem_steps
+        assert (printed.patience, printed.start, printed.threshold) == (10, "random", "fixed")
 
 
 def test_the_sampling_methods_differ_in_their_sampling_alone():

@@ -43,12 +43,12 @@ three-split-frop  mura       frop 0.99 ero       test       f1        1  0.655 0
 """
 
 
-@pytest.mark.parametrize("line", SPOTS.strip().splitlines())
-def test_spot_values_are_as_printed(line):
-    table, dataset, kind, alpha, method, part, metric, adjusted, mean, deviation = line.split()
-    level = None if alpha == "-" else float(alpha)
-    got = paper_value(table, dataset, kind, level, method, part, metric, adjusted == "1")
-    assert got == PaperValue(float(mean), float(deviation))
+def test_spot_values_are_as_printed():
+    for line in SPOTS.strip().splitlines():
+        table, dataset, kind, alpha, method, part, metric, adjusted, mean, deviation = line.split()
+        level = None if alpha == "-" else float(alpha)
+        got = paper_value(table, dataset, kind, level, method, part, metric, adjusted == "1")
+        assert got == PaperValue(float(mean), float(deviation))
 
 
 ALL, TWO = {"creditcard", "eyepacs", "ade", "mura"}, {"ade", "mura"}
@@ -70,25 +70,25 @@ COMPLETE = {  # kinds, data sets, levels, methods, (part, metric), before and af
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("table", KNOWN["table"])
-def test_every_table_is_complete_and_holds_nothing_else(table):
-    kinds, datasets, levels, methods, columns, adjusted = COMPLETE[table]
-    expected = {
-        (kind, dataset, level, method, *column, after)
-        for kind in kinds
-        for dataset in datasets
-        for level in levels
-        for method in methods
-        for column in columns
-        for after in adjusted
-    }
-    found = Counter(
-        (e.kind, e.dataset, e.alpha, e.method, e.part, e.metric, e.adjusted)
-        for e in paper_values()
-        if e.table == table
-    )
-    assert set(found) == expected
-    assert set(found.values()) == {1}
+def test_every_table_is_complete_and_holds_nothing_else():
+    for table in KNOWN["table"]:
+        kinds, datasets, levels, methods, columns, adjusted = COMPLETE[table]
+        expected = {
+            (kind, dataset, level, method, *column, after)
+            for kind in kinds
+            for dataset in datasets
+            for level in levels
+            for method in methods
+            for column in columns
+            for after in adjusted
+        }
+        found = Counter(
+            (e.kind, e.dataset, e.alpha, e.method, e.part, e.metric, e.adjusted)
+            for e in paper_values()
+            if e.table == table
+        )
+        assert set(found) == expected
+        assert set(found.values()) == {1}
 
 
 def test_the_number_of_values_is_the_number_of_plus_minus_signs_in_the_paper():
@@ -104,13 +104,17 @@ def test_values_and_deviations_are_possible_ones():
         assert 0 <= deviation <= (mean * (1 - mean)) ** 0.5 + 0.02, e
 
 
-@pytest.mark.parametrize("kind", ["fpor", "frop"])
-def test_the_full_method_of_the_ablation_is_that_of_the_main_table(kind):
+def test_the_full_method_of_the_ablation_is_that_of_the_main_table():
     """Which also shows that recall and precision of the FROP half are not exchanged here."""
-    own = [e for e in paper_values() if (e.table, e.kind, e.method) == ("ablation", kind, "ero")]
-    assert len(own) == 10
-    for e in own:
-        assert e.value == paper_value(kind, e.dataset, kind, 0.9, "ero", e.part, e.metric, False)
+    for kind in ("fpor", "frop"):
+        own = [
+            e for e in paper_values() if (e.table, e.kind, e.method) == ("ablation", kind, "ero")
+        ]
+        assert len(own) == 10
+        for e in own:
+            assert e.value == paper_value(
+                kind, e.dataset, kind, 0.9, "ero", e.part, e.metric, False
+            )
 
 
 def test_ordinary_training_does_not_depend_on_the_level():
@@ -135,11 +139,11 @@ def test_values_that_the_paper_does_not_have_are_none():
         assert value(**missing) is None
 
 
-@pytest.mark.parametrize("wrong", ["table", "kind", "part", "metric"])
-def test_an_unknown_name_raises_with_the_known_names(wrong):
-    asked = {"table": "fpor", "kind": "fpor", "part": "test", "metric": "recall", wrong: "val"}
-    with pytest.raises(SetpointError, match=f"no {wrong} 'val'; known: .*{KNOWN[wrong][-1]}"):
-        paper_value(**asked, dataset="ade", alpha=0.9, method="ero", adjusted=False)
+def test_an_unknown_name_raises_with_the_known_names():
+    for wrong in ("table", "kind", "part", "metric"):
+        asked = {"table": "fpor", "kind": "fpor", "part": "test", "metric": "recall", wrong: "val"}
+        with pytest.raises(SetpointError, match=f"no {wrong} 'val'; known: .*{KNOWN[wrong][-1]}"):
+            paper_value(**asked, dataset="ade", alpha=0.9, method="ero", adjusted=False)
 
 
 def test_the_list_is_the_callers_own():

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from setpoint.paper.jobs import OFOS_TARGET, Target
 from setpoint.paper.methods import METHODS
 from setpoint.paper.render import latex, markdown, note
@@ -32,16 +30,21 @@ def rows(text):
 # --- Markdown -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_every_row_has_as_many_columns(name):
-    nothing = {"before": Value(0.5, 0.1), "after": None, "paper before": None, "paper after": None}
-    part, metric = TABLES[name].columns[0]
-    sparse = line(name, "default", **{f"{part}_{metric}": nothing})
-    text = markdown(TABLES[name], [[line(name), sparse], [line(name, dataset="eyepacs")]])
-    assert text.endswith("|\n")
-    # Counted by bars, for cells may be empty.
-    assert {row.count("|") for row in text.splitlines()} == {3 + 2 * len(TABLES[name].columns)}
-    assert len(text.splitlines()) == 2 + 3
+def test_every_row_has_as_many_columns():
+    for name in TABLES:
+        nothing = {
+            "before": Value(0.5, 0.1),
+            "after": None,
+            "paper before": None,
+            "paper after": None,
+        }
+        part, metric = TABLES[name].columns[0]
+        sparse = line(name, "default", **{f"{part}_{metric}": nothing})
+        text = markdown(TABLES[name], [[line(name), sparse], [line(name, dataset="eyepacs")]])
+        assert text.endswith("|\n")
+        # Counted by bars, for cells may be empty.
+        assert {row.count("|") for row in text.splitlines()} == {3 + 2 * len(TABLES[name].columns)}
+        assert len(text.splitlines()) == 2 + 3
 
 
 def test_the_head_names_splits_metrics_and_their_roles():
@@ -135,24 +138,24 @@ def balanced(text):
     return depth == 0
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_latex_is_balanced_and_has_the_columns_it_announces(name):
-    table = TABLES[name]
-    marked = {"before": Value(0.9, 0.0, True, True), "after": Value(1.0, 0.5, False, True)}
-    part, metric = table.columns[-1]
-    blocks = [
-        [line(name, **{f"{part}_{metric}": marked}), line(name, "default")],
-        [line(name, "projected", dataset="eyepacs")],
-    ]
-    text = latex(table, blocks)
-    assert balanced(text)
-    assert text.startswith(r"\begin{tabular}{ll" + "cc" * len(table.columns) + "}\n")
-    assert text.endswith("\\bottomrule\n\\end{tabular}\n")
-    assert text.count(r"\midrule") == len(blocks)
-    body = [row for row in text.splitlines() if row.endswith(r"\\")]
-    assert len(body) == 1 + 3
-    assert {len(re.findall(r"(?<!\\)&", row)) for row in body} == {1 + 2 * len(table.columns)}
-    assert text.isascii()
+def test_latex_is_balanced_and_has_the_columns_it_announces():
+    for name in TABLES:
+        table = TABLES[name]
+        marked = {"before": Value(0.9, 0.0, True, True), "after": Value(1.0, 0.5, False, True)}
+        part, metric = table.columns[-1]
+        blocks = [
+            [line(name, **{f"{part}_{metric}": marked}), line(name, "default")],
+            [line(name, "projected", dataset="eyepacs")],
+        ]
+        text = latex(table, blocks)
+        assert balanced(text)
+        assert text.startswith(r"\begin{tabular}{ll" + "cc" * len(table.columns) + "}\n")
+        assert text.endswith("\\bottomrule\n\\end{tabular}\n")
+        assert text.count(r"\midrule") == len(blocks)
+        body = [row for row in text.splitlines() if row.endswith(r"\\")]
+        assert len(body) == 1 + 3
+        assert {len(re.findall(r"(?<!\\)&", row)) for row in body} == {1 + 2 * len(table.columns)}
+        assert text.isascii()
 
 
 def test_latex_marks_as_markdown_does_and_shades_our_rows():

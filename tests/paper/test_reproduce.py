@@ -23,17 +23,17 @@ from setpoint.training import ordinary
 
 
 @dataclass(frozen=True)
-class FewLooks(Lagrangian):
-    """The same, with fewer looks at the operating point."""
+class FewEvaluations(Lagrangian):
+    """The same, with fewer evaluations of the operating point."""
 
     outer_iterations: int = 5
 
 
 @pytest.fixture(autouse=True)
 def short_trainings(short_ordinary, monkeypatch):
-    """Cut short what takes most of the time: starts, of which every job has one, and looks."""
+    """Shorten what takes most of the time: the start of each job, and evaluations."""
     monkeypatch.setattr(ordinary, "RIDGES", ordinary.RIDGES[::3])
-    monkeypatch.setattr(methods, "Lagrangian", FewLooks)
+    monkeypatch.setattr(methods, "Lagrangian", FewEvaluations)
     monkeypatch.setitem(SCALES, "smoke", replace(SCALES["smoke"], lagrangian_steps=5))
 
 
@@ -62,10 +62,14 @@ def relative(paths, out):
 def test_all_tables_and_figures_from_nothing(tmp_path, monkeypatch):
     """End to end, with every method, table and figure.
 
-    Less is done twice: each grid has one point, of the two stress tests one is drawn, and figures
-    that need no results have their own tests, which draw them.
+    Nothing is done twice: each grid has one point, tables of stricter goals and of ablations have
+    one data set, and one of the two stress tests is drawn. Figures that need no results are drawn
+    in their own tests.
     """
     monkeypatch.setitem(SCALES, "smoke", replace(SCALES["smoke"], configurations=1))
+    for name, table in TABLES.items():
+        if len(table.datasets) == 2:
+            monkeypatch.setitem(TABLES, name, replace(table, datasets=("ade",)))
     for name in figures.FIGURES:
         monkeypatch.setitem(figures.FIGURES, name, Figure)
     draw = figures.stress_test.figure
@@ -292,7 +296,7 @@ def test_the_name_of_a_table_contains_its_restrictions():
     every = tuple(METHODS)
 
     def name(table, datasets=(), methods=(), trials=usual):
-        return render.narrowed(table, "small", datasets, methods, trials)
+        return render.restriction_suffix(table, "small", datasets, methods, trials)
 
     assert name(fpor) == ""
     assert name(fpor, ("eyepacs", "ade", "creditcard"), every) == ""
@@ -341,8 +345,7 @@ def test_trainings_of_other_code_are_done_again_or_counted(tmp_path):
     assert "other than" not in (tmp_path / "about-honest.md").read_text()
 
 
-@pytest.mark.parametrize("count", [1, 5])
-@pytest.mark.parametrize("only_train", [False, True])
+@pytest.mark.parametrize(("count", "only_train"), [(1, False), (5, False), (5, True)])
 def test_trainings_that_diverged_are_named_and_block_no_table(
     count, only_train, tmp_path, capsys, monkeypatch
 ):
@@ -359,8 +362,8 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
     given = {"methods": ("wce", "projected"), "trials": 3, "only_train": only_train}
     written = smoke(["ofos"], tmp_path, **given)
     (line,) = capsys.readouterr().err.splitlines()
-    told, _, names = line.partition(": ")
-    assert told == f"{count} of {len(jobs)} trainings diverged and rank last"
+    message, _, names = line.partition(": ")
+    assert message == f"{count} of {len(jobs)} trainings diverged and rank last"
     shown = names.split(", ")
     assert set(shown) <= {*gone, "..."}
     assert len(shown) == (1 if count == 1 else 4)
@@ -377,9 +380,8 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
 # --- asked for something else ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_unknown_names_raise_before_anything_is_written(tmp_path):
+    for changes, message in (
         ({"names": ["fprr"]}, "unknown table or figure 'fprr'; known: all, .*three-split-frop"),
         ({"datasets": ["ade", "mnist"]}, "unknown dataset 'mnist'; known: creditcard, ade"),
         ({"methods": ["wce", "xgboost"]}, "unknown method 'xgboost'; known: wce, .*default"),
@@ -398,13 +400,11 @@ def test_trainings_that_diverged_are_named_and_block_no_table(
             {"names": ["fpor"], "methods": ["ssa-lifted"]},
             "nothing to train: there are no rows for ade, ssa-lifted in fpor",
         ),
-    ],
-)
-def test_unknown_names_raise_before_anything_is_written(changes, message, tmp_path):
-    given = {"names": ["fpor"], "datasets": ["ade"], "methods": ["wce"], **changes}
-    with pytest.raises(SetpointError, match=message):
-        smoke(out=tmp_path / "out", **given)
-    assert not (tmp_path / "out").exists()
+    ):
+        given = {"names": ["fpor"], "datasets": ["ade"], "methods": ["wce"], **changes}
+        with pytest.raises(SetpointError, match=message):
+            smoke(out=tmp_path / "out", **given)
+        assert not (tmp_path / "out").exists()
 
 
 def test_a_table_that_is_not_about_the_data_is_left_out_where_others_are(tmp_path):
@@ -421,10 +421,10 @@ def test_progress_is_reported_every_few_seconds_and_at_the_end(tmp_path, capsys,
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: 3.0 * next(clock))
     smoke(["fpor"], tmp_path, quiet=False)
-    told = [int(line.split()[0]) for line in capsys.readouterr().err.splitlines()]
-    assert told == sorted(told)
-    assert told[-1] == len(times(tmp_path))
-    assert 2 < len(told) < told[-1]
+    reported = [int(line.split()[0]) for line in capsys.readouterr().err.splitlines()]
+    assert reported == sorted(reported)
+    assert reported[-1] == len(times(tmp_path))
+    assert 2 < len(reported) < reported[-1]
 
 
 def test_every_target_and_method_is_in_some_table():

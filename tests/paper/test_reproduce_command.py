@@ -51,9 +51,8 @@ def test_the_command_prints_its_files_and_its_progress(tmp_path, capsys):
     assert (code, errors) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_a_mistake_is_one_line_and_exit_code_1(tmp_path, capsys):
+    for wrong in (
         ["fprr"],
         ["fpor", "--datasets", "mnist"],
         ["fpor", "--methods", "xgboost"],
@@ -61,41 +60,41 @@ def test_the_command_prints_its_files_and_its_progress(tmp_path, capsys):
         ["fpor", "--workers", "-1"],
         ["fpor", "--devices", "cpu", "cuda:77"],
         ["fpor", "--devices", "gpu"],
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_code_1(wrong, tmp_path, capsys):
-    code, printed, errors = run_main([*wrong, "--out", str(tmp_path / "out")], capsys)
-    assert (code, printed) == (1, "")
-    assert re.fullmatch(r"error: [^\n]+\n", errors)
+    ):
+        code, printed, errors = run_main([*wrong, "--out", str(tmp_path / "out")], capsys)
+        assert (code, printed) == (1, "")
+        assert re.fullmatch(r"error: [^\n]+\n", errors)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [[], ["fpor", "--scale", "huge"], ["fpor", "--split", "x"], ["fpor", "--trials", "two"]],
-)
-def test_invalid_choices_end_with_usage(wrong, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(wrong)
-    assert caught.value.code == 2
-    assert "usage: python -m setpoint.paper" in capsys.readouterr().err
+def test_invalid_choices_end_with_usage(capsys):
+    for wrong in (
+        [],
+        ["fpor", "--scale", "huge"],
+        ["fpor", "--split", "x"],
+        ["fpor", "--trials", "two"],
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(wrong)
+        assert caught.value.code == 2
+        assert "usage: python -m setpoint.paper" in capsys.readouterr().err
 
 
 def test_help_names_tables_figures_and_data(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["--help"])
     assert caught.value.code == 0
-    told = "".join(capsys.readouterr().out.split())  # long names are broken at their hyphens
+    text = "".join(capsys.readouterr().out.split())  # long names are broken at their hyphens
     for name in (*TABLES, *figures.NAMES, *LOADERS, *SCALES):
-        assert name in told
+        assert name in text
 
 
-@pytest.mark.parametrize("names", [["fpor"], ["regulariser"]])
-def test_a_folder_that_cannot_be_written_is_one_line(names, tmp_path, capsys):
-    (tmp_path / "out").write_text("a file already")
-    code, _, errors = run_main([*names, *ARGUMENTS, "--out", str(tmp_path / "out")], capsys)
-    assert code == 1
-    assert re.fullmatch(r"error: [^\n]+--out[^\n]*\n", errors)
-    assert str(tmp_path / "out") in errors
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys):
+    for names in (["fpor"], ["regulariser"]):
+        (tmp_path / "out").write_text("a file already")
+        code, _, errors = run_main([*names, *ARGUMENTS, "--out", str(tmp_path / "out")], capsys)
+        assert code == 1
+        assert re.fullmatch(r"error: [^\n]+--out[^\n]*\n", errors)
+        assert str(tmp_path / "out") in errors
 
 
 @pytest.mark.parametrize("what", ["data", "tables", "results-honest.parquet"])
@@ -255,7 +254,10 @@ def test_the_former_module_can_be_run(tmp_path):
     command = [sys.executable, "-m", "setpoint.experiments", "fpor", *ARGUMENTS[:-2], *workers]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    assert "DeprecationWarning: python -m setpoint.experiments is deprecated; use" in ended.stderr
+    assert (
+        "DeprecationWarning: python -m setpoint.experiments is deprecated; "
+        "use python -m setpoint reproduce" in ended.stderr
+    )
     assert len(times(tmp_path)) == 4
 
 

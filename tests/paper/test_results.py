@@ -81,21 +81,23 @@ def test_without_pandas_the_extra_is_named(monkeypatch):
         tidy([result(counts=[count("own", "train", 90, 10)])])
 
 
-@pytest.mark.parametrize("blind", [False, True])
-def test_a_diverged_training_has_a_row_per_goal_and_no_figures(blind):
-    lost = result("wce" if blind else "tfco")
-    if blind:
-        lost["job"]["target"] = None
-    frame = tidy([lost, result(configuration=1, counts=[count("own", "train", 90, 10)])])
-    rows = frame[frame["diverged"]]
-    goals = set(zip(rows["kind"], rows["alpha"], strict=True))
-    every = {(t.kind, -1.0 if t.alpha is None else t.alpha) for t in TARGETS}
-    assert goals == (every if blind else {("fpor", 0.9)})
-    assert len(rows) == len(goals)
-    assert rows[["rule", "part", "precision", "recall", "f1", "objective"]].isna().all(axis=None)
-    assert (rows["violation"] == np.inf).all()
-    assert not frame[~frame["diverged"]].isna().any(axis=None)
-    assert frame[["tp", "fp", "fn", "tn"]].dtypes.unique() == [np.int64]
+def test_a_diverged_training_has_a_row_per_goal_and_no_figures():
+    for blind in (False, True):
+        lost = result("wce" if blind else "tfco")
+        if blind:
+            lost["job"]["target"] = None
+        frame = tidy([lost, result(configuration=1, counts=[count("own", "train", 90, 10)])])
+        rows = frame[frame["diverged"]]
+        goals = set(zip(rows["kind"], rows["alpha"], strict=True))
+        every = {(t.kind, -1.0 if t.alpha is None else t.alpha) for t in TARGETS}
+        assert goals == (every if blind else {("fpor", 0.9)})
+        assert len(rows) == len(goals)
+        assert (
+            rows[["rule", "part", "precision", "recall", "f1", "objective"]].isna().all(axis=None)
+        )
+        assert (rows["violation"] == np.inf).all()
+        assert not frame[~frame["diverged"]].isna().any(axis=None)
+        assert frame[["tp", "fp", "fn", "tn"]].dtypes.unique() == [np.int64]
 
 
 def test_results_from_before_there_was_that_word_are_read():
@@ -131,23 +133,20 @@ def winner(results):
 GOOD, FAIR, POOR = (90, 10), (80, 5), (60, 40)  # the last one misses its floor
 
 
-@pytest.mark.parametrize(
-    ("variant", "three", "deciding"),
-    [
+def test_each_variant_is_chosen_where_it_should_be():
+    """The best at the deciding rule and split is selected, even if it is the worst elsewhere."""
+    for variant, three, deciding in (
         ("paper", False, ("own", "train")),
         ("paper", True, ("own", "train")),
         ("converged", False, ("train", "train")),
         ("converged", True, ("validation", "validation")),
-    ],
-)
-def test_each_variant_is_chosen_where_it_should_be(variant, three, deciding):
-    """The best at the deciding rule and split is selected, even if it is the worst elsewhere."""
-    rules = ("own", *PARTS[three][:-1])
-    elsewhere = {
-        place: GOOD for place in itertools.product(rules, PARTS[three]) if place != deciding
-    }
-    merits = [{**elsewhere, deciding: FAIR}, {deciding: GOOD}, {**elsewhere, deciding: POOR}]
-    assert winner(grid(merits, variant=variant, three=three)) == 1
+    ):
+        rules = ("own", *PARTS[three][:-1])
+        elsewhere = {
+            place: GOOD for place in itertools.product(rules, PARTS[three]) if place != deciding
+        }
+        merits = [{**elsewhere, deciding: FAIR}, {deciding: GOOD}, {**elsewhere, deciding: POOR}]
+        assert winner(grid(merits, variant=variant, three=three)) == 1
 
 
 def test_the_least_violation_comes_first_then_the_objective():
@@ -245,30 +244,30 @@ def test_goals_without_a_level_are_chosen_as_well():
     assert len(frame) == 4
 
 
-@pytest.mark.parametrize("three", [False, True])
-@pytest.mark.parametrize("variant", ["paper", "converged"])
-def test_test_rows_are_never_used(variant, three):
-    rng = np.random.default_rng(0)
-    rules = ("own", *PARTS[three][:-1])
-    merits = [
-        {
-            place: (int(rng.integers(1, 100)), int(rng.integers(1, 30)))
-            for place in itertools.product(rules, PARTS[three])
-        }
-        for _ in range(8)
-    ]
-    frame = tidy(
-        [r for k in range(5) for r in grid(merits[k:] + merits[:k], variant=variant, three=three,
-                                           trial=k)]
-    )  # fmt: skip
-    best = selected(frame)
-    assert best["configuration"].nunique() > 1
-    metrics = ["tp", "fp", "fn", "tn", "precision", "recall", "f1", "objective", "violation"]
-    shuffled = frame.copy()
-    test = (frame["part"] == "test").to_numpy()
-    order = rng.permutation(test.sum())
-    shuffled.loc[test, metrics] = frame.loc[test, metrics].to_numpy()[order]
-    assert not shuffled.equals(frame)
-    again = selected(shuffled)
-    keys = [*TRIAL, "configuration", "rule", "part"]
-    pd.testing.assert_frame_equal(best[keys], again[keys])
+def test_test_rows_are_never_used():
+    for three, variant in itertools.product((False, True), ("paper", "converged")):
+        rng = np.random.default_rng(0)
+        rules = ("own", *PARTS[three][:-1])
+        merits = [
+            {
+                place: (int(rng.integers(1, 100)), int(rng.integers(1, 30)))
+                for place in itertools.product(rules, PARTS[three])
+            }
+            for _ in range(8)
+        ]
+        frame = tidy(
+            result
+            for k in range(5)
+            for result in grid(merits[k:] + merits[:k], variant=variant, three=three, trial=k)
+        )
+        best = selected(frame)
+        assert best["configuration"].nunique() > 1
+        metrics = ["tp", "fp", "fn", "tn", "precision", "recall", "f1", "objective", "violation"]
+        shuffled = frame.copy()
+        test = (frame["part"] == "test").to_numpy()
+        order = rng.permutation(test.sum())
+        shuffled.loc[test, metrics] = frame.loc[test, metrics].to_numpy()[order]
+        assert not shuffled.equals(frame)
+        again = selected(shuffled)
+        keys = [*TRIAL, "configuration", "rule", "part"]
+        pd.testing.assert_frame_equal(best[keys], again[keys])

@@ -17,8 +17,8 @@ from setpoint.paper.code import digest
 from setpoint.paper.datasets import Dataset, honest_split, prepared, stand_in
 from setpoint.paper.jobs import Job, Target, jobs_of
 from setpoint.paper.methods import METHODS
+from setpoint.paper.results import Store
 from setpoint.paper.runner import check_devices, run
-from setpoint.paper.store import Store
 
 JOBS = [
     job
@@ -104,8 +104,9 @@ def test_one_process_makes_every_split_once(tmp_path):
     assert trial.split_rows.cache_info().misses == len(splits)
 
 
-@pytest.mark.parametrize("after", [1, 7])
-def test_ctrl_c_between_jobs_loses_nothing(after, tmp_path, uninterrupted):
+def test_ctrl_c_between_jobs_loses_nothing(tmp_path, uninterrupted):
+    after = 7
+
     def stop(done, total, job):
         if done == after:
             raise KeyboardInterrupt
@@ -177,14 +178,14 @@ def test_a_training_that_diverged_is_done_and_not_tried_again(tmp_path, monkeypa
 # --- devices and threads --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", ["gpu", "", "cuda:", "cuda:-1", "cuda:99", "meta", "cpu cuda", 3])
-def test_an_unavailable_device_raises_before_anything_is_written(wrong, tmp_path):
-    with pytest.raises(
-        SetpointError, match=r"device .* is not available; this machine has cpu"
-    ) as e:
-        run(JOBS, tmp_path / "out", workers=1, devices=["cpu", wrong])
-    assert repr(wrong) in str(e.value)
-    assert not (tmp_path / "out").exists()
+def test_an_unavailable_device_raises_before_anything_is_written(tmp_path):
+    for wrong in ("gpu", "", "cuda:", "cuda:-1", "cuda:99", "meta", "cpu cuda", 3):
+        with pytest.raises(
+            SetpointError, match=r"device .* is not available; this machine has cpu"
+        ) as e:
+            run(JOBS, tmp_path / "out", workers=1, devices=["cpu", wrong])
+        assert repr(wrong) in str(e.value)
+        assert not (tmp_path / "out").exists()
 
 
 def test_an_empty_list_of_devices_raises():
@@ -192,16 +193,16 @@ def test_an_empty_list_of_devices_raises():
         check_devices([])
 
 
-@pytest.mark.parametrize(("count", "good", "bad"), [
-    (0, ["cpu"], ["cuda", "cuda:0"]),
-    (2, ["cpu", "cuda", "cuda:0", "cuda:1"], ["cuda:2"]),
-])  # fmt: skip
-def test_gpus_are_counted(count, good, bad, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    check_devices(good)
-    for name in bad:
-        with pytest.raises(SetpointError, match=f"device '{name}' is not available"):
-            check_devices([name])
+def test_gpus_are_counted(monkeypatch):
+    for count, good, bad in (
+        (0, ["cpu"], ["cuda", "cuda:0"]),
+        (2, ["cpu", "cuda", "cuda:0", "cuda:1"], ["cuda:2"]),
+    ):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+        check_devices(good)
+        for name in bad:
+            with pytest.raises(SetpointError, match=f"device '{name}' is not available"):
+                check_devices([name])
 
 
 @pytest.mark.parametrize("how", ["one worker", "one job", "stopped"])

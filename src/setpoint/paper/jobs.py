@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from setpoint.goals.goal import FPOR, FROP, OFOS, Goal
 from setpoint.paper.competitors.lagrangian import Lagrangian
 from setpoint.paper.methods import METHODS, SCALES, Method, Variant, model_of
 from setpoint.training.loop import Solver
+
+COUNTS = ("tp", "fp", "fn", "tn")
 
 
 @dataclass(frozen=True)
@@ -69,38 +70,23 @@ class Job:
     @property
     def name(self) -> str:
         """A unique file name."""
-        return "_".join(
-            (
-                self.dataset,
-                self.split,
-                "3" if self.three else "2",
-                f"trial{self.trial}",
-                self.method,
-                self.variant,
-                str(self.configuration),
-                str(self.target or "any"),
-            )
+        subsets = "3" if self.three else "2"
+        return (
+            f"{self.dataset}_{self.split}_{subsets}_trial{self.trial}_{self.method}_{self.variant}_"
+            f"{self.configuration}_{self.target or 'any'}"
         )
-
-    @property
-    def linear(self) -> bool:
-        """Whether the model is linear."""
-        return model_of(self.dataset) == "linear"
 
     @property
     def solver(self) -> Solver:
         """The solver."""
-        solvers = METHODS[self.method].solvers(self.variant, SCALES[self.scale], self.linear)
+        linear = model_of(self.dataset) == "linear"
+        solvers = METHODS[self.method].solvers(self.variant, SCALES[self.scale], linear)
         return solvers[self.configuration]
 
     @property
     def targets(self) -> tuple[Target, ...]:
         """The goals for which the result is evaluated."""
         return TARGETS if self.target is None else (self.target,)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, for JSON."""
-        return asdict(self)
 
 
 def jobs_of(

@@ -86,8 +86,8 @@ def _cells(table: Table, line: Line, style: Style) -> list[str]:
     """Return, for every column, this package's value and the paper's."""
     cells = []
     for cell in (line.cells[column] for column in table.columns):
-        own = _pair(cell["before"], cell["after"], style) if line.trials else "diverged"
-        cells += [own, _pair(cell["paper before"], cell["paper after"], style)]
+        ours = _pair(cell["before"], cell["after"], style) if line.trials else "diverged"
+        cells += [ours, _pair(cell["paper before"], cell["paper after"], style)]
     return cells
 
 
@@ -135,16 +135,16 @@ def _escaped(text: str) -> str:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def narrowed(
+def restriction_suffix(
     table: Table, scale: str, datasets: tuple[str, ...], methods: tuple[str, ...], trials: int
 ) -> str:
     """Return a suffix that names restrictions, so that no table overwrites a more complete one."""
     parts = list(table.chosen(datasets))
     if set(parts) == set(table.datasets):
         parts = []
-    own = [method.name for method in table.methods]
-    if methods and not set(own) <= set(methods):
-        parts += [name for name in own if name in methods]
+    names = [method.name for method in table.methods]
+    if methods and not set(names) <= set(methods):
+        parts += [name for name in names if name in methods]
     if trials != SCALES[scale].trials:
         parts.append(f"{trials}-trials")
     return "".join(f"_{part}" for part in parts)

@@ -14,9 +14,8 @@ from setpoint.paper import figures, render
 from setpoint.paper.datasets import LOADERS, sources
 from setpoint.paper.jobs import Job
 from setpoint.paper.methods import METHODS, SCALES
-from setpoint.paper.results import selected, tidy
+from setpoint.paper.results import Store, selected, tidy
 from setpoint.paper.runner import check_devices, run
-from setpoint.paper.store import Store
 from setpoint.paper.tables import TABLES, Table, all_jobs, lines_of
 
 NAMES = (*TABLES, *figures.NAMES)
@@ -43,7 +42,7 @@ def reproduce(
 ) -> list[Path]:
     """Run the missing trainings, write tables and figures, and return their files.
 
-    Tables restricted to fewer data sets, methods or trials have names that tell so. The Parquet
+    Tables restricted to fewer data sets, methods or trials have names that say so. The Parquet
     file contains all stored trainings of the split, whichever command ran them.
 
     Parameters
@@ -89,32 +88,32 @@ def reproduce(
             f"{', '.join(table.name for table in trained)}."
         )
     folder = Path(out)
-    kept: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     if jobs:
         _train(jobs, folder, workers, devices, keep_old, quiet)
-        kept = Store(folder, keep_old).kept(split, sources(folder / "data"))
-        _report_diverged(jobs, kept)
+        results = Store(folder, keep_old).results_of_split(split, sources(folder / "data"))
+        _report_diverged(jobs, results)
     if only_train:
         return []
     written: list[Path] = []
     if jobs:
-        everything = tidy(kept.values())
-        same = len(kept) == len(jobs)
-        best = selected(everything if same else tidy(kept[job.name] for job in jobs))
+        everything = tidy(results.values())
+        same = len(results) == len(jobs)
+        best = selected(everything if same else tidy(results[job.name] for job in jobs))
         parquet, about = folder / f"results-{split}.parquet", folder / f"about-{split}.md"
         written.append(render.write_parquet(everything, parquet))
-        written.append(render.write_about(kept.values(), about, scale, split))
+        written.append(render.write_about(results.values(), about, scale, split))
         for table in tables:
             blocks = lines_of(table, best, asked[0], split)
             if blocks:
-                ending = f"{split}{render.narrowed(table, scale, *asked)}"
+                ending = f"{split}{render.restriction_suffix(table, scale, *asked)}"
                 stem = folder / "tables" / f"{table.name}-{ending}"
                 caption = render.note(table, scale, split, trials)
                 written += render.write_table(table, blocks, stem, caption)
         if "stress-test" in drawn:
             stressed = TABLES[STRESS_TABLES[0]]
             shown = best[best["dataset"].isin(stressed.chosen(asked[0]))]
-            ending = f"{split}{render.narrowed(stressed, scale, *asked)}"
+            ending = f"{split}{render.restriction_suffix(stressed, scale, *asked)}"
             written += render.draw_stress_test(shown, folder / "figures", ending)
     for name in drawn:
         if name in figures.FIGURES:
@@ -167,8 +166,8 @@ def _train(
         )
 
 
-def _report_diverged(jobs: list[Job], kept: dict[str, dict[str, Any]]) -> None:
-    names = [job.name for job in jobs if kept.get(job.name, {}).get("diverged") is True]
+def _report_diverged(jobs: list[Job], results: dict[str, dict[str, Any]]) -> None:
+    names = [job.name for job in jobs if results.get(job.name, {}).get("diverged") is True]
     if names:
         more = ", ..." if len(names) > MOST_NAMES else ""
         print(

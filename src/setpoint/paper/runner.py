@@ -26,7 +26,7 @@ from setpoint.paper.code import digest
 from setpoint.paper.datasets.dataset import Dataset
 from setpoint.paper.jobs import Job
 from setpoint.paper.methods import METHODS, SCALES
-from setpoint.paper.store import Store
+from setpoint.paper.results import Store
 
 Report = Callable[[int, int, Job], None]  # jobs done, total, the last job
 
@@ -208,7 +208,7 @@ def _run_and_store(job: Job, folder: str, device: str | None = None) -> str | No
         result = trial.run_job(job, dataset, device)
         result["machine"] = machine(device)
         result["date"] = datetime.date.today().isoformat()
-        store.keep(job, result)
+        store.save(job, result)
     except OSError as error:
         # A full disk ends the run: every further job would fail, too.
         raise SetpointError(

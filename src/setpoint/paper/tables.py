@@ -47,7 +47,7 @@ class Table:
     printed_as: str = ""
 
     def chosen(self, datasets: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of the data sets that belong in the table; if none are given, its own."""
+        """Return those of the data sets that belong in the table; by default all of its own."""
         known = {*self.datasets, "mura"}
         return tuple(d for d in datasets or self.datasets if paper_name(d) in known)
 
@@ -158,13 +158,15 @@ class Line:
 
 def lines_of(table: Table, frame: Any, datasets: tuple[str, ...], split: str) -> list[list[Line]]:
     """Return the blocks of a table, one per data set and goal, from the selected results."""
-    own = frame[(frame["split"] == split) & (frame["three"] == table.three)]
+    rows = frame[(frame["split"] == split) & (frame["three"] == table.three)]
     blocks = []
     for dataset in table.chosen(datasets):
         for target in table.targets:
             alpha = -1.0 if target.alpha is None else target.alpha
-            here = own[
-                (own["dataset"] == dataset) & (own["kind"] == target.kind) & (own["alpha"] == alpha)
+            here = rows[
+                (rows["dataset"] == dataset)
+                & (rows["kind"] == target.kind)
+                & (rows["alpha"] == alpha)
             ]
             block = list(_block(table, here, dataset, target))
             if block:
@@ -174,25 +176,25 @@ def lines_of(table: Table, frame: Any, datasets: tuple[str, ...], split: str) ->
 
 def _block(table: Table, here: Any, dataset: str, target: Target) -> Iterator[Line]:
     adjusted = "validation" if table.three else "train"
-    wanted = here["trial"].nunique()
+    all_trials = here["trial"].nunique()
     for method in table.methods:
         # Methods that select have set their threshold on held-out rows.
         settled = method.selects and not table.three
         for variant in method.variants:
-            own = here[(here["method"] == method.name) & (here["variant"] == variant)]
-            if own.empty:
+            rows = here[(here["method"] == method.name) & (here["variant"] == variant)]
+            if rows.empty:
                 continue
-            trials = own.loc[~own["diverged"], "trial"].nunique()
+            trials = rows.loc[~rows["diverged"], "trial"].nunique()
             label = method.label_of(variant)
-            if 0 < trials < wanted:
-                label += f" ({trials} of {wanted} trials)"
+            if 0 < trials < all_trials:
+                label += f" ({trials} of {all_trials} trials)"
             line = Line(dataset, target, method, label, trials)
-            of = dict(list(own.groupby(["rule", "part"])))
+            by = dict(list(rows.groupby(["rule", "part"])))
             for part, metric in table.columns:
                 before, after = (_printed(line, table, part, metric, ta) for ta in (False, True))
                 line.cells[part, metric] = {
-                    "before": _value(of.get(("own", part)), metric),
-                    "after": None if settled else _value(of.get((adjusted, part)), metric),
+                    "before": _value(by.get(("own", part)), metric),
+                    "after": None if settled else _value(by.get((adjusted, part)), metric),
                     "paper before": before,
                     "paper after": after,
                 }

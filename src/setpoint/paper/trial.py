@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from setpoint.data.splits import validation_split
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import DivergedError
 from setpoint.paper.datasets.dataset import Dataset, Split, honest_split, paper_split
-from setpoint.paper.jobs import Job, Target
+from setpoint.paper.jobs import COUNTS, Job, Target
 from setpoint.paper.methods import METHODS, model_of
 from setpoint.thresholds.operating_point import choose_threshold, evaluate_threshold
 from setpoint.training.loop import solve
@@ -37,8 +38,8 @@ class SplitRows(NamedTuple):
 def split_rows(dataset: Dataset, split: str, three: bool, trial: int, device: str) -> SplitRows:
     """Return the rows of a trial."""
     rows = SPLITS[split](dataset, trial, three)
-    own = dataset.X[rows.train]
-    X = Standardizer.fit(own, np.ones(len(own))).transform(dataset.X)
+    training = dataset.X[rows.train]
+    X = Standardizer.fit(training, np.ones(len(training))).transform(dataset.X)
     return SplitRows(rows, torch.from_numpy(X).to(device), torch.from_numpy(dataset.y).to(device))
 
 
@@ -55,7 +56,7 @@ def run_job(job: Job, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
     except DivergedError:
         diverged = True
     return {
-        "job": job.to_dict(),
+        "job": asdict(job),
         "solver": repr(job.solver),
         "source": dataset.source,
         "seconds": round(time.perf_counter() - started, 3),
@@ -121,8 +122,8 @@ def _with_selection(
         return split.train, split.validation
     rows = split.train
     groups = None if dataset.groups is None else dataset.groups[rows]
-    kept = np.ones(len(rows), dtype=bool)
-    found = validation_split(SELECTION_FRACTION, dataset.y[rows], kept, groups, trial)
+    all_rows = np.ones(len(rows), dtype=bool)
+    found = validation_split(SELECTION_FRACTION, dataset.y[rows], all_rows, groups, trial)
     assert found is not None
     training, selection = found
     return rows[training], rows[selection]
@@ -153,7 +154,7 @@ def _count(
                     "alpha": target.alpha,
                     "threshold": rule,
                     "part": name,
-                    **{k: int(getattr(point, k)) for k in ("tp", "fp", "fn", "tn")},
+                    **{count: int(getattr(point, count)) for count in COUNTS},
                 }
             )
     return counts

@@ -1,6 +1,7 @@
 """The Lagrangian game (TFCO) and the augmented Lagrangian."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -220,15 +221,15 @@ def test_of_two_constraints_the_one_that_is_missed_gets_the_weight():
     assert weights_of(dual) == pytest.approx([0.0, 0.0, 1.0], abs=1e-6)
 
 
-@pytest.mark.parametrize("end", [1e-300, 1e300, -1e300])
-def test_extreme_constraints_leave_a_distribution(end):
-    dual = SwapRegret(2, 1.0)
-    for constraint in (end, -end, end):
-        dual.follow(torch.tensor([constraint, 0.1], dtype=torch.float64))
-        weights = weights_of(dual)
-        assert sum(weights) == pytest.approx(1.0)
-        assert min(weights) > 0
-        np.testing.assert_allclose(dual.state["M"].sum(axis=0), 1.0)
+def test_extreme_constraints_leave_a_distribution():
+    for end in (1e-300, 1e300, -1e300):
+        dual = SwapRegret(2, 1.0)
+        for constraint in (end, -end, end):
+            dual.follow(torch.tensor([constraint, 0.1], dtype=torch.float64))
+            weights = weights_of(dual)
+            assert sum(weights) == pytest.approx(1.0)
+            assert min(weights) > 0
+            np.testing.assert_allclose(dual.state["M"].sum(axis=0), 1.0)
 
 
 def test_the_multipliers_see_decisions_and_theta_sees_sigmoids():
@@ -364,8 +365,6 @@ def test_the_hinge_takes_the_objective_at_the_true_counts():
 # --- the whole ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("proxy", ["sigmoid", "hinge"])
-@pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize(
     "goal",
     [
@@ -375,19 +374,20 @@ def test_the_hinge_takes_the_objective_at_the_true_counts():
         "max f1",
     ],
 )
-def test_an_easy_problem_ends_feasible_in_true_counts(goal, formulation, proxy):
-    problem = separable(goal)
-    module = build("linear", 2).double()
-    solver = Lagrangian(formulation, proxy, threshold="fixed", outer_iterations=5)
-    solution = solve(problem, module, solver)
-    last = solution.history[-1]
-    assert last.feasible
-    assert last.objective > 0.95
-    point = solution.operating_point
-    alarm = scores_of(module, problem.X) > 0
-    assert point.threshold == 0.0
-    assert point.tp == int((alarm & problem.positive).sum())
-    assert point.fp == int((alarm & ~problem.positive).sum())
+def test_an_easy_problem_ends_feasible_in_true_counts(goal):
+    for proxy, formulation in product(("sigmoid", "hinge"), FORMULATIONS):
+        problem = separable(goal)
+        module = build("linear", 2).double()
+        solver = Lagrangian(formulation, proxy, threshold="fixed", outer_iterations=5)
+        solution = solve(problem, module, solver)
+        last = solution.history[-1]
+        assert last.feasible
+        assert last.objective > 0.95
+        point = solution.operating_point
+        alarm = scores_of(module, problem.X) > 0
+        assert point.threshold == 0.0
+        assert point.tp == int((alarm & problem.positive).sum())
+        assert point.fp == int((alarm & ~problem.positive).sum())
 
 
 def test_an_mlp_and_float32_are_trained_too():
@@ -398,9 +398,8 @@ def test_an_mlp_and_float32_are_trained_too():
     assert solution.operating_point.recall > 0.3
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [
+def test_bad_parameters_raise():
+    for parameters, expected in (
         ({"formulation": "dual"}, "formulation must be one of"),
         ({"proxy": "relu"}, "proxy must be one of"),
         ({"threshold": "learned"}, "threshold must be one of"),
@@ -409,12 +408,9 @@ def test_an_mlp_and_float32_are_trained_too():
         ({"dual_scale": -1.0}, "lr and dual_scale must be positive"),
         ({"outer_iterations": -1}, "outer_iterations must be >= 0"),
         ({"inner_iterations": 0}, "inner_iterations >= 1"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_raise(parameters, expected):
-    with pytest.raises(ValueError, match=expected):
-        Lagrangian(**parameters)
+    ):
+        with pytest.raises(ValueError, match=expected):
+            Lagrangian(**parameters)
 
 
 # --- augmented ------------------------------------------------------------------------------------
@@ -458,18 +454,15 @@ GOALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("lam", [0.5, 20.0])
-@pytest.mark.parametrize("form", ["inequality", "equality"])
-@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
-@pytest.mark.parametrize(("goal", "objective", "constraints"), GOALS, ids=lambda v: str(v)[:30])
-def test_without_multipliers_it_is_the_quadratic_penalty(
-    goal, objective, constraints, scaling, form, lam
-):
-    psi, ties, weights, unit = by_hand(scaling, form)
-    missed = ties if form == "equality" else np.maximum(ties, 0)
-    squares = sum(max(unit * c, 0) ** 2 for c in constraints) + (weights * missed**2).sum()
-    value = augmented(goal, lam, scaling=scaling, form=form)(LOGITS)
-    assert value.item() == pytest.approx(-objective - 0.5 * psi + lam / 2 * squares, rel=1e-9)
+def test_without_multipliers_it_is_the_quadratic_penalty():
+    for lam, form, scaling, (goal, objective, constraints) in product(
+        (0.5, 20.0), ("inequality", "equality"), ("paper", "per_positive"), GOALS
+    ):
+        psi, ties, weights, unit = by_hand(scaling, form)
+        missed = ties if form == "equality" else np.maximum(ties, 0)
+        squares = sum(max(unit * c, 0) ** 2 for c in constraints) + (weights * missed**2).sum()
+        value = augmented(goal, lam, scaling=scaling, form=form)(LOGITS)
+        assert value.item() == pytest.approx(-objective - 0.5 * psi + lam / 2 * squares, rel=1e-9)
 
 
 @pytest.mark.parametrize("form", ["inequality", "equality"])
@@ -662,19 +655,15 @@ def test_a_goal_that_is_not_monotone_takes_the_equality_form():
         Augmented(form="inequality").prepare(problem, build("linear", 3).double())
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [
+def test_augmented_rejects_bad_parameters():
+    for parameters, expected in (
         ({"start_s": "zeros"}, "start_s (is|must be) one of"),
         ({"lam0": 0.0}, "lam0 must be positive"),
         ({"rho": 0.9}, "rho must be None or >= 1"),
         ({"inner_iterations": 0}, "inner_iterations must be >= 1"),
-    ],
-    ids=str,
-)
-def test_augmented_rejects_bad_parameters(parameters, expected):
-    with pytest.raises(ValueError, match=expected):
-        Augmented(**parameters)
+    ):
+        with pytest.raises(ValueError, match=expected):
+            Augmented(**parameters)
 
 
 def test_bad_data_raise_as_in_the_exact_penalty():

@@ -9,10 +9,11 @@ import pytest
 from setpoint.paper.datasets import (
     CorruptDataError,
     MissingDataError,
+    ade,
     load_ade_features,
     load_ade_texts,
 )
-from setpoint.paper.datasets.ade import PUBLISHED, _load_features, _load_texts
+from setpoint.paper.datasets.ade import PUBLISHED
 from setpoint.paper.datasets.files import Expected
 
 # The first sentence is in two rows, once per drug; one has a bar, one a separator of lines.
@@ -24,7 +25,12 @@ POSITIVE = [
 NEGATIVE = [(11, "The NEG sign was absent."), (13, "She recovered."), (13, "No event.")]
 TEXTS = [row[1] for row in (*POSITIVE, *NEGATIVE)]
 GROUPS = [0, 0, 1, 2, 3, 4]
-EXPECTED = Expected(rows=6, positives=3)
+
+
+@pytest.fixture(autouse=True)
+def published(monkeypatch):
+    """Let these six rows be the published ones."""
+    monkeypatch.setattr(ade, "PUBLISHED", Expected(rows=6, positives=3))
 
 
 def write_corpus(folder):
@@ -63,14 +69,10 @@ def write_vectors(folder, n=5):
     return q * scale + offset
 
 
-def test_published_values():
-    assert (PUBLISHED.rows, PUBLISHED.positives) == (23_516, 6_821)
-
-
 @pytest.mark.parametrize("write", [write_corpus, write_jsonl, write_table])
 def test_all_forms_give_the_same(folder, write):
     write(folder)
-    found = _load_texts(EXPECTED)
+    found = load_ade_texts()
     assert list(found.texts) == TEXTS
     assert found.y.tolist() == [True] * 3 + [False] * 3
     assert found.groups.tolist() == GROUPS
@@ -87,7 +89,7 @@ def test_space_around_a_text_does_not_make_it_another(folder):
     write_corpus(folder)
     path = folder / "DRUG-AE.rel"
     path.write_text(path.read_text(encoding="utf-8").replace("|Rash", "| Rash", 1), "utf-8")
-    found = _load_texts(EXPECTED)
+    found = load_ade_texts()
     assert list(found.texts) == TEXTS
     assert found.groups.tolist() == GROUPS
 
@@ -95,38 +97,33 @@ def test_space_around_a_text_does_not_make_it_another(folder):
 def test_missing_names_all_forms_and_pages(folder):
     with pytest.raises(MissingDataError) as caught:
         load_ade_texts()
-    said = str(caught.value)
+    message = str(caught.value)
     for part in ("DRUG-AE.rel and ADE-NEG.txt, or ade_corpus_v2_classification/train.jsonl",
                  "ade_v2.parquet", "https://huggingface.co/datasets/SetFit/ade_corpus_v2",
                  "https://sites.google.com/site/adecorpus", str(folder)):  # fmt: skip
-        assert part in said
+        assert part in message
 
 
-def test_the_published_counts_are_the_default(folder):
+def test_the_counts_of_the_corpus_are_checked(folder, monkeypatch):
+    assert (PUBLISHED.rows, PUBLISHED.positives) == (23_516, 6_821)
+    monkeypatch.setattr(ade, "PUBLISHED", PUBLISHED)
     write_corpus(folder)
     with pytest.raises(CorruptDataError, match="DRUG-AE.rel has 3 rows instead of 6,821"):
         load_ade_texts()
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("DRUG-AE.rel", "DRUG-AE.rel has 2 rows instead of 3: it is truncated"),
-        ("ADE-NEG.txt", "ADE-NEG.txt has 2 rows instead of 3: it is truncated"),
-    ],
-)
-def test_a_truncated_file_is_named(folder, name, said):
+@pytest.mark.parametrize("name", ["DRUG-AE.rel", "ADE-NEG.txt"])
+def test_a_truncated_file_is_named(folder, name):
     write_corpus(folder)
     path = folder / name
-    whole = path.read_bytes().rstrip(b"\n")
-    path.write_bytes(whole[: whole.rindex(b"\n") + 1])
-    with pytest.raises(CorruptDataError, match=said):
-        _load_texts(EXPECTED)
+    content = path.read_bytes().rstrip(b"\n")
+    path.write_bytes(content[: content.rindex(b"\n") + 1])
+    with pytest.raises(CorruptDataError, match=f"{name} has 2 rows instead of 3: it is truncated"):
+        load_ade_texts()
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "said"),
-    [
+def test_broken_lines_of_the_corpus(folder):
+    for name, line, message in (
         ("DRUG-AE.rel", "12|Too few.|few|4|7|too", "in line 2 (6 fields), where pmid|sentence|"),
         ("DRUG-AE.rel", "12||few|4|7|too|0|3", "in line 2 (8 fields)"),  # no sentence
         ("DRUG-AE.rel", "PM12|A text.|few|4|7|too|0|3", "has 'PM12|A text.|few|4|7|too|0|3' in"),
@@ -134,73 +131,66 @@ def test_a_truncated_file_is_named(folder, name, said):
         ("ADE-NEG.txt", "13 She recovered.", "has '13 She recovered.' in line 2, where 'pmid NEG"),
         ("ADE-NEG.txt", "13 NEG ", "in line 2, where 'pmid NEG sentence' is expected"),
         ("ADE-NEG.txt", "x NEG She recovered.", "in line 2, where"),
-    ],
-)
-def test_broken_lines_of_the_corpus(folder, name, line, said):
-    write_corpus(folder)
-    lines = (folder / name).read_text(encoding="utf-8").split("\n")
-    lines[1] = line
-    (folder / name).write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(CorruptDataError) as caught:
-        _load_texts(EXPECTED)
-    assert str(folder / name) in str(caught.value)
-    assert said in str(caught.value)
+    ):
+        write_corpus(folder)
+        lines = (folder / name).read_text(encoding="utf-8").split("\n")
+        lines[1] = line
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+        with pytest.raises(CorruptDataError) as caught:
+            load_ade_texts()
+        assert str(folder / name) in str(caught.value)
+        assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('{"text": "cut o', "test.jsonl has incomplete JSON in line 2"),
-        ('["a text", 1]', "in line 2, where a text and a label of 0 or 1 are expected"),
-        ('{"text": "no label"}', "where a text and a label of 0 or 1"),
-        ('{"text": "a", "label": 2}', "where a text and a label of 0 or 1"),
-        ('{"text": "a", "label": "1"}', "where a text and a label of 0 or 1"),
-        ('{"text": "a", "label": true}', "where a text and a label of 0 or 1"),
-        ('{"text": "a", "label": [1]}', "where a text and a label of 0 or 1"),
-        ('{"text": " ", "label": 1}', "where a text and a label of 0 or 1"),
-        ('{"text": null, "label": 1}', "where a text and a label of 0 or 1"),
-        ("", r"train.jsonl with .*test.jsonl has 5 rows instead of 6: it is truncated"),
-    ],
-)
-def test_broken_jsonl(folder, line, said):
+def test_broken_jsonl(folder):
     path = write_jsonl(folder) / "test.jsonl"
-    path.write_text(path.read_text().split("\n")[0] + "\n" + line + "\n")
-    with pytest.raises(CorruptDataError, match=said):
-        _load_texts(EXPECTED)
+    first = path.read_text().split("\n")[0]
+    expected = "where a text and a label of 0 or 1 are expected"
+    broken = {
+        '{"text": "cut o': "test.jsonl has incomplete JSON in line 2",
+        "": r"train.jsonl with .*test.jsonl has 5 rows instead of 6: it is truncated",
+        '["a text", 1]': f"in line 2, {expected}",
+        '{"text": "no label"}': expected,
+        '{"text": " ", "label": 1}': expected,
+        '{"text": null, "label": 1}': expected,
+    }
+    for label in ("2", '"1"', "true", "[1]"):
+        broken[f'{{"text": "a", "label": {label}}}'] = expected
+    for line, message in broken.items():
+        path.write_text(f"{first}\n{line}\n")
+        with pytest.raises(CorruptDataError, match=message):
+            load_ade_texts()
 
 
 def test_an_empty_jsonl(folder):
     (write_jsonl(folder) / "train.jsonl").write_text("")
     with pytest.raises(CorruptDataError, match="train.jsonl is empty"):
-        _load_texts(EXPECTED)
+        load_ade_texts()
 
 
 def test_the_positives_of_the_jsonl_copy_are_recorded_not_checked(folder):
     write_jsonl(folder, labels=(1, 1, 0, 0, 0, 0))
-    assert _load_texts(EXPECTED).source.endswith("2 positives, 5 texts")
+    assert load_ade_texts().source.endswith("2 positives, 5 texts")
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
+def test_broken_tables(folder):
+    for changes, message in (
         ({"label": [1, 1, 1, 0, 0, 2]}, "labels other than 0, 1 in the column label: 2, first in"),
         ({"label": [1, 1, 0, 0, 0, 0]}, "has 2 positives instead of 3"),
         ({"text_id": [0, 0, 2, 1, 3, 4]}, "has text_id 2 in row 3 instead of 1: the texts are not"),
         ({"pmid": ["11", "x", "12", "11", "13", "13"]}, "column pmid: row 2 holds 'x'"),
         ({"text": [*TEXTS[:5], None]}, "column text: row 6 is empty"),
-    ],
-)
-def test_broken_tables(folder, changes, said):
-    write_table(folder, **changes)
-    with pytest.raises(CorruptDataError) as caught:
-        _load_texts(EXPECTED)
-    assert said in str(caught.value)
+    ):
+        write_table(folder, **changes)
+        with pytest.raises(CorruptDataError) as caught:
+            load_ade_texts()
+        assert message in str(caught.value)
 
 
 def test_features_are_one_row_per_row_of_the_corpus(folder):
     write_table(folder)
     vectors = write_vectors(folder)
-    data = _load_features(EXPECTED)
+    data = load_ade_features()
     assert (vectors[GROUPS] == data.X).all()
     assert data.groups.tolist() == GROUPS
     assert data.y.tolist() == [True] * 3 + [False] * 3
@@ -213,19 +203,19 @@ def test_features_of_other_texts(folder):
     write_table(folder)
     write_vectors(folder, n=4)
     with pytest.raises(CorruptDataError, match="has 4 rows, but ade_v2.parquet has 5 texts"):
-        _load_features(EXPECTED)
+        load_ade_features()
 
 
 def test_missing_features(folder):
     """The error names all missing files at once."""
     with pytest.raises(MissingDataError, match=r"^ade_v2\.parquet not found") as caught:
         load_ade_features()
-    said = str(caught.value)
+    message = str(caught.value)
     for part in ("DRUG-AE.rel and ADE-NEG.txt", "https://sites.google.com/site/adecorpus",
                  "load_ade_texts", "ade_v2_mpnet.npz",
                  "https://huggingface.co/sentence-transformers/all-mpnet-base-v2"):  # fmt: skip
-        assert part in said
-    assert "jsonl" not in said  # they have no pmid, which the table must have
+        assert part in message
+    assert "jsonl" not in message  # they have no pmid, which the table must have
     write_table(folder)
     with pytest.raises(MissingDataError, match=r"^ade_v2_mpnet\.npz not found.*all-mpnet-base-v2"):
         load_ade_features()

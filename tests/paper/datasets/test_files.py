@@ -61,12 +61,12 @@ def test_the_error_for_a_missing_file_has_instructions(monkeypatch, tmp_path):
     monkeypatch.setenv("SETPOINT_DATA", os.pathsep.join([str(tmp_path), str(absent)]))
     with pytest.raises(MissingDataError) as caught:
         find(("a.csv", "b.csv"), ("c.csv",), how=HOW)
-    said = str(caught.value)
-    assert said.startswith("a.csv and b.csv, or c.csv not found in")
-    assert f"{absent} (no such folder)" in said
-    assert f"{tmp_path} (" not in said
-    assert f"{HOW}; put it into {tmp_path}," in said
-    assert "SETPOINT_DATA" in said
+    message = str(caught.value)
+    assert message.startswith("a.csv and b.csv, or c.csv not found in")
+    assert f"{absent} (no such folder)" in message
+    assert f"{tmp_path} (" not in message
+    assert f"{HOW}; put it into {tmp_path}," in message
+    assert "SETPOINT_DATA" in message
     assert isinstance(caught.value, SetpointError)
 
 
@@ -110,12 +110,12 @@ def test_lines_end_at_line_feeds_only(tmp_path):
     assert list(lines(path, HOW)) == [(1, "one\u2028still\x85 one\x0b"), (4, "two\rstill two")]
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n \r\n"])
-def test_an_empty_text_file(tmp_path, content):
+def test_an_empty_text_file(tmp_path):
     path = tmp_path / "x.txt"
-    path.write_bytes(content)
-    with pytest.raises(CorruptDataError, match=f"x.txt is empty. Replace it: {HOW}"):
-        list(lines(path, HOW))
+    for content in (b"", b"\n\n \r\n"):
+        path.write_bytes(content)
+        with pytest.raises(CorruptDataError, match=f"x.txt is empty. Replace it: {HOW}"):
+            list(lines(path, HOW))
 
 
 def test_a_text_file_in_another_encoding(tmp_path):
@@ -140,21 +140,18 @@ def read(path, numbers=("a", "b"), texts=()):
     return read_csv(path, numbers, texts, TABLES_HOW)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_numbers(tmp_path):
+    for text in (
         "a,b\n1,2\n3,4.5\n",
         '"a","b"\n1,"2"\n3,"4.5"',  # quotes, and no line feed at the end
         "\ufeffa,b\r\n1,2\r\n3,4.5\r\n",  # as Excel writes it
         "b,other,a\n2,x,1\n4.5,,3\n",  # order and other columns do not matter
         "a,b\n1e0,2\n\n3,4.5\n\n",
-    ],
-)
-def test_numbers(tmp_path, text):
-    table = read(write(tmp_path / "x.csv", text))
-    assert table["a"].tolist() == [1, 3]
-    assert table["b"].tolist() == [2, 4.5]
-    assert table["b"].dtype == np.float64
+    ):
+        table = read(write(tmp_path / "x.csv", text))
+        assert table["a"].tolist() == [1, 3]
+        assert table["b"].tolist() == [2, 4.5]
+        assert table["b"].dtype == np.float64
 
 
 def test_texts_stay_as_they_are(tmp_path):
@@ -163,9 +160,8 @@ def test_texts_stay_as_they_are(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # damage is an error whatever a user does with warnings
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_damage_is_named(tmp_path):
+    for text, message in (
         ("", "is empty"),
         ("a,b\n", "has a header but no rows"),
         ("a,c\n1,2\n", "has no column b; its columns are a, c"),
@@ -180,15 +176,13 @@ def test_texts_stay_as_they_are(tmp_path):
         ("a,b\n1,2,3\n1,2,3\n", "is not a complete CSV file"),  # not a column of row names
         (b"a,b\n1,\xff\xfe\n", "is not a complete CSV file"),
         (b"PK\x03\x04\x00\x00\x80\xff", "is not a complete CSV file"),  # still packed
-    ],
-)
-def test_damage_is_named(tmp_path, text, said):
-    path = write(tmp_path / "x.csv", text)
-    with pytest.raises(CorruptDataError) as caught:
-        read(path)
-    assert str(caught.value).startswith(f"{path} ")
-    assert said in str(caught.value)
-    assert str(caught.value).endswith(f"Replace it: {TABLES_HOW}.")
+    ):
+        path = write(tmp_path / "x.csv", text)
+        with pytest.raises(CorruptDataError) as caught:
+            read(path)
+        assert str(caught.value).startswith(f"{path} ")
+        assert message in str(caught.value)
+        assert str(caught.value).endswith(f"Replace it: {TABLES_HOW}.")
 
 
 def test_an_empty_text_cell(tmp_path):
@@ -266,9 +260,8 @@ def test_features_are_scaled_back(tmp_path):
     assert (found["level"] == held["level"]).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_other_arrays_raise(tmp_path):
+    for change, message in (
         ({"q": None}, "has no array q"),
         ({"level": None, "scale": None}, "has no array scale, level"),
         ({"q": np.zeros((6, 3))}, "has a q of float64"),
@@ -278,15 +271,13 @@ def test_features_are_scaled_back(tmp_path):
         ({"offset": np.float32(1)}, "does not have one finite offset per column of q"),
         ({"level": np.zeros(5, int)}, "does not have one integer level per row of q"),
         ({"level": np.zeros(6)}, "does not have one integer level per row of q"),
-    ],
-)
-def test_other_arrays_raise(tmp_path, change, said):
-    held = {k: v for k, v in (arrays() | change).items() if v is not None}
-    np.savez(tmp_path / "x.npz", **held)
-    with pytest.raises(CorruptDataError) as caught:
-        read_quantized(tmp_path / "x.npz", ("level",), QUANTIZED_HOW)
-    assert said in str(caught.value)
-    assert str(caught.value).endswith(f"Replace it: {QUANTIZED_HOW}.")
+    ):
+        held = {k: v for k, v in (arrays() | change).items() if v is not None}
+        np.savez(tmp_path / "x.npz", **held)
+        with pytest.raises(CorruptDataError) as caught:
+            read_quantized(tmp_path / "x.npz", ("level",), QUANTIZED_HOW)
+        assert message in str(caught.value)
+        assert str(caught.value).endswith(f"Replace it: {QUANTIZED_HOW}.")
 
 
 def test_incomplete_files_raise(tmp_path):

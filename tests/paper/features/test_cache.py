@@ -93,22 +93,19 @@ def test_no_changed_byte_ever_gives_another_vector(tmp_path):
     assert damaged > len(whole) / 2
 
 
-@pytest.mark.parametrize(
-    "arrays",
-    [
+def test_a_readable_file_that_is_no_shard(tmp_path):
+    for arrays in (
         {"digests": np.array(names(2), "S"), "features": vectors(2, dimension=4)},
         {"digests": np.array(names(3), "S"), "features": vectors(2)},
         {"digests": np.array(names(2), "S"), "features": vectors(2).astype(np.float64)},
         {"digests": np.arange(2), "features": vectors(2)},
         {"digests": np.array(names(2), "S")},
         {"digests": np.array([[1], "a"], object), "features": vectors(2)},
-    ],
-)
-def test_a_readable_file_that_is_no_shard(tmp_path, arrays):
-    cache = FeatureCache(tmp_path, "encoder", 3)
-    np.savez(cache.folder / "foreign.npz", **arrays)
-    with pytest.warns(CacheWarning, match="damaged"):
-        assert read(cache, names(3))[1] == set()
+    ):
+        cache = FeatureCache(tmp_path, "encoder", 3)
+        np.savez(cache.folder / "foreign.npz", **arrays)
+        with pytest.warns(CacheWarning, match="damaged"):
+            assert read(cache, names(3))[1] == set()
 
 
 def test_many_small_shards_become_one(tmp_path, monkeypatch):
@@ -195,11 +192,11 @@ def test_old_remains_of_killed_processes_are_removed_and_fresh_ones_are_not(tmp_
     assert fresh.exists()
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "a\\b", "C:", "a b", "é", "x\n"])
-def test_a_fingerprint_that_names_no_folder(tmp_path, name):
-    with pytest.raises(SetpointError, match="cannot name a folder"):
-        FeatureCache(tmp_path, name, 3)
-    assert not list(tmp_path.iterdir())
+def test_a_fingerprint_that_names_no_folder(tmp_path):
+    for name in ("", "..", "a/b", "a\\b", "C:", "a b", "é", "x\n"):
+        with pytest.raises(SetpointError, match="cannot name a folder"):
+            FeatureCache(tmp_path, name, 3)
+        assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

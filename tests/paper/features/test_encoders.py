@@ -179,10 +179,10 @@ class TestText:
         assert np.allclose(found[1], found[0], atol=1e-5)
         assert text.digest("\ud83e\udd12") == text.digest("🤒")
 
-    @pytest.mark.parametrize("item", [None, 3, float("nan"), b"fever", ["fever"]])
-    def test_an_item_that_is_not_a_text_is_named(self, text, item):
-        with pytest.raises(SetpointError, match=r"item 1: a text must be a str, not .*drop"):
-            extract(["fever", item], text)
+    def test_an_item_that_is_not_a_text_is_named(self, text):
+        for item in (None, 3, float("nan"), b"fever", ["fever"]):
+            with pytest.raises(SetpointError, match=r"item 1: a text must be a str, not .*drop"):
+                extract(["fever", item], text)
 
     def test_nothing(self, text):
         assert extract([], text).shape == (0, 16)
@@ -286,12 +286,12 @@ class TestText:
         with pytest.raises(SetpointError, match=r"does not put a \[CLS\] token first"):
             TextEncoder(model, NoClass())
 
-    @pytest.mark.parametrize("limit", [2, 161, 128.0, None, True])
-    def test_a_limit_that_the_model_cannot_have(self, bert, limit):
-        with pytest.raises(
-            SetpointError, match="max_tokens must be a whole number,? from 3 to 160"
-        ):
-            TextEncoder.from_pretrained(bert, max_tokens=limit, device="cpu")
+    def test_a_limit_that_the_model_cannot_have(self, bert):
+        for limit in (2, 161, 128.0, None, True):
+            with pytest.raises(
+                SetpointError, match="max_tokens must be a whole number,? from 3 to 160"
+            ):
+                TextEncoder.from_pretrained(bert, max_tokens=limit, device="cpu")
 
     def test_an_unknown_device_or_precision_raises(self, bert):
         with pytest.raises(SetpointError, match="the device 'gpu' cannot be used"):
@@ -402,10 +402,10 @@ class TestImages:
         extract(files[:5], Watched(image.model, processor, 28), tmp_path / "cache")
         assert batches == [[files[4]]]
 
-    @pytest.mark.parametrize("item", [None, 3, np.zeros((2, 2)), b"a.png"])
-    def test_an_item_that_is_not_a_path_is_named(self, image, item):
-        with pytest.raises(SetpointError, match="item 0: an image must be the path"):
-            extract([item], image)
+    def test_an_item_that_is_not_a_path_is_named(self, image):
+        for item in (None, 3, np.zeros((2, 2)), b"a.png"):
+            with pytest.raises(SetpointError, match="item 0: an image must be the path"):
+                extract([item], image)
 
     def test_files_that_are_not_there(self, image, files, tmp_path):
         with pytest.raises(SetpointError, match=r"item 1: the image .*none\.png.*No such file"):
@@ -417,16 +417,16 @@ class TestImages:
         assert extract([], image).shape == (0, 12)
         assert image.encode([]).shape == (0, 12)
 
-    @pytest.mark.parametrize("size", [225, 29])
-    def test_a_size_that_patches_do_not_cover(self, dino, size):
-        near = size // 14 * 14
-        with pytest.raises(SetpointError, match=f"patches: {near} or {near + 14}, not {size}"):
-            ImageEncoder.from_pretrained(dino, size=size, device="cpu")
+    def test_a_size_that_patches_do_not_cover(self, dino):
+        for size in (225, 29):
+            near = size // 14 * 14
+            with pytest.raises(SetpointError, match=f"patches: {near} or {near + 14}, not {size}"):
+                ImageEncoder.from_pretrained(dino, size=size, device="cpu")
 
-    @pytest.mark.parametrize("size", [0, 13, -14, 28.0, None])
-    def test_an_invalid_size_raises(self, dino, size):
-        with pytest.raises(SetpointError, match="size must be a whole number.* at least 14"):
-            ImageEncoder.from_pretrained(dino, size=size, device="cpu")
+    def test_an_invalid_size_raises(self, dino):
+        for size in (0, 13, -14, 28.0, None):
+            with pytest.raises(SetpointError, match="size must be a whole number.* at least 14"):
+                ImageEncoder.from_pretrained(dino, size=size, device="cpu")
 
 
 class TestLoading:

@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import sys
 import threading
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -60,14 +61,13 @@ def words(n):
     return [f"word {k} " + "x" * (k * 7 % 13) for k in range(n)]
 
 
-@pytest.mark.parametrize("kind", [Bytes, WithLength])
-@pytest.mark.parametrize("batch_size", [1, 3, 64, 1000])
-def test_vectors_come_in_the_order_of_the_items(kind, batch_size):
-    items, encoder = words(70), kind()
-    found = extract(items, encoder, batch_size=batch_size)
-    assert found.dtype == np.float32
-    assert np.array_equal(found, expected(items))
-    assert max(map(len, encoder.batches)) == min(batch_size, 70)
+def test_vectors_come_in_the_order_of_the_items():
+    for kind, batch_size in product((Bytes, WithLength), (1, 3, 64, 1000)):
+        items, encoder = words(70), kind()
+        found = extract(items, encoder, batch_size=batch_size)
+        assert found.dtype == np.float32
+        assert np.array_equal(found, expected(items))
+        assert max(map(len, encoder.batches)) == min(batch_size, 70)
 
 
 def test_items_of_similar_length_share_a_batch_longest_first():
@@ -95,16 +95,16 @@ def test_any_iterable_will_do():
     assert np.array_equal(extract(np.array(words(3)), Bytes()), expected(words(3)))
 
 
-@pytest.mark.parametrize("single", ["a text", b"a text", Path("image.png")])
-def test_a_single_item_instead_of_a_list_raises(single):
-    with pytest.raises(SetpointError, match="must be a list, not the single item"):
-        extract(single, Bytes())
+def test_a_single_item_instead_of_a_list_raises():
+    for single in ("a text", b"a text", Path("image.png")):
+        with pytest.raises(SetpointError, match="must be a list, not the single item"):
+            extract(single, Bytes())
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.0, True, "64", None])
-def test_a_batch_size_must_be_a_positive_integer(size):
-    with pytest.raises(SetpointError, match="batch_size must be a whole number.* at least 1"):
-        extract(["a"], Bytes(), batch_size=size)
+def test_a_batch_size_must_be_a_positive_integer():
+    for size in (0, -1, 2.0, True, "64", None):
+        with pytest.raises(SetpointError, match="batch_size must be a whole number.* at least 1"):
+            extract(["a"], Bytes(), batch_size=size)
 
 
 def test_a_wrong_item_is_named_by_its_position_before_anything_is_computed():
@@ -228,19 +228,20 @@ OUT_OF_MEMORY = [
 ]
 
 
-@pytest.mark.parametrize("error", OUT_OF_MEMORY)
-def test_a_batch_too_large_is_halved_and_stays_so(error):
-    def fail(count, batch):
-        if len(batch) > 3:
-            raise error
+def test_a_batch_too_large_is_halved_and_stays_so():
+    for error in OUT_OF_MEMORY:
 
-    encoder = Bytes(fail=fail)
-    with pytest.warns(RuntimeWarning, match="does not fit into memory") as caught:
-        found = extract(words(20), encoder, batch_size=10)
-    assert np.array_equal(found, expected(words(20)))
-    assert [len(batch) for batch in encoder.batches] == [2] * 10
-    assert [str(w.message)[-2:] for w in caught] == ["5.", "2."]
-    assert caught[0].filename == __file__
+        def fail(count, batch, error=error):
+            if len(batch) > 3:
+                raise error
+
+        encoder = Bytes(fail=fail)
+        with pytest.warns(RuntimeWarning, match="does not fit into memory") as caught:
+            found = extract(words(20), encoder, batch_size=10)
+        assert np.array_equal(found, expected(words(20)))
+        assert [len(batch) for batch in encoder.batches] == [2] * 10
+        assert [str(w.message)[-2:] for w in caught] == ["5.", "2."]
+        assert caught[0].filename == __file__
 
 
 def test_an_item_too_large_for_any_batch():

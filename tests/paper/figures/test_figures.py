@@ -10,6 +10,7 @@ import pytest
 from setpoint.errors import SetpointError
 from setpoint.paper import figures
 from setpoint.paper.figures import FIGURES, NAMES, logit_histograms, save, stress_test
+from setpoint.paper.figures.style import new_figure
 
 
 def histograms():
@@ -41,13 +42,16 @@ def test_there_are_five_figures_of_which_three_need_no_results():
 
 @pytest.fixture(scope="module", params=NAMES)
 def twice(request, tmp_path_factory):
-    """A figure drawn and saved twice, the second time by a user with a taste of their own."""
+    """A figure drawn and saved twice: without pyplot, and with a user's settings."""
     name, folder = request.param, tmp_path_factory.mktemp("figures")
     formats = ["png", "svg"] if name == "heat-maps" else ["svg"]
-    first = save(ALL[name](), folder / "one", name, formats)
-    taste = {"font.size": 23.0, "axes.titlelocation": "right", "savefig.dpi": 40,
+    with pytest.MonkeyPatch.context() as patch:
+        # Pyplot would leave figures open, and might ask for a window system.
+        patch.setitem(sys.modules, "matplotlib.pyplot", None)
+        first = save(ALL[name](), folder / "one", name, formats)
+    settings = {"font.size": 23.0, "axes.titlelocation": "right", "savefig.dpi": 40,
              "svg.hashsalt": None}  # fmt: skip
-    with matplotlib.rc_context(taste):
+    with matplotlib.rc_context(settings):
         before = dict(matplotlib.rcParams), matplotlib.get_backend()
         second = save(ALL[name](), folder / "two", name, formats)
         after = dict(matplotlib.rcParams), matplotlib.get_backend()
@@ -68,16 +72,9 @@ def test_drawing_and_saving_leave_settings_and_backend_alone(twice):
     assert before == after
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_figure_is_left_open(name, monkeypatch):
-    """Pyplot, which would keep them and ask for a window system, is not used at all."""
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    ALL[name]()
-
-
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     (tmp_path / "r.svg").write_text("old")
-    drawn = FIGURES["heat-maps"]()
+    drawn = new_figure(1.0, 1.0)
 
     def fail(file, **_):
         file.write(b"half a fig")
@@ -92,22 +89,22 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
 
 def test_by_default_files_are_png_and_svg_and_what_the_umask_allows(tmp_path):
     (tmp_path / "plain").touch()
-    png, svg = save(FIGURES["heat-maps"](), tmp_path / "new" / "folder", "h")
+    png, svg = save(new_figure(1.0, 1.0), tmp_path / "new" / "folder", "h")
     assert (png.name, svg.name) == ("h.png", "h.svg")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert svg.read_bytes().startswith(b"<?xml")
     assert png.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "/etc/r"])
-def test_names_that_lead_elsewhere_raise(name, tmp_path):
-    with pytest.raises(SetpointError, match="not a file name"):
-        save(FIGURES["heat-maps"](), tmp_path, name)
+def test_names_that_lead_elsewhere_raise(tmp_path):
+    for name in ("", "..", "a/b", "/etc/r"):
+        with pytest.raises(SetpointError, match="not a file name"):
+            save(new_figure(1.0, 1.0), tmp_path, name)
 
 
 def test_formats_that_are_not_reproducible_raise_before_anything_is_written(tmp_path):
     with pytest.raises(SetpointError, match="png, svg, pdf, not 'gif'"):
-        save(FIGURES["heat-maps"](), tmp_path / "new", "h", ["png", "gif"])
+        save(new_figure(1.0, 1.0), tmp_path / "new", "h", ["png", "gif"])
     assert not (tmp_path / "new").exists()
 
 

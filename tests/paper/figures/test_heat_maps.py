@@ -1,6 +1,6 @@
 """The numbers behind the heat maps of G_t and H_t."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -28,37 +28,36 @@ def test_off_the_jump_g_and_h_have_the_same_zeros():
     assert ((g.value == 0) & ~off).sum() == 1  # and only s = 0
 
 
-@pytest.mark.parametrize("which", ["G", "H"])
-@pytest.mark.parametrize("t", [0.0, 0.3, 0.5, 1.0])
-def test_the_lines_of_zeros_are_zeros(which, t):
-    for line in zero_set(which, t):
-        for start, end in pairwise(line):
-            share = np.linspace(0, 1, 101)[:, None]
-            a, s = ((1 - share) * start + share * end).T  # exact at both ends
-            values = value_of(which, a, s, t)
-            if which == "G" and s[0] == 1:  # G's upper line begins where it is not yet 0
-                values = values[1:]
-            assert np.abs(values).max() < 1e-12
+def test_the_lines_of_zeros_are_zeros():
+    for which, t in product(("G", "H"), (0.0, 0.3, 0.5, 1.0)):
+        for line in zero_set(which, t):
+            for start, end in pairwise(line):
+                share = np.linspace(0, 1, 101)[:, None]
+                a, s = ((1 - share) * start + share * end).T  # exact at both ends
+                values = value_of(which, a, s, t)
+                if which == "G" and s[0] == 1:  # G's upper line begins where it is not yet 0
+                    values = values[1:]
+                assert np.abs(values).max() < 1e-12
 
 
-@pytest.mark.parametrize("which", ["G", "H"])
-def test_there_are_no_zeros_beside_the_lines(which):
+def test_there_are_no_zeros_beside_the_lines():
     """A random point that is a tenth away from all lines has a value that is not 0."""
-    rng = np.random.default_rng(0)
-    a, s = rng.uniform(heat_maps.LOW, heat_maps.HIGH, (2, 4000))
-    t = 0.3
-    away = np.full(4000, np.inf)
-    for line in zero_set(which, t):
-        for start, end in pairwise(line):
-            span = end - start
-            share = np.clip(
-                ((a - start[0]) * span[0] + (s - start[1]) * span[1]) / (span @ span), 0, 1
-            )
-            nearest = start[:, None] + share * span[:, None]
-            away = np.minimum(away, np.hypot(a - nearest[0], s - nearest[1]))
-    far = away > 0.1
-    assert far.sum() > 1000
-    assert np.abs(value_of(which, a, s, t)[far]).min() > 0.05
+    for which in ("G", "H"):
+        rng = np.random.default_rng(0)
+        a, s = rng.uniform(heat_maps.LOW, heat_maps.HIGH, (2, 4000))
+        t = 0.3
+        away = np.full(4000, np.inf)
+        for line in zero_set(which, t):
+            for start, end in pairwise(line):
+                span = end - start
+                share = np.clip(
+                    ((a - start[0]) * span[0] + (s - start[1]) * span[1]) / (span @ span), 0, 1
+                )
+                nearest = start[:, None] + share * span[:, None]
+                away = np.minimum(away, np.hypot(a - nearest[0], s - nearest[1]))
+        far = away > 0.1
+        assert far.sum() > 1000
+        assert np.abs(value_of(which, a, s, t)[far]).min() > 0.05
 
 
 def test_the_gradient_of_g_is_straight_up_and_there_is_none_at_the_jump():

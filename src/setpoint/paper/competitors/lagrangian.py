@@ -158,11 +158,11 @@ class LagrangianRun:
         return Game(self._tensor(value), self._vector(slopes), self._vector(missed).nan_to_num())
 
     def _tensor(self, value: Any) -> Tensor:
-        return torch.as_tensor(value, dtype=torch.float64, device=self.dual.device)
+        return torch.as_tensor(value, dtype=torch.float64, device=self._classes.device)
 
     def _vector(self, values: list[Any]) -> Tensor:
         if not values:
-            return torch.zeros(0, dtype=torch.float64, device=self.dual.device)
+            return torch.zeros(0, dtype=torch.float64, device=self._classes.device)
         return torch.stack([self._tensor(value) for value in values])
 
     def _proxies(self, logits: Tensor) -> Tensor:
@@ -205,11 +205,6 @@ class Ascent:
         }
 
     @property
-    def device(self) -> torch.device:
-        """The device of the multipliers."""
-        return self.state["mu"].device
-
-    @property
     def weights(self) -> tuple[Tensor, Tensor]:
         """The weights of the objective and of the constraints."""
         mu = self.state["mu"]
@@ -232,11 +227,6 @@ class SwapRegret:
         self.rate = rate
         even = torch.full((m + 1, m + 1), 1 / (m + 1), dtype=torch.float64, device=device)
         self.state = {"M": even}
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the multipliers."""
-        return self.state["M"].device
 
     @property
     def weights(self) -> tuple[Tensor, Tensor]:

@@ -100,9 +100,9 @@ def obtain(name: str, folder: Path, *, stand_ins: bool) -> Dataset:
     if name not in LOADERS:
         raise SetpointError(f"unknown data set {name!r}; known: {', '.join(LOADERS)}.")
     path = prepared(name, folder)
-    held, damage = None, ""
+    saved, damage = None, ""
     try:
-        held = Dataset.load(path)
+        saved = Dataset.load(path)
     except (CorruptDataError, MissingDataError) as error:
         if path.exists():
             damage = f" The saved data set cannot be used either: {error}"
@@ -112,12 +112,12 @@ def obtain(name: str, folder: Path, *, stand_ins: bool) -> Dataset:
         try:
             dataset = LOADERS[name]()
         except MissingDataError as error:
-            if held is None or held.source.startswith(STAND_IN):
+            if saved is None or saved.source.startswith(STAND_IN):
                 others = [other for other in LOADERS if other.startswith(f"{name}-")]
                 instead = f" Or use {others[0]}, whose features are extracted." if others else ""
                 raise MissingDataError(f"{error}{instead}{damage}") from error
-            return held
-    if held is None or held.source != dataset.source:
+            return saved
+    if saved is None or saved.source != dataset.source:
         dataset.save(path)
     return dataset
 

@@ -114,12 +114,12 @@ class Dataset:
         if not path.is_file():
             raise MissingDataError(f"{path} does not exist; write it with Dataset.save.")
         names = ("format", "name", "source", "X", "y", "groups", "part")
-        held = read_arrays(path, names, how)
-        if not np.array_equal(held.get("format", 0), _FORMAT) or len(held) < len(names):
+        found = read_arrays(path, names, how)
+        if not np.array_equal(found.get("format", 0), _FORMAT) or len(found) < len(names):
             raise CorruptDataError(f"{path} was not written by this version of setpoint; {how}.")
-        texts = {name: str(held[name]) for name in names[1:3]}
-        arrays = {name: held[name] for name in names[3:5]}
-        arrays |= {name: held[name] for name in names[5:] if held[name].size}
+        texts = {name: str(found[name]) for name in names[1:3]}
+        arrays = {name: found[name] for name in names[3:5]}
+        arrays |= {name: found[name] for name in names[5:] if found[name].size}
         try:
             return cls(**texts, **arrays)  # type: ignore[arg-type]
         except SetpointError as error:
@@ -235,8 +235,8 @@ def _take(order: Rows, count: int, groups: NDArray[np.int64] | None) -> tuple[Ro
     """Return the first rows that fit into a subset of this size, and the others."""
     if groups is None:
         return order[:count], order[count:]
-    own = groups[order]
-    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    ordered = groups[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     sizes = np.diff(np.r_[starts, len(order)])
     taken = np.zeros(len(starts), dtype=bool)
     left = count
@@ -244,8 +244,8 @@ def _take(order: Rows, count: int, groups: NDArray[np.int64] | None) -> tuple[Ro
         if size <= left:
             taken[i] = True
             left -= size
-    mine = np.repeat(taken, sizes)
-    return order[mine], order[~mine]
+    rows = np.repeat(taken, sizes)
+    return order[rows], order[~rows]
 
 
 def _check_classes(dataset: Dataset, name: str, rows: Rows) -> None:

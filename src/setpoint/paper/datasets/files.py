@@ -156,20 +156,20 @@ def read_quantized(path: Path, names: Sequence[str], how: str) -> dict[str, NDAr
     ``q`` holds one byte per feature.
     """
     wanted = ("q", "scale", "offset", *names)
-    held = read_arrays(path, wanted, how)
-    missing = [name for name in wanted if name not in held]
+    arrays = read_arrays(path, wanted, how)
+    missing = [name for name in wanted if name not in arrays]
     if missing:
         raise corrupt(path, f"has no array {', '.join(missing)}", how)
-    q, scale, offset = (held.pop(name) for name in wanted[:3])
+    q, scale, offset = (arrays.pop(name) for name in wanted[:3])
     if q.ndim != 2 or q.dtype != np.uint8:
         raise corrupt(path, f"has a q of {q.dtype} and shape {q.shape}, not a matrix of uint8", how)
     for name, values in (("scale", scale), ("offset", offset)):
         if values.shape != q.shape[1:] or not np.isfinite(values).all():
             raise corrupt(path, f"does not have one finite {name} per column of q", how)
-    for name, values in held.items():
+    for name, values in arrays.items():
         if values.shape != q.shape[:1] or values.dtype.kind not in "iu":
             raise corrupt(path, f"does not have one integer {name} per row of q", how)
-    return {"X": q * scale.astype(np.float32) + offset.astype(np.float32), **held}
+    return {"X": q * scale.astype(np.float32) + offset.astype(np.float32), **arrays}
 
 
 Columns = dict[str, NDArray[Any]]
@@ -221,9 +221,9 @@ def _checked(
 ) -> Columns:
     missing = [name for name in (*texts, *numbers) if name not in frame.columns]
     if missing:
-        held = ", ".join(map(str, frame.columns[:5])) + (", ..." if len(frame.columns) > 5 else "")
+        named = ", ".join(map(str, frame.columns[:5])) + (", ..." if len(frame.columns) > 5 else "")
         raise corrupt(
-            path, f"has no column {', '.join(missing)}; its columns are {held[:200]}", how
+            path, f"has no column {', '.join(missing)}; its columns are {named[:200]}", how
         )
     if not len(frame):
         raise corrupt(path, "has a header but no rows", how)
@@ -248,11 +248,12 @@ def _check_cells(
         return
     row = int(np.flatnonzero(~good)[0])
     cell = column.iloc[row]
-    shown = "is empty" if cell != cell or cell is None else f"holds {str(cell)[:40]!r}, not {kind}"
+    empty = cell is None or cell != cell
+    what = "is empty" if empty else f"holds {str(cell)[:40]!r}, not {kind}"
     cut = " (the last row: the file is truncated)" if row == len(good) - 1 else ""
     raise corrupt(
         path,
-        f"has {int((~good).sum()):,} bad cells in the column {name}: row {row + 1:,} {shown}{cut}",
+        f"has {int((~good).sum()):,} bad cells in the column {name}: row {row + 1:,} {what}{cut}",
         how,
     )
 

@@ -12,16 +12,15 @@ images are test rows.
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint._internal.renamed import renamed_parameters
 from setpoint.errors import SetpointError
 from setpoint.paper.datasets.dataset import Dataset, check_rows
 from setpoint.paper.datasets.files import (
@@ -38,7 +37,6 @@ from setpoint.paper.datasets.files import (
 )
 
 Listed = tuple[list[Path], NDArray[np.bool_], NDArray[np.int64]]  # images, labels, patients
-_UNSET = object()
 _NAMED = 5  # how many missing images a message names
 
 
@@ -115,12 +113,8 @@ _NAME = re.compile(r"(\d+)_(left|right)")
 
 def load_eyepacs_images() -> Images:
     """Return the photographs with the official split, from the subfolder ``eyepacs``."""
-    return _load_eyepacs(EYEPACS_TRAIN, EYEPACS_TEST)
-
-
-def _load_eyepacs(train: Expected, test: Expected) -> Images:
     tables = find(("eyepacs/trainLabels.csv", "eyepacs/retinopathy_solution.csv"), how=_HOW_EYEPACS)
-    subsets = zip(tables, ("train", "test"), (train, test), strict=True)
+    subsets = zip(tables, ("train", "test"), (EYEPACS_TRAIN, EYEPACS_TEST), strict=True)
     return _images(tables, [_read_grades(*subset) for subset in subsets], _HOW_EYEPACS)
 
 
@@ -151,17 +145,13 @@ def load_eyepacs_features() -> Dataset:
 
     They are read from ``eyepacs_efflite0.npz``. They have no official split; a patient is a group.
     """
-    return _load_eyepacs_features(EYEPACS_SUBSET)
-
-
-def _load_eyepacs_features(expected: Expected) -> Dataset:
     (path,) = find(("eyepacs_efflite0.npz",), how=_HOW_FEATURES)
-    held = read_quantized(path, ("level", "patient"), _HOW_FEATURES)
-    check_labels(path, "level", held["level"], GRADES, _HOW_FEATURES)
-    y = held["level"] >= 1
-    check_counts(path, len(y), int(y.sum()), expected, _HOW_FEATURES)
-    groups = held["patient"].astype(np.int64)
-    return Dataset("eyepacs", held["X"], y, groups=groups, source=named(path))
+    arrays = read_quantized(path, ("level", "patient"), _HOW_FEATURES)
+    check_labels(path, "level", arrays["level"], GRADES, _HOW_FEATURES)
+    y = arrays["level"] >= 1
+    check_counts(path, len(y), int(y.sum()), EYEPACS_SUBSET, _HOW_FEATURES)
+    groups = arrays["patient"].astype(np.int64)
+    return Dataset("eyepacs", arrays["X"], y, groups=groups, source=named(path))
 
 
 # --- MURA -----------------------------------------------------------------------------------------
@@ -179,12 +169,8 @@ _PATH = re.compile(
 )
 
 
-def load_mura_images(
-    seed: int = 0,
-    positive_fraction: float | None = 0.1,
-    *,
-    positive_share: Any = _UNSET,
-) -> Images:
+@renamed_parameters(positive_share="positive_fraction")
+def load_mura_images(seed: int = 0, positive_fraction: float | None = 0.1) -> Images:
     """Return the radiographs with the official split, from the folder ``MURA-v1.1``.
 
     Parameters
@@ -193,18 +179,8 @@ def load_mura_images(
         Seed of the draw of abnormal training images.
     positive_fraction : float or None
         The fraction of them that is kept; None keeps all.
-    positive_share : float or None
-        The former name of ``positive_fraction``; deprecated.
     """
-    if positive_share is not _UNSET:
-        warnings.warn(
-            "positive_share is deprecated; use positive_fraction.", DeprecationWarning, stacklevel=2
-        )
-        positive_fraction = positive_share
-    return _load_mura(seed, positive_fraction, MURA_TRAIN, MURA_VALID)
-
-
-def _load_mura(seed: int, fraction: float | None, train: Expected, valid: Expected) -> Images:
+    fraction = positive_fraction
     if fraction is not None and not 0 < fraction <= 1:
         raise SetpointError(f"positive_fraction must be above 0 and at most 1, not {fraction}.")
     if seed < 0:
@@ -212,11 +188,11 @@ def _load_mura(seed: int, fraction: float | None, train: Expected, valid: Expect
     lists = find(
         ("MURA-v1.1/train_image_paths.csv", "MURA-v1.1/valid_image_paths.csv"), how=_HOW_MURA
     )
-    paths, y, patients = _read_list(lists[0], "train", train)
-    kept = _draw(y, fraction, seed)
-    drawn = [paths[i] for i in kept], y[kept], patients[kept]
+    paths, y, patients = _read_list(lists[0], "train", MURA_TRAIN)
+    rows = _draw(y, fraction, seed)
+    drawn = [paths[row] for row in rows], y[rows], patients[rows]
     remark = "" if fraction is None else f"; {fraction:g} of the training positives, seed {seed}"
-    return _images(lists, [drawn, _read_list(lists[1], "valid", valid)], _HOW_MURA, remark)
+    return _images(lists, [drawn, _read_list(lists[1], "valid", MURA_VALID)], _HOW_MURA, remark)
 
 
 def _draw(y: NDArray[np.bool_], fraction: float | None, seed: int) -> NDArray[np.intp]:

@@ -145,15 +145,15 @@ def _encode_all(
     """Encode the missing rows, and store them even if encoding ends early."""
     length = getattr(encoder, "length", None)
     rows = list(missing) if length is None else sorted(missing, key=lambda r: -length(items[r]))
-    start = kept = 0  # rows[kept:start] are encoded and not yet in the cache
+    start = stored = 0  # rows[stored:start] are encoded and not yet in the cache
     written = time.monotonic()
 
-    def keep() -> None:
-        nonlocal kept, written
-        if store is not None and kept < start:
-            fresh = rows[kept:start]
+    def store_encoded() -> None:
+        nonlocal stored, written
+        if store is not None and stored < start:
+            fresh = rows[stored:start]
             store.add([missing[row] for row in fresh], features[fresh])
-        kept, written = start, time.monotonic()
+        stored, written = start, time.monotonic()
 
     try:
         while start < len(rows):
@@ -166,10 +166,10 @@ def _encode_all(
             features[batch] = found
             start += len(batch)
             bar.advance(len(batch))
-            if start - kept >= _BATCHES * batch_size or time.monotonic() - written > _SECONDS:
-                keep()
+            if start - stored >= _BATCHES * batch_size or time.monotonic() - written > _SECONDS:
+                store_encoded()
     finally:
-        keep()
+        store_encoded()
 
 
 def _encode(encoder: Encoder, batch: Sequence[Any]) -> Features | None:

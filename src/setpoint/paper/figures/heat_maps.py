@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from setpoint.method.reformulation import G, H, clarke_subdifferential_of_H
-from setpoint.paper.figures.style import BLACK, GREY, new_figure, styled, unit_square
+from setpoint.paper.figures.style import BLACK, GREY, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +100,8 @@ def draw(ax: Axes, which: Which, t: float = 0.3) -> AxesImage:
         vmax=_LIMIT,
         interpolation="nearest",
     )
-    unit_square(ax)
+    # [0, 1] x [0, 1] is the range of scores and lifted variables.
+    ax.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color=GREY, lw=1.3, ls=(0, (4, 3)), zorder=2)
     arrows = field(which, np.linspace(LOW + 0.0625, HIGH - 0.0625, 12), t)
     ax.quiver(
         arrows.a, arrows.s, arrows.d_a, arrows.d_s,

@@ -132,8 +132,8 @@ def figure(with_psi: Logits, without_psi: Logits, y: ArrayLike, title: str = "")
     grid = fig.subplots(2, 2, sharex="col")
     for row, (name, model) in zip(grid, models.items(), strict=True):
         shown = ((model.scores, SCORE_EDGES, 0.5), (model.normalised, edges, 0.0))
-        for ax, (values, own, threshold) in zip(row, shown, strict=True):
-            draw(ax, histogram(values, y, own), threshold)
+        for ax, (values, bins, threshold) in zip(row, shown, strict=True):
+            draw(ax, histogram(values, y, bins), threshold)
             near = f"{100 * fraction_near(values, threshold):.1f} %"
             ax.set_title(f"{name}:  {near} within {NEAR:g} of the threshold")
         row[0].set_ylabel("share of the class")
@@ -203,9 +203,9 @@ def _train(problem: Problem, solver: Lifted, seed: int) -> Logits:
     module = linear(problem.X.shape[1]).to(problem.X.dtype)
     last: list[Logits] = []
 
-    def keep(record: Record, _: int) -> None:  # the module is at the present iterate
+    def record_logits(record: Record, _: int) -> None:  # the module is at the present iterate
         logits = scores_of(module, problem.X).numpy().astype(np.float64)
         last[:] = [Logits(logits, record.threshold)]
 
-    solve(problem, module, solver, seed=seed, callback=keep)
+    solve(problem, module, solver, seed=seed, callback=record_logits)
     return last[0]

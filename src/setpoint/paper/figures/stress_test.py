@@ -165,10 +165,10 @@ def draw(ax: Axes, points: Sequence[Point], alpha: float, looks: dict[str, Look]
     ax.axvspan(alpha, 2.0, color=GREEN, alpha=0.13, lw=0, zorder=0)
     ax.axvline(alpha, color=GREEN, lw=1.2, zorder=1)
     for method, look in looks.items():
-        own = sorted((p for p in points if p.method == method), key=lambda p: p.adjusted)
-        if len(own) == 2:
-            ax.plot([p.x for p in own], [p.y for p in own], color=look.colour, lw=1.0, zorder=2)
-        for p in own:
+        pair = sorted((p for p in points if p.method == method), key=lambda p: p.adjusted)
+        if len(pair) == 2:
+            ax.plot([p.x for p in pair], [p.y for p in pair], color=look.colour, lw=1.0, zorder=2)
+        for p in pair:
             ax.errorbar(
                 p.x, p.y, p.y_deviation, p.x_deviation,
                 fmt="none", ecolor=look.colour, elinewidth=0.8, alpha=0.45, zorder=2,

@@ -17,7 +17,6 @@ from setpoint._internal.imports import need
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -46,7 +45,7 @@ _SETTINGS: dict[str, Any] = {
 
 
 @contextmanager
-def look() -> Iterator[None]:
+def figure_settings() -> Iterator[None]:
     """Draw with the settings of the figures, whatever the caller's are."""
     need("matplotlib", "paper", "a figure")
     from matplotlib import style
@@ -60,7 +59,7 @@ def styled(draw: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(draw)
     def drawn(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with look():
+        with figure_settings():
             return draw(*args, **kwargs)
 
     return drawn
@@ -71,11 +70,6 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
-
-
-def unit_square(ax: Axes) -> None:
-    """Mark [0, 1] x [0, 1], the range of scores and lifted variables."""
-    ax.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color=GREY, lw=1.3, ls=(0, (4, 3)), zorder=2)
 
 
 # Without these, equal figures give equal files on every day and with every matplotlib.
@@ -112,6 +106,6 @@ def save(
     where.mkdir(parents=True, exist_ok=True)
     paths = [where / f"{name}.{ending}" for ending in formats]
     for path, ending in zip(paths, formats, strict=True):
-        with AtomicFile(path) as file, look():
+        with AtomicFile(path) as file, figure_settings():
             figure.savefig(file, format=ending, dpi=150, metadata=_NO_STAMPS[ending])
     return paths

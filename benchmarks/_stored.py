@@ -22,7 +22,7 @@ def digest() -> str:
     return total.hexdigest()[:12]
 
 
-def run_kept(
+def run_missing(
     file: Path,
     jobs: Sequence[tuple[Any, ...]],
     run: Callable[..., list[Row]],
@@ -40,11 +40,11 @@ def run_kept(
     if len(results) < len(lines):
         print(f"Ignored {len(lines) - len(results)} results of other code in {file}.")
     done = {key(row) for row in results}
-    with ProcessPoolExecutor(workers) as pool, file.open("a") as kept:
+    with ProcessPoolExecutor(workers) as pool, file.open("a") as results_file:
         waiting = [pool.submit(run, *job) for job in jobs if job not in done]
         for finished in as_completed(waiting):
             rows = [{**row, "code": code} for row in finished.result()]
-            kept.write("".join(json.dumps(row) + "\n" for row in rows))
-            kept.flush()
+            results_file.write("".join(json.dumps(row) + "\n" for row in rows))
+            results_file.flush()
             results += rows
     return results
