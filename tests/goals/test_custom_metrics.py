@@ -71,8 +71,8 @@ def test_equal_metrics_have_equal_functions_and_not_only_equal_names(profit):
     [
         (lambda tp, fp, P, N: tp / (tp + fp), "value is nan at TP=0, FP=0"),
         (lambda tp, fp, P, N: np.divide(tp, tp + fp), "value is nan at TP=0, FP=0"),
-        (lambda tp, fp, P, N: 1.0 if tp > fp else 0.0, "does not take numpy arrays"),
-        (lambda tp, fp, P, N: tp - fp, "outside of its bounds"),
+        (lambda tp, fp, P, N: 1.0 if tp > fp else 0.0, "does not accept numpy arrays"),
+        (lambda tp, fp, P, N: tp - fp, "outside its bounds"),
         (lambda tp, fp, P, N: None, "value fails at TP=0, FP=0"),
     ],
 )

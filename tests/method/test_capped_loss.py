@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from setpoint import FPOR, FROP, OFOS, Goal
+from setpoint import FPOR, FROP, OFOS, Goal, Metric
 from setpoint.method.capped_loss import capped_loss, capped_slope, prices
 from setpoint.method.reformulation import eta, psi
 
@@ -107,6 +107,19 @@ def test_prices_are_finite_and_never_negative(goal, tp, fp, multiplier):
     worth, cost = one(goal, tp, fp, multipliers=many)
     assert 0 <= worth <= 1
     assert 0 <= cost <= 1
+
+
+def test_a_negative_price_becomes_zero():
+    assert one("max recall s.t. alarm_rate <= 0.05", 50, 500, multipliers=[1e3]) == (0.0, 1.0)
+
+
+def test_constant_and_infinite_derivatives():
+    cliff = Metric(
+        "cliff", lambda tp, fp, P, N: tp / P, lambda tp, fp, P, N: np.inf, lambda tp, fp, P, N: -1
+    )
+    counts = np.array([5.0, 7.0])
+    worth, cost = prices(Goal(cliff), counts, counts, 10.0, 20.0, np.empty((0, 2)))
+    assert (worth.tolist(), cost.tolist()) == ([0.0, 0.0], [1.0, 1.0])
 
 
 @given(st.integers(0, 2**32 - 1))

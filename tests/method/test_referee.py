@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setpoint import Goal, SetpointError, choose_threshold
-from setpoint.method.referee import _without_chatter, solve_exactly
+from setpoint.method.referee import _without_highs_output, solve_exactly
 
 GOALS = [
     "max f1",
@@ -200,7 +200,7 @@ def test_the_solver_prints_nothing(capfd):
 
 def test_other_output_meanwhile_is_kept(capfd):
     print("before")
-    with _without_chatter():
+    with _without_highs_output():
         os.write(1, b"HighsMipSolverData: a stray line\n")
         print("meanwhile, through Python")
         sys.stdout.flush()
@@ -213,7 +213,7 @@ def test_other_output_meanwhile_is_kept(capfd):
 @LIBC
 def test_lines_in_the_buffer_of_the_c_library_are_filtered(capfd):
     """HiGHS prints with printf, whose output to a file or pipe is buffered."""
-    with _without_chatter():
+    with _without_highs_output():
         ctypes.CDLL(None).puts(b"HighsMipSolverData: a stray line")
     assert all_that_was_printed(capfd) == ""
 
@@ -223,7 +223,7 @@ def test_output_is_restored_after_an_error(capfd):
         print("last words")
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), _without_chatter():
+    with pytest.raises(ZeroDivisionError), _without_highs_output():
         fail()
     print("after")
     assert capfd.readouterr().out == "last words\nafter\n"

@@ -210,7 +210,9 @@ def test_the_form_follows_from_the_goal():
     assert check_form(FPOR(0.9), "auto") == "inequality"
     assert check_form(FPOR(0.9), "equality") == "equality"
     assert check_form(capacity, "auto") == "equality"
-    with pytest.raises(GoalError, match="inequality form is not exact .*: alarm_rate may lose"):
+    with pytest.raises(
+        GoalError, match="inequality form is not exact .*: alarm_rate may get worse"
+    ):
         check_form(capacity, "inequality")
     with pytest.raises(GoalError, match="'sideways'"):
         check_form(FPOR(0.9), "sideways")

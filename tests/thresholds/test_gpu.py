@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from setpoint import Goal, choose_threshold
 from setpoint.thresholds import gpu as device_sweep
 from setpoint.thresholds.gpu import sweep
-from setpoint.thresholds.operating_point import threshold_below
-from setpoint.thresholds.sweep import ClassScores, best_cut
+from setpoint.thresholds.sweep import ClassScores, best_cut, threshold_below
 from setpoint.training.problem import Penalised
 
 GOALS = [

@@ -94,16 +94,15 @@ def test_no_cut_lies_below_minus_infinity():
     assert cut == (-np.inf, 1.0, 0.0)
 
 
-def test_histograms_of_blocks_add_up():
+def test_blocks_add_up():
     scores, positive, weight = draw(1)
-    whole, left, right = (ScoreHistogram(3) for _ in range(3))
+    whole, blocks = ScoreHistogram(3), ScoreHistogram(3)
     whole.add(scores, positive, weight)
-    left.add(scores[:, :700], positive[:700], weight[:700])
-    right.add(scores[:, 700:], positive[700:], weight[700:])
-    left.merge(right)
-    left.all_reduce()  # a no-op in a single process
-    assert left.best(OFOS()) == whole.best(OFOS())
-    np.testing.assert_array_equal(left.positive, whole.positive)
+    blocks.add(scores[:, :700], positive[:700], weight[:700])
+    blocks.add(scores[:, 700:], positive[700:], weight[700:])
+    blocks.all_reduce()  # a no-op in a single process
+    assert blocks.best(OFOS()) == whole.best(OFOS())
+    np.testing.assert_array_equal(blocks.positive, whole.positive)
     assert whole.positive.shape == (3, BUCKETS)
     np.testing.assert_array_equal(whole.positive.sum(axis=1), float(weight[positive].sum()))
     np.testing.assert_array_equal(whole.negative.sum(axis=1), float(weight[~positive].sum()))

@@ -7,8 +7,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from setpoint import FPOR, FROP, OFOS, Goal, SetpointError, choose_threshold, evaluate_threshold
+from setpoint import (
+    FPOR,
+    FROP,
+    OFOS,
+    Goal,
+    Metric,
+    SetpointError,
+    choose_threshold,
+    evaluate_threshold,
+)
+from setpoint.thresholds.sweep import ClassScores
 
+PEAK = Metric(  # best at an alarm rate of 0.4: the best cut may lie just below a negative
+    "peak",
+    lambda tp, fp, P, N: 1 - abs((tp + fp) / (P + N) - 0.4),
+    lambda tp, fp, P, N: 0.0 * tp,
+    lambda tp, fp, P, N: 0.0 * tp,
+    monotone=False,
+)
 GOALS = [
     FPOR(0.9),
     FPOR(0.5),
@@ -21,6 +38,7 @@ GOALS = [
     Goal.parse("max accuracy s.t. precision >= 0.7, recall >= 0.7, specificity >= 0.7"),
     Goal.parse("max recall s.t. alarm_rate <= 0.3"),  # not monotone: all cuts are computed
     Goal.parse("min alarm_rate s.t. precision >= 0.4"),
+    Goal(PEAK),
 ]
 
 
@@ -79,6 +97,21 @@ def test_sweep_equals_brute_force(case, goal):
     # The threshold itself gives these counts: no tie was split, no rounding moved a score.
     again = evaluate_threshold(y, scores, point.threshold, goal, sample_weight=weights)
     assert (again.tp, again.fp, again.fn, again.tn) == (point.tp, point.fp, point.fn, point.tn)
+
+
+@given(rows())
+def test_class_scores_equal_brute_force(case):
+    y, scores, weights = case
+    w = np.ones(len(y)) if weights is None else weights
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("setpoint.thresholds.sweep._BLOCK", 3)
+        positives = ClassScores(scores, weights, y)
+        first = np.concatenate(list(positives.distinct()))
+    values = np.unique(scores)
+    assert positives.total == w[y].sum()
+    assert positives.above(values).tolist() == [w[y & (scores > v)].sum() for v in values]
+    assert positives.at_or_above(values).tolist() == [w[y & (scores >= v)].sum() for v in values]
+    np.testing.assert_array_equal(first, np.unique(np.sort(scores[y]), return_index=True)[1])
 
 
 @given(

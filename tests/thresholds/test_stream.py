@@ -156,7 +156,7 @@ def test_few_rows_are_read_in_detail(monkeypatch):
 
     def watched(self):
         group = resolve(self)
-        taken.append(group.spans.rows.sum())
+        taken.append(group.ranges.rows.sum())
         return group
 
     monkeypatch.setattr(cut_search.CutSearch, "next_group", watched)
@@ -174,13 +174,13 @@ def test_the_limit_on_rows_in_memory_is_kept(monkeypatch):
 
     limits(monkeypatch, 500, 2)
     held = []
-    distinct = threshold._Collected.distinct
+    sum_by_key = threshold._sum_by_key
 
-    def watched(self):
-        held.append(sum(len(part[0]) for part in self._parts))
-        return distinct(self)
+    def watched(parts):
+        held.append(sum(len(part[0]) for part in parts))
+        return sum_by_key(parts)
 
-    monkeypatch.setattr(threshold._Collected, "distinct", watched)
+    monkeypatch.setattr(threshold, "_sum_by_key", watched)
     rng = np.random.default_rng(2)
     y = rng.random(5000) < 0.3
     for scores in (rng.normal(size=len(y)), rng.normal(size=len(y)).round(1)):
@@ -272,7 +272,7 @@ def test_invalid_rows_raise():
         stream_threshold(lambda: [(y, scores[:2], None)], OFOS())
     with pytest.raises(SetpointError, match="not negative"):
         stream_threshold(Scan(y, scores, np.array([1.0, -1.0, 1.0])), OFOS())
-    with pytest.raises(SetpointError, match="one kind, but are float32 and float64"):
+    with pytest.raises(SetpointError, match="one dtype, but are float32 and float64"):
         stream_threshold(lambda: [(y, scores, None), (y, scores.astype(np.float32), None)], OFOS())
 
 
