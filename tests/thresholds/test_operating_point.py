@@ -169,6 +169,14 @@ def test_infeasible_goal_gives_the_closest_point_and_a_sentence():
     assert "is not met: precision is 0.750 instead of >= 0.9; there f1 is 0.857" in point.message
 
 
+def test_the_message_reports_whether_the_goal_is_met():
+    met = choose_threshold([0, 0, 1, 1], [1, 2, 3, 4], FPOR(0.9), on="June")
+    assert met.message == f"On June the goal '{FPOR(0.9)}' is met: recall is 1.000."
+    missed = choose_threshold([0, 1], [2, 1], "max f1 s.t. f1 >= 0.9")
+    assert (missed.tp, missed.fp, missed.empty) == (1, 1, False)
+    assert missed.message.endswith("is not met: f1 is 0.667 instead of >= 0.9.")
+
+
 def test_predicting_nothing_meets_a_precision_floor_and_is_reported():
     point = choose_threshold([0, 1], [2.0, 1.0], FPOR(0.9))
     assert point.feasible
@@ -211,8 +219,8 @@ def test_any_labels_with_pos_label():
     ("y", "scores", "weights", "expected"),
     [
         ([0, 1], [0.1, np.nan], None, "1 of 2 scores are NaN, the first at position 1"),
-        ([1, 1], [0.1, 0.2], None, "no negative samples"),
-        ([0, 0], [0.1, 0.2], None, "no positive samples"),
+        ([1, 1], [0.1, 0.2], None, "no negative samples; a threshold needs both"),
+        ([0, 0], [0.1, 0.2], None, "no positive samples; a threshold needs both"),
         ([], [], None, "no samples"),
         ([0, np.nan], [0.1, 0.2], None, "y holds NaN"),
         ([0, 1], [0.1, 0.2], [1e308, 1e308], "too large"),
@@ -220,6 +228,8 @@ def test_any_labels_with_pos_label():
         ([0, 1], [[0.1, 0.9], [0.2, 0.8]], None, r"proba\[:, 1\]"),
         ([0, 1], ["a", "b"], None, "must be numbers"),
         ([0, 2], [0.1, 0.2], None, "labels 0, 2; pass pos_label"),
+        (range(5), range(5), None, "labels 0, 1, 2, 3, 4; pass pos_label"),
+        (range(9), range(9), None, "labels 0, 1, 2, 3, 4, ...; pass pos_label"),
         ([0, 1], [0.1, 0.2], [1.0], "sample_weight has the shape"),
         ([0, 1], [0.1, 0.2], [1.0, -1.0], "not negative"),
         ([0, 1], [0.1, 0.2], [1.0, np.nan], "finite"),
@@ -259,6 +269,10 @@ def test_minus_infinity_is_never_above_a_threshold():
 def test_torch_scores(dtype):
     scores = torch.tensor([1.0, 2.0, 3.0], dtype=dtype, requires_grad=True)
     assert choose_threshold(torch.tensor([0, 1, 1]), scores, "max f1").threshold == 1.5
+
+
+def test_scores_may_be_a_column():
+    assert choose_threshold([0, 1, 1], [[1.0], [2.0], [3.0]], "max f1").threshold == 1.5
 
 
 def test_extended_precision_is_converted_to_double():
