@@ -27,15 +27,15 @@ def profit():
     return define_metric("profit", profit_value, bounds=(-1e9, 1.0))
 
 
-def test_user_defined_metric_joins_the_language(profit):
+def test_custom_metric_is_part_of_the_language(profit):
     assert metric("profit") is profit
     assert "profit" in metric_names()
     assert profit.d_tp(3.0, 2.0, 5.0, 9.0) == pytest.approx(1 / 5)
     assert profit.d_fp(3.0, 0.0, 5.0, 9.0) == pytest.approx(-1 / 250)  # at the edge of the domain
 
 
-def test_user_defined_metric_travels_to_another_process(tmp_path):
-    """Where nobody has defined it: the pickle takes its functions along."""
+def test_custom_metric_can_be_unpickled_in_another_process(tmp_path):
+    """A process that has not defined the metric: the pickle contains its functions."""
     (tmp_path / "mine.py").write_text("def gain(tp, fp, P, N):\n    return tp / P - fp / N\n")
     here = f"import os, sys; os.chdir({str(tmp_path)!r}); sys.path.insert(0, {str(tmp_path)!r}); "
     write = (
@@ -56,7 +56,7 @@ def test_user_defined_metric_travels_to_another_process(tmp_path):
     assert (tmp_path / "read.out").read_text().strip() == "0.25"
 
 
-def test_a_metric_is_its_function_and_not_only_its_name(profit):
+def test_equal_metrics_have_equal_functions_and_not_only_equal_names(profit):
     before = Goal.parse("max profit")
     after = define_metric("profit", lambda tp, fp, P, N: tp / P)
     assert Goal.parse("max profit") != before
@@ -71,20 +71,20 @@ def test_a_metric_is_its_function_and_not_only_its_name(profit):
     [
         (lambda tp, fp, P, N: tp / (tp + fp), "value is nan at TP=0, FP=0"),
         (lambda tp, fp, P, N: np.divide(tp, tp + fp), "value is nan at TP=0, FP=0"),
-        (lambda tp, fp, P, N: 1.0 if tp > fp else 0.0, "does not take numpy arrays"),
-        (lambda tp, fp, P, N: tp - fp, "outside of its bounds"),
+        (lambda tp, fp, P, N: 1.0 if tp > fp else 0.0, "does not accept numpy arrays"),
+        (lambda tp, fp, P, N: tp - fp, "outside its bounds"),
         (lambda tp, fp, P, N: None, "value fails at TP=0, FP=0"),
     ],
 )
-def test_user_defined_metric_must_be_a_number_everywhere(value, expected):
+def test_custom_metric_must_be_a_number_everywhere(value, expected):
     with pytest.raises(GoalError, match=expected):
         define_metric("broken", value)
     with pytest.raises(GoalError, match="unknown metric 'broken'"):
         metric("broken")
 
 
-def test_zero_over_zero_may_be_chosen_away():
-    """What the error message recommends works: in the definition, the sweep and training."""
+def test_zero_over_zero_may_be_replaced_by_numpy_where():
+    """The remedy in the error message works: in the definition, the sweep and training."""
     define_metric("chosen", lambda tp, fp, P, N: np.where(tp + fp > 0, tp / (tp + fp), 1.0))
     y, scores = [0, 1, 1, 0], [1, 2, 3, 4]
     assert choose_threshold(y, scores, "max chosen s.t. recall >= 0.5").value("chosen") == 2 / 3
@@ -98,7 +98,7 @@ def test_a_constant_is_a_metric():
     assert define_metric("half", lambda tp, fp, P, N: 0.5).monotone
 
 
-def test_user_defined_metric_must_keep_its_claim():
+def test_custom_metric_must_be_monotone_if_declared_so():
     with pytest.raises(GoalError, match=r"not monotone: at TP=0.*worse.*monotone=False"):
         define_metric("negated", lambda tp, fp, P, N: 1 - tp / P)
 
@@ -112,12 +112,12 @@ def test_user_defined_metric_must_keep_its_claim():
         (("Not A Name",), "lower-case"),
     ],
 )
-def test_user_defined_metric_needs_a_free_name(arguments, expected):
+def test_custom_metric_needs_a_free_name(arguments, expected):
     with pytest.raises(GoalError, match=expected):
         define_metric(*arguments, lambda tp, fp, P, N: tp / P)
 
 
-def test_user_defined_metric_needs_bounds_and_direction():
+def test_custom_metric_needs_bounds_and_direction():
     with pytest.raises(GoalError, match="not in order"):
         define_metric("odd", lambda tp, fp, P, N: tp / P, bounds=(1.0, 0.0))
     with pytest.raises(GoalError, match="'max' or 'min'"):

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from setpoint import FPOR, FROP, OFOS, Goal
+from setpoint import FPOR, FROP, OFOS, Goal, Metric
 from setpoint.method.capped_loss import capped_loss, capped_slope, prices
 from setpoint.method.reformulation import eta, psi
 
@@ -13,13 +13,13 @@ numbers = st.floats(-8, 8).filter(lambda v: abs(v) > 1e-3)
 
 
 def lifted_contribution(margin, is_positive, s, price, lam, gamma):
-    """What one sample adds to F(theta, s, t, lambda), from the paper's own functions."""
+    """The contribution of one sample to F(theta, s, t, lambda), by the paper's functions."""
     z = torch.tensor([margin if is_positive else -margin], dtype=torch.float64)
     s = torch.tensor([s], dtype=torch.float64)
     tie = eta(z.sigmoid(), s, 0.5, torch.tensor([is_positive])).relu()
     metric = -price * s if is_positive else price * s  # the Lagrangian, linear in the counts
     regulariser = psi(z, s, torch.ones(1, dtype=torch.float64))
-    constant = price if is_positive else 0.0  # so that both classes pay for their mistakes
+    constant = price if is_positive else 0.0  # so that both classes have a price per mistake
     return float(constant + metric + lam * tie - gamma * regulariser)
 
 
@@ -109,15 +109,29 @@ def test_prices_are_finite_and_never_negative(goal, tp, fp, multiplier):
     assert 0 <= cost <= 1
 
 
-@pytest.mark.parametrize("seed", range(5))
+def test_a_negative_price_becomes_zero():
+    assert one("max recall s.t. alarm_rate <= 0.05", 50, 500, multipliers=[1e3]) == (0.0, 1.0)
+
+
+def test_constant_and_infinite_derivatives():
+    cliff = Metric(
+        "cliff", lambda tp, fp, P, N: tp / P, lambda tp, fp, P, N: np.inf, lambda tp, fp, P, N: -1
+    )
+    counts = np.array([5.0, 7.0])
+    worth, cost = prices(Goal(cliff), counts, counts, 10.0, 20.0, np.empty((0, 2)))
+    assert (worth.tolist(), cost.tolist()) == ([0.0, 0.0], [1.0, 1.0])
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=10)
 def test_against_the_coupled_problem_the_gap_is_at_most_one_sample(seed):
-    """Fixed scores, FPOR: the dual is a sum of capped losses, and one s at most is fractional."""
+    """Fixed scores, FPOR: the dual is a sum of capped losses, and at most one s is fractional."""
     rng = np.random.default_rng(seed)
     n, lam, alpha = 40, 2.0, 0.8
     y = rng.random(n) < 0.4
     a = rng.random(n)
     P = y.sum()
-    # what s = 1 adds against s = 0: the metric, and the ends of each concave tie
+    # s = 1 compared with s = 0: the metric, and the ends of each concave tie
     ties = np.where(y, lam * np.maximum(0.5 - a, 0), -lam * np.maximum(a - 0.5, 0))
     objective = np.where(y, -1.0, 0.0) + ties
     constraint = np.where(y, -(1 - alpha), alpha)
@@ -125,8 +139,8 @@ def test_against_the_coupled_problem_the_gap_is_at_most_one_sample(seed):
     relaxed = linprog(objective, constraint[None], [0.0], bounds=(0, 1), method="highs-ds")
     fractional = (relaxed.x > 1e-9) & (relaxed.x < 1 - 1e-9)
     assert fractional.sum() <= 1
-    fought = np.where(fractional, y, relaxed.x > 0.5)  # a positive to 1, a negative to 0
-    assert constraint @ fought <= 1e-12  # which no monotone constraint can mind
+    rounded = np.where(fractional, y, relaxed.x > 0.5)  # a positive to 1, a negative to 0
+    assert constraint @ rounded <= 1e-12  # as any monotone constraint is
 
     mu = -float(relaxed.ineqlin.marginals[0])
     margin = torch.from_numpy(np.where(y, 1, -1) * np.log(a / (1 - a)))
@@ -134,5 +148,5 @@ def test_against_the_coupled_problem_the_gap_is_at_most_one_sample(seed):
     losses = float(capped_loss(margin, price, lam, 0.0).sum())
     dual = losses - P * (1 + mu * (1 - alpha))  # the constant of the lemma
     assert dual == pytest.approx(relaxed.fun + at_zero, abs=1e-9)
-    gap = objective @ fought + at_zero - dual
+    gap = objective @ rounded + at_zero - dual
     assert -1e-9 <= gap <= float(price[fractional].sum()) + 1e-9

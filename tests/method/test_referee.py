@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setpoint import Goal, SetpointError, choose_threshold
-from setpoint.method.referee import _without_chatter, solve_exactly
+from setpoint.method.referee import _without_highs_output, solve_exactly
 
 GOALS = [
     "max f1",
@@ -27,7 +27,7 @@ ALL_GOALS = [
 
 
 def on_a_grid(d, seed):
-    """Whole numbers: whatever can be parted can be parted with a margin."""
+    """Integers: rows that can be separated can be separated with a margin."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(10, 15))
     y = rng.random(n) < 0.4
@@ -42,10 +42,10 @@ def overlapping(n, d, seed):
 
 
 def all_directions(X):
-    """Return a weight vector for every order in which the rows of one or two columns can stand.
+    """Return a weight vector for every order of the rows by X @ w, for one or two columns.
 
-    The order changes where a direction is normal to a pair of points; one is taken from every arc
-    between two such.
+    The order changes where w is normal to the difference of two rows; one w is taken from every
+    arc between two such directions.
     """
     if X.shape[1] == 1:
         return np.array([[1.0], [-1.0]])
@@ -71,19 +71,19 @@ def check_against_brute_force(X, y, goal):
 
 
 @pytest.mark.parametrize("goal", ALL_GOALS)
-@pytest.mark.parametrize("seed", range(2))
-def test_every_threshold_of_one_feature_and_both_signs(goal, seed):
-    check_against_brute_force(*on_a_grid(1, seed), goal)
+def test_equals_brute_force_on_one_feature(goal):
+    for seed in range(2):
+        check_against_brute_force(*on_a_grid(1, seed), goal)
 
 
 @pytest.mark.parametrize("goal", GOALS)
-@pytest.mark.parametrize("seed", range(2))
-def test_every_line_through_a_plane(goal, seed):
-    check_against_brute_force(*on_a_grid(2, seed), goal)
+def test_equals_brute_force_on_two_features(goal):
+    for seed in range(2):
+        check_against_brute_force(*on_a_grid(2, seed), goal)
 
 
-def test_better_than_where_it_starts():
-    """Positives on both sides of the negatives, in the minority on one: no regression sees it."""
+def test_better_than_its_starting_point():
+    """Positives on both sides of the negatives, fewer on one: logistic regression misses them."""
     X = np.array([[-9.0], [-8], [-7], [0], [1], [2], [3], [4], [20], [21]])
     y = np.array([1, 1, 1, 0, 0, 0, 0, 0, 1, 1], bool)
     found = solve_exactly(X, y, "max recall s.t. precision >= 1")
@@ -94,7 +94,7 @@ def test_better_than_where_it_starts():
 @pytest.mark.parametrize("goal", GOALS)
 def test_the_weights_have_the_reported_operating_point(goal):
     X, y = overlapping(20, 3, seed=1)
-    X = X * [1.0, 30.0, 0.01] + [0.0, 100.0, 5.0]  # the box and the big M are of other coordinates
+    X = X * [1.0, 30.0, 0.01] + [0.0, 100.0, 5.0]  # the box and the big M use standardised ones
     found = solve_exactly(X, y, goal)
     alarm = X @ found.coef > found.operating_point.threshold
     assert found.coef.shape == (3,)
@@ -124,7 +124,7 @@ def test_a_problem_too_hard_for_the_time_gives_the_best_so_far_and_a_bound(goal)
     assert found.operating_point.rank >= logistic.operating_point.rank
 
 
-def test_without_time_the_bound_is_that_of_the_counts():
+def test_without_time_the_bound_comes_from_the_counts():
     X, y = np.arange(10.0)[:, None], np.arange(10) % 2
     found = solve_exactly(X, y, "max recall s.t. alarm_rate <= 0.2", time_limit=0.0)
     assert not found.proven
@@ -169,7 +169,7 @@ LABELS = [0, 1, 0, 1, 1]
         (GOOD, LABELS, "max nonsense", "unknown metric"),
     ],
 )
-def test_bad_input_is_named(X, y, goal, expected):
+def test_invalid_input_raises(X, y, goal, expected):
     with pytest.raises(SetpointError, match=expected):
         solve_exactly(X, y, goal)
 
@@ -186,7 +186,7 @@ LIBC = pytest.mark.skipif(sys.platform == "win32", reason="asks the C library of
 
 
 def all_that_was_printed(capfd):
-    """Return it, with what still lies in the C library's buffer."""
+    """Return the output, including the C library's buffer."""
     ctypes.CDLL(None).fflush(None)
     return capfd.readouterr().out
 
@@ -200,7 +200,7 @@ def test_the_solver_prints_nothing(capfd):
 
 def test_other_output_meanwhile_is_kept(capfd):
     print("before")
-    with _without_chatter():
+    with _without_highs_output():
         os.write(1, b"HighsMipSolverData: a stray line\n")
         print("meanwhile, through Python")
         sys.stdout.flush()
@@ -211,19 +211,19 @@ def test_other_output_meanwhile_is_kept(capfd):
 
 
 @LIBC
-def test_lines_that_the_c_library_holds_back_are_caught(capfd):
-    """HiGHS prints with printf, which keeps what it has to say to a file or pipe in a buffer."""
-    with _without_chatter():
+def test_lines_in_the_buffer_of_the_c_library_are_filtered(capfd):
+    """HiGHS prints with printf, whose output to a file or pipe is buffered."""
+    with _without_highs_output():
         ctypes.CDLL(None).puts(b"HighsMipSolverData: a stray line")
     assert all_that_was_printed(capfd) == ""
 
 
-def test_the_terminal_comes_back_after_an_error(capfd):
+def test_output_is_restored_after_an_error(capfd):
     def fail():
         print("last words")
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), _without_chatter():
+    with pytest.raises(ZeroDivisionError), _without_highs_output():
         fail()
     print("after")
     assert capfd.readouterr().out == "last words\nafter\n"

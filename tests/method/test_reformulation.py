@@ -1,7 +1,7 @@
 """Lemmas 1 and 2, both corollaries, the subdifferential, and the terms of the penalty.
 
 Numbers are multiples of 2^-10, on which sums and differences are exact: the lemmas can be tested
-as they stand, without a tolerance.
+without a tolerance.
 """
 
 import numpy as np
@@ -108,14 +108,14 @@ def test_autograd_gives_an_element_of_the_subdifferential(a, s, t):
     assert a.grad == s.grad - 1
 
 
-def test_the_gradient_in_a_lives_on_at_least_half_of_the_square():
+def test_the_gradient_in_a_is_nonzero_on_at_least_half_of_the_square():
     """Paper: dH/da != 0 on a set of measure 1 - t^2/2 - (1-t)^2/2 >= 1/2 of [0, 1]^2."""
     side = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
     a, s = torch.meshgrid(side, side, indexing="ij")
     for t in (0.0, 0.3, 0.5, 0.9):
         low, _ = clarke_subdifferential_of_H(a, s, t)
-        share = float((low == 0).double().mean())
-        assert share == pytest.approx(1 - t**2 / 2 - (1 - t) ** 2 / 2, abs=2e-3)
+        fraction = float((low == 0).double().mean())
+        assert fraction == pytest.approx(1 - t**2 / 2 - (1 - t) ** 2 / 2, abs=2e-3)
 
 
 def test_eta_has_the_sign_of_the_class():
@@ -124,7 +124,7 @@ def test_eta_has_the_sign_of_the_class():
     h = H(a, s, 0.5)
     assert torch.equal(eta(a, s, 0.5, positive), torch.stack([h[0], h[1], -h[2], -h[3]]))
     assert torch.equal(eta_equality(a, s, 0.5), h)
-    # eta <= 0: a positive may claim less than its decision, a negative more.
+    # eta <= 0: s of a positive may be below its decision, s of a negative above it.
     assert (eta(a, s, 0.5, positive) <= 0).tolist() == [True, False, False, True]
 
 
@@ -210,7 +210,9 @@ def test_the_form_follows_from_the_goal():
     assert check_form(FPOR(0.9), "auto") == "inequality"
     assert check_form(FPOR(0.9), "equality") == "equality"
     assert check_form(capacity, "auto") == "equality"
-    with pytest.raises(GoalError, match="inequality form is not exact .*: alarm_rate may lose"):
+    with pytest.raises(
+        GoalError, match="inequality form is not exact .*: alarm_rate may get worse"
+    ):
         check_form(capacity, "inequality")
     with pytest.raises(GoalError, match="'sideways'"):
         check_form(FPOR(0.9), "sideways")

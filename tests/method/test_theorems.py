@@ -1,8 +1,8 @@
 """The paper's equivalence theorems, by enumeration on tiny problems.
 
 For every (theta, t) of a family and every s on a grid, feasibility and value of the lifted forms
-are computed from the functions of ``setpoint.method.reformulation`` and held against the original
-problem, which only knows the decisions.
+are computed by the functions of ``setpoint.method.reformulation`` and compared with the original
+problem, which only depends on the decisions.
 """
 
 import itertools
@@ -32,7 +32,7 @@ def scores_1d(rng, n):
 
 
 def scores_2d(rng, n):
-    """Scores of 12 directions in the plane: all rankings that they can give are among them."""
+    """Scores of 12 directions in the plane."""
     x = rng.normal(size=(n, 2))
     angles = np.arange(12) * np.pi / 6
     return [1 / (1 + np.exp(-x @ np.array([np.cos(w), np.sin(w)]))) for w in angles]
@@ -136,7 +136,7 @@ def test_optimal_values_are_equal(goal):
 
 
 def test_the_inequality_form_is_wrong_for_a_goal_that_is_not_monotone():
-    """Why a capacity goes to the equality form: s may hide alarms from the alarm rate."""
+    """Why a capacity needs the equality form: s may be 0 at an alarm and lower the rate."""
     goal = Goal.parse("max precision s.t. alarm_rate <= 0.25")
     positive = torch.tensor([True, True, False, False])
     a, t = torch.tensor([0.9, 0.8, 0.2, 0.1], dtype=torch.float64), 0.5

@@ -53,7 +53,7 @@ def test_a_precision_floor_of_09_becomes_infeasible(toy):
 
 
 def test_a_precision_floor_of_06_becomes_far_too_tight(toy):
-    """With T = 2 every t that looks like precision >= 0.6 has a true precision far above."""
+    """With T = 2 every t whose surrogate precision is >= 0.6 has a true precision far above."""
     allowed = curve(toy, "precision", 2) >= 0.6
     truly_allowed = curve(toy, "precision") >= 0.6
     assert 0 < allowed.sum() < truly_allowed.sum()
@@ -61,7 +61,7 @@ def test_a_precision_floor_of_06_becomes_far_too_tight(toy):
 
 
 def test_the_surrogates_best_f1_threshold_is_not_the_best():
-    """What is lost in true F1 by the surrogate's best t, on average over 12 draws."""
+    """The loss in true F1 at the surrogate's best t, averaged over 12 draws."""
     lost = {1: [], 2: [], 10: []}
     for seed in range(12):
         x, y = sample = draw(seed)
@@ -80,12 +80,12 @@ def test_tight_surrogates_have_vanishing_gradients(toy):
     """With T = 10 the derivative is below 1e-3 of its peak on most of the line."""
     t = torch.linspace(-2, 2, 401, dtype=torch.float64, requires_grad=True)
 
-    def share_of_vanished(temperature):
+    def vanished_fraction(temperature):
         (gradient,) = torch.autograd.grad(
             sigmoid_surrogate(torch.zeros_like(t), t, temperature).sum(), t
         )
         size = gradient.abs()
         return float((size < 1e-3 * size.max()).double().mean())
 
-    assert share_of_vanished(1) == 0.0
-    assert share_of_vanished(10) > 0.5
+    assert vanished_fraction(1) == 0.0
+    assert vanished_fraction(10) > 0.5

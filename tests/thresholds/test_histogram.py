@@ -1,10 +1,20 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from setpoint import FPOR, FROP, OFOS, Goal, SetpointError, choose_threshold
 from setpoint.errors import DivergedError
-from setpoint.thresholds.histogram import BUCKETS, ScoreHistogram, bucket_values, from_keys, to_keys
+from setpoint.thresholds.histogram import (
+    BUCKETS,
+    ScoreHistogram,
+    bucket_values,
+    from_keys,
+    largest_below,
+    to_keys,
+)
 
 GOALS = [
     FPOR(0.9),
@@ -16,9 +26,9 @@ GOALS = [
 ]
 
 
-def draw(seed, k=3, m=2000, share=0.2):
+def draw(seed, k=3, m=2000):
     rng = np.random.default_rng(seed)
-    positive = rng.random(m) < share
+    positive = rng.random(m) < 0.2
     positive[:2] = True, False
     return (
         torch.from_numpy((rng.normal(size=(k, m)) + positive).astype(np.float32)),
@@ -28,29 +38,28 @@ def draw(seed, k=3, m=2000, share=0.2):
 
 
 def rounded_down(scores):
-    """Scores with the lower half of their keys gone: what a histogram can tell apart."""
+    """Scores without the lower half of their keys: the resolution of a histogram."""
     return from_keys(to_keys(scores.numpy()) & np.uint32(0xFFFF0000))
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_best_edge_is_the_best_cut_of_scores_rounded_to_buckets(goal, weighted):
-    scores, positive, weight = draw(0)
-    histogram = ScoreHistogram(len(scores))
-    for rows in torch.arange(scores.shape[1]).split(300):
-        histogram.add(scores[:, rows], positive[rows], weight[rows] if weighted else None)
-    w = weight.numpy() if weighted else None
-    for own, cut in zip(scores, histogram.best(goal), strict=True):
-        exact = choose_threshold(positive.numpy(), rounded_down(own), goal, sample_weight=w)
-        assert (cut.tp, cut.fp) == (exact.tp, exact.fp)
-        # The threshold gives these counts on the scores themselves, in float32.
-        alarm = (own > cut.threshold).numpy()
-        count = weight.numpy() if weighted else np.ones(len(alarm))
-        assert count[alarm & positive.numpy()].sum() == cut.tp
-        assert count[alarm & ~positive.numpy()].sum() == cut.fp
+def test_the_best_edge_is_the_best_cut_of_scores_rounded_to_buckets(goal):
+    scores, positive, weights = draw(0)
+    y = positive.numpy()
+    for weight in (None, weights):
+        histogram = ScoreHistogram(len(scores))
+        for rows in torch.arange(scores.shape[1]).split(300):
+            histogram.add(scores[:, rows], positive[rows], None if weight is None else weight[rows])
+        w = np.ones(len(y)) if weight is None else weight.numpy()
+        for row, cut in zip(scores, histogram.best(goal), strict=True):
+            exact = choose_threshold(y, rounded_down(row), goal, sample_weight=w)
+            assert (cut.tp, cut.fp) == (exact.tp, exact.fp)
+            # The threshold gives these counts on the scores themselves, in float32.
+            alarm = (row > cut.threshold).numpy()
+            assert (w[alarm & y].sum(), w[alarm & ~y].sum()) == (cut.tp, cut.fp)
 
 
-def test_scores_near_zero_are_told_apart_to_any_precision():
+def test_scores_near_zero_are_distinguished_to_any_precision():
     scores = torch.tensor([[-3e-40, -1e-45, -0.0, 0.0, 1e-45, 2e-38]])
     for cut_at in range(1, 5):
         positive = scores[0] > scores[0, cut_at]
@@ -85,22 +94,21 @@ def test_no_cut_lies_below_minus_infinity():
     assert cut == (-np.inf, 1.0, 0.0)
 
 
-def test_parts_add_up():
+def test_blocks_add_up():
     scores, positive, weight = draw(1)
-    whole, left, right = (ScoreHistogram(3) for _ in range(3))
+    whole, blocks = ScoreHistogram(3), ScoreHistogram(3)
     whole.add(scores, positive, weight)
-    left.add(scores[:, :700], positive[:700], weight[:700])
-    right.add(scores[:, 700:], positive[700:], weight[700:])
-    left.merge(right)
-    left.all_reduce()  # a process alone has nobody to ask
-    assert left.best(OFOS()) == whole.best(OFOS())
-    np.testing.assert_array_equal(left.positive, whole.positive)
+    blocks.add(scores[:, :700], positive[:700], weight[:700])
+    blocks.add(scores[:, 700:], positive[700:], weight[700:])
+    blocks.all_reduce()  # a no-op in a single process
+    assert blocks.best(OFOS()) == whole.best(OFOS())
+    np.testing.assert_array_equal(blocks.positive, whole.positive)
     assert whole.positive.shape == (3, BUCKETS)
     np.testing.assert_array_equal(whole.positive.sum(axis=1), float(weight[positive].sum()))
     np.testing.assert_array_equal(whole.negative.sum(axis=1), float(weight[~positive].sum()))
 
 
-def test_a_bucket_is_known_by_a_score_inside_it():
+def test_the_value_of_a_bucket_is_a_score_inside_it():
     values = bucket_values()
     assert not np.isnan(values).any()
     assert (np.diff(values[np.isfinite(values)]) > 0).all()
@@ -108,7 +116,7 @@ def test_a_bucket_is_known_by_a_score_inside_it():
     np.testing.assert_array_equal(to_keys(finite) >> 16, np.flatnonzero(np.isfinite(values)))
 
 
-def test_models_that_diverged_are_named():
+def test_diverged_models_are_reported():
     scores, positive, _ = draw(2)
     scores[1, 5] = np.nan
     histogram = ScoreHistogram(3)
@@ -118,7 +126,7 @@ def test_models_that_diverged_are_named():
         histogram.best(OFOS())
 
 
-def test_what_cannot_be_counted_is_refused():
+def test_invalid_scores_raise():
     scores, positive, _ = draw(3)
     histogram = ScoreHistogram(3)
     with pytest.raises(SetpointError, match=r"float32 of the shape \(3, 2000\)"):
@@ -130,8 +138,78 @@ def test_what_cannot_be_counted_is_refused():
         histogram.best(OFOS())
 
 
-def test_gradients_do_not_pile_up():
+def test_gradients_are_not_tracked():
     scores, positive, _ = draw(4)
     histogram = ScoreHistogram(3)
     histogram.add(scores.requires_grad_(), positive)
     assert not histogram._table.requires_grad
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+DTYPES = {16: np.float16, 32: np.float32, 64: np.float64}
+
+
+def edge_values(dtype):
+    """Zeros, subnormal, largest and infinite numbers, and their neighbours."""
+    info = np.finfo(dtype)
+    upper = np.array([0, info.smallest_subnormal, info.tiny, info.eps, 1, info.max, np.inf], dtype)
+    near = np.concatenate([upper, np.nextafter(upper[:-2], dtype(np.inf))])
+    return np.concatenate([near, -near])
+
+
+@pytest.mark.parametrize("width", DTYPES)
+def test_keys_have_the_order_of_the_scores(width):
+    scores = edge_values(DTYPES[width])
+    keys = to_keys(scores)
+    assert keys.dtype == f"uint{width}"
+    np.testing.assert_array_equal(scores[:, None] < scores, keys[:, None] < keys)
+    np.testing.assert_array_equal(scores[:, None] == scores, keys[:, None] == keys)
+
+
+@given(st.sampled_from(list(DTYPES)), st.data())
+def test_any_scores_keep_their_order_and_come_back(width, data):
+    numbers = st.floats(allow_nan=False, width=width)
+    scores = data.draw(hnp.arrays(DTYPES[width], st.integers(0, 30), elements=numbers))
+    keys = to_keys(scores)
+    np.testing.assert_array_equal(
+        np.argsort(scores, kind="stable"), np.argsort(keys, kind="stable")
+    )
+    back = from_keys(keys)
+    assert back.dtype == scores.dtype
+    np.testing.assert_array_equal(back, scores)
+
+
+def test_the_input_is_not_modified_and_may_be_a_view_or_read_only():
+    scores = np.array([3.0, -0.0, -1.0, 2.0], dtype=np.float32)
+    scores.setflags(write=False)
+    keys = to_keys(scores[::-1])
+    np.testing.assert_array_equal(from_keys(keys), [2, -1, 0, 3])
+    assert np.signbit(scores[1])
+
+
+def test_every_key_of_16_bits_comes_back():
+    finite = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    finite = finite[~np.isnan(finite)]
+    np.testing.assert_array_equal(from_keys(to_keys(finite)), finite)
+
+
+def test_invalid_keys_raise():
+    with pytest.raises(SetpointError, match="2 of 3 scores are NaN"):
+        to_keys(np.array([np.nan, 1.0, -np.nan]))
+    with pytest.raises(SetpointError, match="not int64"):
+        to_keys(np.array([1, 2]))
+    with pytest.raises(SetpointError, match="not float32"):
+        from_keys(np.zeros(2, dtype=np.float32))
+
+
+@pytest.mark.parametrize("score", [-1.5, -1e-45, 0.0, 1e-45, 1.0, 3e38, np.inf])
+def test_a_threshold_just_below_a_key_makes_it_positive(score):
+    score = np.float32(score)
+    threshold = largest_below(int(to_keys(np.array(score))))
+    assert np.float32(threshold) == threshold  # float32 compares it as it is
+    assert score > np.float32(threshold)
+    if np.isfinite(score):
+        assert np.nextafter(np.float32(threshold), np.float32(np.inf)) == score
+    else:
+        assert threshold == np.finfo(np.float32).max

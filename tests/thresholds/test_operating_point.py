@@ -3,12 +3,29 @@ import json
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from setpoint import FPOR, FROP, OFOS, Goal, SetpointError, choose_threshold, evaluate_threshold
+from setpoint import (
+    FPOR,
+    FROP,
+    OFOS,
+    Goal,
+    Metric,
+    SetpointError,
+    choose_threshold,
+    evaluate_threshold,
+)
+from setpoint.thresholds.sweep import ClassScores
 
+PEAK = Metric(  # best at an alarm rate of 0.4: the best cut may lie just below a negative
+    "peak",
+    lambda tp, fp, P, N: 1 - abs((tp + fp) / (P + N) - 0.4),
+    lambda tp, fp, P, N: 0.0 * tp,
+    lambda tp, fp, P, N: 0.0 * tp,
+    monotone=False,
+)
 GOALS = [
     FPOR(0.9),
     FPOR(0.5),
@@ -21,6 +38,7 @@ GOALS = [
     Goal.parse("max accuracy s.t. precision >= 0.7, recall >= 0.7, specificity >= 0.7"),
     Goal.parse("max recall s.t. alarm_rate <= 0.3"),  # not monotone: all cuts are computed
     Goal.parse("min alarm_rate s.t. precision >= 0.4"),
+    Goal(PEAK),
 ]
 
 
@@ -37,34 +55,39 @@ def brute_force(y, scores, weights, goal):
     return best
 
 
-def random_case(rng):
-    """Scores with many, few or no ties, some of them neighbours in floating point."""
-    n = int(rng.integers(2, 40))
-    y = rng.random(n) < rng.choice([0.1, 0.5, 0.9])
+@st.composite
+def rows(draw):
+    """Labels, scores and weights; scores with many, few or no ties, or neighbouring floats."""
+    n = draw(st.integers(2, 40))
+    dtype = draw(st.sampled_from([np.float64, np.float32]))
+    width = np.finfo(dtype).bits
+    element = draw(
+        st.sampled_from(
+            [
+                st.floats(-8, 8, width=width),
+                st.integers(0, 4).map(float),
+                st.just(0.5),
+                # The middle of two neighbours rounds to one of them.
+                st.integers(0, 3).map(lambda i: 1 + i * float(np.finfo(dtype).eps)),
+            ]
+        )
+    )
+    scores = draw(hnp.arrays(dtype, n, elements=element, fill=st.nothing()))
+    y = draw(hnp.arrays(np.bool_, n, fill=st.nothing()))
     y[:2] = True, False
-    kind = rng.integers(4)
-    if kind == 0:
-        scores = rng.normal(size=n) + y
-    elif kind == 1:
-        scores = rng.integers(0, 5, size=n).astype(float)
-    elif kind == 2:
-        scores = np.full(n, 0.5)
-    else:  # neighbouring floats: their middle rounds to one of them
-        scores = 1.0 + rng.integers(0, 4, size=n) * np.finfo(float).eps
-    if rng.random() < 0.3:
-        scores = scores.astype(np.float32)
-    # Multiples of 1/4 add up exactly in any order, so that ties are ties for both methods.
-    weights = rng.integers(0, 9, size=n) / 4 if rng.random() < 0.5 else None
-    if weights is not None:
+    weights = None
+    if draw(st.booleans()):
+        # Multiples of 1/4 add up exactly in any order, so that ties are ties for both methods.
+        quarters = st.integers(0, 8).map(lambda k: k / 4)
+        weights = draw(hnp.arrays(np.float64, n, elements=quarters, fill=st.nothing()))
         weights[:2] = 1.0
     return y, scores, weights
 
 
-@pytest.mark.parametrize("seed", range(1000))
-def test_sweep_equals_brute_force(seed):
-    rng = np.random.default_rng(seed)
-    y, scores, weights = random_case(rng)
-    goal = GOALS[seed % len(GOALS)]
+@given(rows(), st.sampled_from(GOALS))
+@settings(max_examples=600)
+def test_sweep_equals_brute_force(case, goal):
+    y, scores, weights = case
     point = choose_threshold(y, scores, goal, sample_weight=weights)
     w = np.ones(len(y)) if weights is None else weights
     violation, gain, tp, fp = brute_force(y, scores, w, goal)
@@ -76,13 +99,28 @@ def test_sweep_equals_brute_force(seed):
     assert (again.tp, again.fp, again.fn, again.tn) == (point.tp, point.fp, point.fn, point.tn)
 
 
+@given(rows())
+def test_class_scores_equal_brute_force(case):
+    y, scores, weights = case
+    w = np.ones(len(y)) if weights is None else weights
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("setpoint.thresholds.sweep._BLOCK", 3)
+        positives = ClassScores(scores, weights, y)
+        first = np.concatenate(list(positives.distinct()))
+    values = np.unique(scores)
+    assert positives.total == w[y].sum()
+    assert positives.above(values).tolist() == [w[y & (scores > v)].sum() for v in values]
+    assert positives.at_or_above(values).tolist() == [w[y & (scores >= v)].sum() for v in values]
+    np.testing.assert_array_equal(first, np.unique(np.sort(scores[y]), return_index=True)[1])
+
+
 @given(
     hnp.arrays(np.float64, st.integers(2, 30), elements=st.floats(allow_nan=False)),
     st.sampled_from(GOALS),
     st.randoms(use_true_random=False),
 )
-def test_any_scores_that_are_numbers_do(scores, goal, random):
-    """Infinite, subnormal and huge scores: the threshold still parts what it says it parts."""
+def test_any_scores_but_nan_are_accepted(scores, goal, random):
+    """Infinite, subnormal and huge scores: the threshold still gives the reported counts."""
     y = np.array([random.random() < 0.5 for _ in scores])
     y[:2] = True, False
     point = choose_threshold(y, scores, goal)
@@ -131,7 +169,15 @@ def test_infeasible_goal_gives_the_closest_point_and_a_sentence():
     assert "is not met: precision is 0.750 instead of >= 0.9; there f1 is 0.857" in point.message
 
 
-def test_predicting_nothing_meets_a_precision_floor_and_says_so():
+def test_the_message_reports_whether_the_goal_is_met():
+    met = choose_threshold([0, 0, 1, 1], [1, 2, 3, 4], FPOR(0.9), on="June")
+    assert met.message == f"On June the goal '{FPOR(0.9)}' is met: recall is 1.000."
+    missed = choose_threshold([0, 1], [2, 1], "max f1 s.t. f1 >= 0.9")
+    assert (missed.tp, missed.fp, missed.empty) == (1, 1, False)
+    assert missed.message.endswith("is not met: f1 is 0.667 instead of >= 0.9.")
+
+
+def test_predicting_nothing_meets_a_precision_floor_and_is_reported():
     point = choose_threshold([0, 1], [2.0, 1.0], FPOR(0.9))
     assert point.feasible
     assert point.empty
@@ -140,15 +186,15 @@ def test_predicting_nothing_meets_a_precision_floor_and_says_so():
     assert "is met only in that nothing is predicted positive: recall is 0.000" in point.message
 
 
-def test_an_operating_point_tells_its_facts():
+def test_values_counts_text_and_json_of_an_operating_point():
     point = choose_threshold([0, 0, 1, 1], [1, 2, 3, 4], "max f1", on="June")
     assert point.value("fbeta(2)") == 1.0
     assert (point.tp, point.fp, point.fn, point.tn) == (2, 0, 0, 2)
     assert "On June f1 is 1.000 (goal: 'max f1')." in str(point)
-    told = json.loads(json.dumps(point.to_dict()))
-    assert told["threshold"] == 2.5
-    assert told["goal"] == "max f1"
-    assert told["feasible"] is True
+    document = json.loads(json.dumps(point.to_dict()))
+    assert document["threshold"] == 2.5
+    assert document["goal"] == "max f1"
+    assert document["feasible"] is True
 
 
 @pytest.mark.parametrize(
@@ -173,8 +219,8 @@ def test_any_labels_with_pos_label():
     ("y", "scores", "weights", "expected"),
     [
         ([0, 1], [0.1, np.nan], None, "1 of 2 scores are NaN, the first at position 1"),
-        ([1, 1], [0.1, 0.2], None, "no negative samples"),
-        ([0, 0], [0.1, 0.2], None, "no positive samples"),
+        ([1, 1], [0.1, 0.2], None, "no negative samples; a threshold needs both"),
+        ([0, 0], [0.1, 0.2], None, "no positive samples; a threshold needs both"),
         ([], [], None, "no samples"),
         ([0, np.nan], [0.1, 0.2], None, "y holds NaN"),
         ([0, 1], [0.1, 0.2], [1e308, 1e308], "too large"),
@@ -182,18 +228,20 @@ def test_any_labels_with_pos_label():
         ([0, 1], [[0.1, 0.9], [0.2, 0.8]], None, r"proba\[:, 1\]"),
         ([0, 1], ["a", "b"], None, "must be numbers"),
         ([0, 2], [0.1, 0.2], None, "labels 0, 2; pass pos_label"),
+        (range(5), range(5), None, "labels 0, 1, 2, 3, 4; pass pos_label"),
+        (range(9), range(9), None, "labels 0, 1, 2, 3, 4, ...; pass pos_label"),
         ([0, 1], [0.1, 0.2], [1.0], "sample_weight has the shape"),
         ([0, 1], [0.1, 0.2], [1.0, -1.0], "not negative"),
         ([0, 1], [0.1, 0.2], [1.0, np.nan], "finite"),
         ([0, 1], [0.1, 0.2], [1.0, 0.0], "no positive samples of positive weight"),
     ],
 )
-def test_bad_input_is_named(y, scores, weights, expected):
+def test_invalid_input_raises(y, scores, weights, expected):
     with pytest.raises(SetpointError, match=expected):
         choose_threshold(y, scores, "max f1", sample_weight=weights)
 
 
-def test_labels_beside_pos_label_must_be_one_kind():
+def test_only_one_label_besides_pos_label():
     with pytest.raises(SetpointError, match=r"y holds 'Pos' and 'neg'; if all others are negative"):
         choose_threshold(["pos", "Pos", "neg"], [3, 2, 1], "max f1", pos_label="pos")
     for unknown in (np.nan, None):
@@ -223,13 +271,17 @@ def test_torch_scores(dtype):
     assert choose_threshold(torch.tensor([0, 1, 1]), scores, "max f1").threshold == 1.5
 
 
-def test_extended_precision_is_brought_to_double():
+def test_scores_may_be_a_column():
+    assert choose_threshold([0, 1, 1], [[1.0], [2.0], [3.0]], "max f1").threshold == 1.5
+
+
+def test_extended_precision_is_converted_to_double():
     scores = np.array([1, 2, 3], dtype=np.longdouble) / 3
     point = choose_threshold([0, 1, 1], scores, "max f1")
     assert (scores.astype(float) > point.threshold).sum() == 2
 
 
-def test_one_class_can_be_evaluated_and_what_is_unknown_is_nan():
+def test_one_class_can_be_evaluated_and_undefined_metrics_are_nan():
     point = evaluate_threshold([0, 0, 0], [0.1, 0.5, 0.9], 0.6, FROP(0.9))
     assert (point.fp, point.tn) == (1, 2)
     assert point.value("fpr") == pytest.approx(1 / 3)
@@ -246,7 +298,7 @@ def test_a_threshold_must_be_a_number():
         evaluate_threshold([0, 1], [0.1, 0.2], float("nan"), FPOR(0.9))
 
 
-def test_the_goals_own_metrics_are_shown_and_used():
+def test_str_includes_the_metrics_of_the_goal():
     point = choose_threshold([0, 1, 1], [1, 2, 3], "max recall s.t. fpr <= 0.1")
     assert "fpr=0.000" in str(point)
 

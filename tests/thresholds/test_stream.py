@@ -1,4 +1,5 @@
 import textwrap
+from itertools import product
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from setpoint.goals.metrics import metric
 from setpoint.thresholds import stream_search as cut_search
 from setpoint.thresholds.stream import stream_evaluate, stream_threshold
 
-PEAK = define_metric(  # best at a share of alarms in the middle; no corner of a range bounds it
+PEAK = define_metric(  # best at an alarm rate in the middle; no corner of a range bounds it
     "stream_test_peak",
     lambda tp, fp, P, N: 1 - abs((tp + fp) / (P + N) - 0.4) - 0.1 * fp / N,
     d_tp=lambda tp, fp, P, N: 0.0 * tp,
@@ -54,7 +55,7 @@ GOALS = [*MONOTONE, *OTHERS]
 
 
 class Scan:
-    """Blocks of the same rows at each call, in sizes that chance chose; counts the calls."""
+    """Blocks of the same rows at each call, in blocks of these sizes; counts the calls."""
 
     def __init__(self, y, scores, weight=None, sizes=(7,)):
         self.columns, self.sizes, self.calls = (y, scores, weight), sizes, 0
@@ -76,7 +77,7 @@ def limits(monkeypatch, collected, tables):
 
 @st.composite
 def rows(draw):
-    """Labels, scores and weights of every kind that has an exact answer."""
+    """Labels, scores and weights whose sums are exact."""
     width = draw(st.sampled_from([16, 32, 64]))
     kind = {16: np.float16, 32: np.float32, 64: np.float64}[width]
     info = np.finfo(kind)
@@ -104,7 +105,7 @@ def rows(draw):
     return y, scores, weight, sizes
 
 
-def same(case, goal):
+def check_equal(case, goal):
     y, scores, weight, sizes = case
     scan = Scan(y, scores, weight, sizes)
     found = stream_threshold(scan, goal, on="x")
@@ -116,72 +117,74 @@ def same(case, goal):
 
 @given(rows(), st.sampled_from(GOALS))
 @settings(max_examples=150)
-def test_the_point_is_that_of_a_sort(case, goal):
-    assert same(case, goal) <= 3
+def test_equals_the_sweep_in_memory(case, goal):
+    assert check_equal(case, goal) <= 3
 
 
 @pytest.mark.parametrize(("collected", "tables"), [(0, 1), (0, 64), (3, 2), (10, 1)])
 @given(rows(), st.sampled_from(GOALS))
 @settings(max_examples=40)
-def test_ranges_that_are_refined_give_the_same(collected, tables, case, goal):
+def test_refined_ranges_give_the_same_point(collected, tables, case, goal):
     with pytest.MonkeyPatch.context() as patch:
         limits(patch, collected, tables)
-        calls = same(case, goal)
+        calls = check_equal(case, goal)
     levels = case[1].itemsize // 2
     assert calls <= 2 + (levels - 1) * len(case[0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("goal", GOALS, ids=str)
-def test_larger_data_with_and_without_ties(dtype, goal):
+def test_larger_data_with_and_without_ties(dtype):
     rng = np.random.default_rng(0)
     y = rng.random(30_000) < 0.05
     weight = rng.integers(0, 4, size=len(y))
-    for scores in (rng.normal(size=len(y)) + 2 * y, (rng.normal(size=len(y)) + y).round(1)):
-        for w in (None, weight):
-            assert same((y, scores.astype(dtype), w, (4096, 1, 70_000)), goal) <= 3
+    without_ties, with_ties = (
+        rng.normal(size=len(y)) + 2 * y,
+        (rng.normal(size=len(y)) + y).round(1),
+    )
+    for goal, scores, w in product(GOALS, (without_ties, with_ties), (None, weight)):
+        assert check_equal((y, scores.astype(dtype), w, (4096, 1, 70_000)), goal) <= 3, str(goal)
 
 
-# Any cut above all negatives has precision 1, so "max precision" alone looks at all of those.
+# Any cut above all negatives has precision 1, so "max precision" alone needs all of those rows.
 BOUNDED = [goal for goal in [*MONOTONE, *OTHERS[:3]] if str(goal) != "max precision"]
 
 
-@pytest.mark.parametrize("goal", BOUNDED, ids=str)
-def test_few_rows_are_looked_at_twice(goal, monkeypatch):
-    """Of goals that are bounded, alarm rates among them, most ranges are left out at once."""
+def test_few_rows_are_read_in_detail(monkeypatch):
+    """For goals with bounds, alarm rates among them, most ranges are excluded at once."""
     taken = []
     resolve = cut_search.CutSearch.next_group
 
     def watched(self):
         group = resolve(self)
-        taken.append(group.spans.rows.sum())
+        taken.append(group.ranges.rows.sum())
         return group
 
     monkeypatch.setattr(cut_search.CutSearch, "next_group", watched)
     rng = np.random.default_rng(1)
     y = rng.random(40_000) < 0.05
     scores = (rng.normal(size=len(y)) + 2 * y).astype(np.float32)
-    calls = same((y, scores, None, (10_000,)), goal)
-    assert sum(taken) < 0.1 * len(y)
-    assert calls <= 3
+    for goal in BOUNDED:
+        taken.clear()
+        assert check_equal((y, scores, None, (10_000,)), goal) <= 3, str(goal)
+        assert sum(taken) < 0.1 * len(y), str(goal)
 
 
-def test_no_more_rows_are_held_than_the_limit_says(monkeypatch):
+def test_the_limit_on_rows_in_memory_is_kept(monkeypatch):
     from setpoint.thresholds import stream as threshold
 
     limits(monkeypatch, 500, 2)
     held = []
-    distinct = threshold._Collected.distinct
+    sum_by_key = threshold._sum_by_key
 
-    def watched(self):
-        held.append(sum(len(part[0]) for part in self._parts))
-        return distinct(self)
+    def watched(parts):
+        held.append(sum(len(part[0]) for part in parts))
+        return sum_by_key(parts)
 
-    monkeypatch.setattr(threshold._Collected, "distinct", watched)
+    monkeypatch.setattr(threshold, "_sum_by_key", watched)
     rng = np.random.default_rng(2)
     y = rng.random(5000) < 0.3
     for scores in (rng.normal(size=len(y)), rng.normal(size=len(y)).round(1)):
-        calls = same((y, scores.astype(np.float32), None, (999,)), Goal(PEAK))
+        calls = check_equal((y, scores.astype(np.float32), None, (999,)), Goal(PEAK))
         assert 400 < max(held) <= 500
         assert calls <= 2 + 5000 / 400
 
@@ -191,19 +194,19 @@ def test_five_passes_are_enough_for_crowded_float64(monkeypatch):
     rng = np.random.default_rng(3)
     y = rng.random(3000) < 0.3
     crowded = 1 + rng.integers(0, 5, size=len(y)) * np.finfo(np.float64).eps
-    assert same((y, crowded, None, (1000,)), OFOS()) <= 5
+    assert check_equal((y, crowded, None, (1000,)), OFOS()) <= 5
 
 
 @pytest.mark.parametrize("collected", [0, 40])
-def test_rows_between_the_ranges_looked_at_are_left_out(collected, monkeypatch):
-    """In one range of 16 bits some parts can hold the best cut, and those between them cannot."""
+def test_rows_between_the_open_ranges_are_left_out(collected, monkeypatch):
+    """In one 16-bit range some subranges may hold the best cut, and those between them cannot."""
     limits(monkeypatch, collected, 64)
     rng = np.random.default_rng(8)
     part, inner = rng.integers(0, 9, size=4000), rng.integers(0, 5, size=4000)
     scores = 1 + part * 2.0**-19 + inner * 2.0**-33
     y = (part % 2 == 0) & (rng.random(4000) < 0.02 + 0.1 * part)
     for goal in GOALS:
-        same((y, scores, None, (1000,)), goal)
+        check_equal((y, scores, None, (1000,)), goal)
 
 
 def test_weights_that_do_not_add_up_exactly_agree_to_rounding():
@@ -237,7 +240,7 @@ def test_a_threshold_is_evaluated_in_one_pass():
         stream_evaluate(lambda: [], 0.0, OFOS())
 
 
-def test_tensors_integers_and_read_only_arrays_do():
+def test_tensors_integers_and_read_only_arrays_are_accepted():
     rng = np.random.default_rng(6)
     y, scores = rng.random(300) < 0.3, rng.normal(size=300).astype(np.float32)
     exact = choose_threshold(y, scores, OFOS())
@@ -253,7 +256,7 @@ def test_tensors_integers_and_read_only_arrays_do():
     assert stream_threshold(Scan(y, whole), OFOS()) == choose_threshold(y, whole, OFOS())
 
 
-def test_bad_rows_are_named():
+def test_invalid_rows_raise():
     y, scores = np.array([True, False, True]), np.array([1.0, 2.0, 3.0])
     with pytest.raises(SetpointError, match="there are no samples"):
         stream_threshold(lambda: [], OFOS())
@@ -269,11 +272,11 @@ def test_bad_rows_are_named():
         stream_threshold(lambda: [(y, scores[:2], None)], OFOS())
     with pytest.raises(SetpointError, match="not negative"):
         stream_threshold(Scan(y, scores, np.array([1.0, -1.0, 1.0])), OFOS())
-    with pytest.raises(SetpointError, match="one kind, but are float32 and float64"):
+    with pytest.raises(SetpointError, match="one dtype, but are float32 and float64"):
         stream_threshold(lambda: [(y, scores, None), (y, scores.astype(np.float32), None)], OFOS())
 
 
-def test_a_scan_that_gives_other_rows_each_time_is_noticed():
+def test_a_scan_that_gives_other_rows_each_time_raises():
     rng = np.random.default_rng(7)
     y = np.arange(400) % 3 == 0
     once = iter([(y, rng.normal(size=400), None)])
@@ -310,7 +313,7 @@ PROCESS = """
             for goal in goals:
                 found = stream_threshold(lambda: [(y[mine], s[mine], own)], goal)
                 assert found == choose_threshold(y, s, goal, sample_weight=w), (rank, goal)
-    # One process has nothing, or only one class, or something that is wrong.
+    # One process has no rows, or only one class, or invalid rows.
     alone = lambda: [(y, scores, None)] if rank else []
     exact = choose_threshold(y, scores, "max f1")
     assert stream_threshold(alone, "max f1") == exact

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from setpoint.certificates.sequence import Rows, worst_p_value
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import threshold_below
+from setpoint.thresholds.sweep import threshold_below
 
 Floats = NDArray[np.floating]
 

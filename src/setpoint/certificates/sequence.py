@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from setpoint.certificates.rates import p_value, rate_of
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import threshold_below
-from setpoint.thresholds.sweep import ClassScores, best_cut
+from setpoint.thresholds.sweep import ClassScores, best_cut, threshold_below
 
 Floats = NDArray[np.floating]
 

@@ -1,4 +1,4 @@
-"""Metrics of a user's own, and what they must keep to."""
+"""Custom metrics: their definition and its validation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from setpoint.goals.metrics import (
     register,
 )
 
-# Words of the goal language, which a metric cannot have for a name.
+# Words of the goal language, which cannot be names of metrics.
 _RESERVED = frozenset({"max", "min", "st", "and", "subject", "such", "fpor", "frop", "ofos"})
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -34,19 +34,19 @@ def define_metric(
     monotone: bool = True,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Metric:
-    """Add a metric of your own to the goal language and return it.
+    """Add a custom metric to the goal language and return it.
 
     Parameters
     ----------
     name : str
         Lower-case letters, digits and underscores.
     value : callable
-        ``f(TP, FP, P, N)`` for floats and numpy arrays; plain arithmetic serves both.
+        ``f(TP, FP, P, N)`` for floats and numpy arrays; plain arithmetic works for both.
     d_tp, d_fp : callable, optional
-        Its partial derivatives; central differences of half a count are used where left out.
-        All three must be numbers at the edges too, where quotients are 0/0.
+        Its partial derivatives. Default: central differences of half a count. All three functions
+        must be finite for all counts, also where a quotient is 0/0.
     direction, monotone, bounds
-        See :class:`Metric`. The claim ``monotone=True`` is checked on a grid of counts.
+        See :class:`Metric`. ``monotone=True`` is checked on a grid of counts.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class _Difference:
 
 
 def _check_defined(candidate: Metric) -> None:
-    """Refuse a metric that has no number within its bounds somewhere, as 0/0 has none."""
+    """Raise GoalError unless the metric is finite and within its bounds for all counts."""
     P, N = 3.0, 7.0
     tp, fp = (grid.ravel() for grid in np.meshgrid(np.arange(P + 1), np.arange(N + 1)))
     low, high = candidate.bounds
@@ -114,26 +114,26 @@ def _check_defined(candidate: Metric) -> None:
                 raise GoalError(f"metric {candidate.name!r}: {name} fails {at}: {error}") from error
             if not np.isfinite(number):
                 raise GoalError(
-                    f"metric {candidate.name!r}: {name} is {number} {at}; say what it is there, "
+                    f"metric {candidate.name!r}: {name} is {number} {at}; define it there, "
                     "e.g. with numpy.where."
                 )
             if name == "value" and not low - 1e-9 <= number <= high + 1e-9:
                 raise GoalError(
-                    f"metric {candidate.name!r} is {number:g} {at}, outside of its bounds "
-                    f"{candidate.bounds}; pass others."
+                    f"metric {candidate.name!r} is {number:g} {at}, outside its bounds "
+                    f"{candidate.bounds}; pass wider ones."
                 )
     try:
         with np.errstate(all="ignore"):
             np.broadcast_to(np.asarray(candidate.value(tp, fp, P, N), dtype=float), tp.shape)
     except Exception as error:
         raise GoalError(
-            f"metric {candidate.name!r} does not take numpy arrays ({error}); use numpy.where "
+            f"metric {candidate.name!r} does not accept numpy arrays ({error}); use numpy.where "
             "instead of if."
         ) from error
 
 
 def not_monotone_at(candidate: Metric) -> str | None:
-    """Return where the metric breaks monotonicity on a grid of counts, or None."""
+    """Return where the metric violates monotonicity on a grid of counts, or None."""
     for P, N in ((1.0, 1.0), (3.0, 7.0), (5.0, 40.0), (12.0, 4.0)):
         tp, fp = np.meshgrid(np.arange(P + 1), np.arange(N + 1), indexing="ij")
         with np.errstate(all="ignore"):

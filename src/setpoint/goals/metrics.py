@@ -99,16 +99,16 @@ class LinearFraction:
 
 @dataclass(frozen=True)
 class Metric:
-    """A quality of a binary decision, as a function of the counts.
+    """A metric of binary decisions, as a function of the counts.
 
     Parameters
     ----------
     name : str
-        How the goal language calls it.
+        Its name in the goal language.
     value, d_tp, d_fp : callable
         ``f(TP, FP, P, N)``: the metric and its partial derivatives in TP and in FP.
     direction : {"max", "min"}
-        Whether more of it is better (precision) or less (fpr).
+        Whether higher values are better (precision) or lower ones (fpr).
     monotone : bool
         Whether a further true positive never hurts and a further false positive never helps.
     bounds : tuple of float
@@ -142,8 +142,8 @@ class Metric:
         return self
 
     def __reduce__(self) -> Any:
-        # Built-in metrics travel by name. Others take their functions along, which pickle wants
-        # importable and joblib's workers do not.
+        # Built-in metrics are pickled by name, others with their functions. pickle needs these to
+        # be importable; cloudpickle, which joblib's workers use, does not.
         if self == _METRICS.get(self.name) and self.name in _BUILT_IN:
             return metric, (self.name,)
         if self.name.startswith("fbeta("):
@@ -153,7 +153,7 @@ class Metric:
 
     @property
     def sign(self) -> int:
-        """+1 where more is better, -1 where less is better."""
+        """+1 where higher is better, -1 where lower is better."""
         return 1 if self.direction == "max" else -1
 
 
@@ -182,7 +182,7 @@ def _from_fraction(
 
 # No predicted positives: precision is 1, the paper's convention; npv is 1 likewise when there are
 # no predicted negatives. Both conventions keep the metric monotone. The other quotients are 0/0
-# only where a whole class is missing, and then they are not a number.
+# only where a whole class is missing, and then they are NaN.
 PRECISION = _from_fraction("precision", lambda P, N: (0, 1, 0), lambda P, N: (0, 1, 1), empty=1.0)
 NPV = _from_fraction("npv", lambda P, N: (N, 0, -1), lambda P, N: (P + N, -1, -1), empty=1.0)
 RECALL = _from_fraction("recall", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 0))
@@ -195,7 +195,7 @@ ACCURACY = _from_fraction("accuracy", lambda P, N: (N, 1, -1), lambda P, N: (P +
 BALANCED_ACCURACY = _from_fraction(
     "balanced_accuracy", lambda P, N: (P * N, N, -P), lambda P, N: (2 * P * N, 0, 0)
 )
-# The share of cases that raise an alarm: a capacity, not a quality, and not monotone.
+# The fraction of cases that raise an alarm: a capacity, and not monotone.
 ALARM_RATE = _from_fraction(
     "alarm_rate",
     lambda P, N: (0, 1, 1),
@@ -279,12 +279,12 @@ _CALL = re.compile(r"([a-z_][a-z0-9_]*)\(([^()]*)\)")
 
 
 def metric_names() -> list[str]:
-    """Return the names that the goal language knows, aliases included."""
+    """Return all metric names of the goal language, aliases included."""
     return sorted([*_METRICS, *_ALIASES, *(f"{name}(b)" for name in _FAMILIES)])
 
 
 def metric(name: str) -> Metric:
-    """Return the metric of that name, e.g. ``"recall"``, ``"tpr"`` or ``"fbeta(2)"``."""
+    """Return the metric with this name, e.g. ``"recall"``, ``"tpr"`` or ``"fbeta(2)"``."""
     key = "".join(name.split()).lower()
     key = _ALIASES.get(key, key)
     if key in _METRICS:
@@ -317,12 +317,12 @@ def is_built_in(name: str) -> bool:
 
 
 def register(new: Metric) -> None:
-    """Make a metric known to the goal language by its name."""
+    """Add a metric to the goal language."""
     _METRICS[new.name] = new
 
 
 def restore(name: str, *fields: Any) -> Metric:
-    """Return a metric of a user's from a pickle, and make its name known where it is not."""
+    """Return a custom metric from a pickle, and register it unless its name is taken."""
     value, d_tp, d_fp, direction, monotone, bounds = fields
     restored = Metric(name, value, d_tp, d_fp, direction, monotone, bounds)
     known = _METRICS.setdefault(name, restored)
@@ -336,12 +336,12 @@ def format_number(number: float) -> str:
 
 
 def display_name(name: str) -> str:
-    """Return a metric's name as people write it."""
+    """Return a metric's name as it is usually written."""
     return "F1" if name == "f1" else name
 
 
 def format_threshold(value: float) -> str:
-    """Write a threshold."""
+    """Format a threshold with six digits."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:.6g}".replace("-", "−")

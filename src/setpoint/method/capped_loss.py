@@ -1,14 +1,14 @@
 """The exact penalty with its lifted variables eliminated: a loss with a cap.
 
 For fixed scores and fixed multipliers of the metric constraints, F(theta, s, t, lambda) is a sum
-over samples, and concave in each s_i, so the best s_i is 0 or 1. Put in, sample i contributes
+over samples, and concave in each s_i, so the best s_i is 0 or 1. With it, sample i contributes
 
     min( lambda * |t - a_i|_wrong + gamma * softplus(-v_i),    price_i + gamma * softplus(v_i) )
 
-where v_i is the logit above the threshold, signed so that v_i > 0 is right, a_i its sigmoid and
-|t - a_i|_wrong the distance to t = 1/2 where v_i < 0, else 0. The left side *fights* for the
-sample; the right one *gives it up* at the price that one more true positive, or one fewer false
-positive, has for the goal. docs/theory.md has the proof.
+where v_i is the logit relative to the threshold, signed so that v_i > 0 is a correct decision, a_i
+its sigmoid and |t - a_i|_wrong the distance to t = 1/2 if v_i < 0, else 0. The left branch *keeps*
+the sample; the right one *gives it up* and pays its price, the value for the goal of one more true
+positive or one fewer false positive. docs/theory.md has the proof.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def prices(
 
     in which the gain and each constraint are first scaled to a largest derivative of 1. For F1
     without constraints they are Dinkelbach's weights, 2 - F and F. A negative price, which only a
-    goal that is not monotone can have, becomes zero: no sample is pushed to its wrong side.
+    goal that is not monotone can have, is replaced by zero, so that no sample is pushed to its
+    wrong side.
 
     Parameters
     ----------
@@ -48,44 +49,43 @@ def prices(
     at = (tp, fp, P, N)
     with np.errstate(all="ignore"):
         worth, cost = _unit(
-            objective.sign * objective.d_tp(*at), -objective.sign * objective.d_fp(*at), tp
+            objective.sign * objective.d_tp(*at), -objective.sign * objective.d_fp(*at)
         )
         for constraint, multiplier in zip(goal.constraints, multipliers, strict=True):
             d_tp, d_fp = constraint.cleared_slopes(*at)
-            more_worth, more_cost = _unit(-d_tp, d_fp, tp)
+            more_worth, more_cost = _unit(-d_tp, d_fp)
             worth = worth + multiplier * more_worth
             cost = cost + multiplier * more_cost
-    worth, cost = np.maximum(worth, 0.0), np.maximum(cost, 0.0)
+    zero = np.zeros(len(tp))  # one entry per model, also where derivatives are constant
+    worth, cost = np.maximum(worth, zero), np.maximum(cost, zero)
     higher = np.maximum(np.maximum(worth, cost), 1e-12)
     return worth / higher, cost / higher
 
 
-def _unit(worth: Any, cost: Any, like: Columns) -> tuple[Columns, Columns]:
-    """Scale both to a largest absolute value of 1; values that are not finite become 0."""
-    both = np.empty((2, len(like)))
-    both[0], both[1] = worth, cost
-    both[~np.isfinite(both)] = 0.0
-    both /= np.maximum(np.abs(both).max(axis=0), 1e-300)
-    return both[0], both[1]
+def _unit(worth: Any, cost: Any) -> tuple[Any, Any]:
+    """Scale both so that the larger absolute value is 1; values that are not finite become 0."""
+    worth, cost = (np.where(np.isfinite(price), price, 0.0) for price in (worth, cost))
+    largest = np.maximum(np.maximum(np.abs(worth), np.abs(cost)), 1e-300)
+    return worth / largest, cost / largest
 
 
 def capped_loss(margin: Tensor, price: Tensor | float, lam: float, gamma: float) -> Tensor:
-    """Return the contribution of samples with these margins v and prices."""
-    fight = lam * (0.5 - margin.sigmoid()).relu() + gamma * softplus(-margin)
+    """Return the contributions of samples with these margins v and prices."""
+    keep = lam * (0.5 - margin.sigmoid()).relu() + gamma * softplus(-margin)
     give_up = price + gamma * softplus(margin)
-    return fight.minimum(give_up)
+    return keep.minimum(give_up)
 
 
 def capped_slope(margin: Tensor, price: Tensor | float, lam: float, gamma: float) -> Tensor:
     """Return the derivative of :func:`capped_loss` in the margin, where it has one.
 
-    At v = 0 it is the derivative from the right; where both sides are equal, that of giving up.
+    At v = 0 it is the derivative from the right; where both branches are equal, that of giving up.
     """
     # Factors 0 and 1 select: torch.where costs ten times a product.
     a = margin.sigmoid()
     wrong = (0.5 - a).relu_()
     is_wrong = wrong.sign()
-    # softplus(-v) - softplus(v) = -v: comparing both sides needs no softplus
-    fights = wrong.mul_(lam).sub_(margin, alpha=gamma).lt_(price)
-    pull = is_wrong.mul_(fights).mul_(a).mul_(1 - a)
-    return a.sub_(fights).mul_(gamma).sub_(pull, alpha=lam)
+    # softplus(-v) - softplus(v) = -v: comparing both branches needs no softplus
+    keeps = wrong.mul_(lam).sub_(margin, alpha=gamma).lt_(price)
+    pull = is_wrong.mul_(keeps).mul_(a).mul_(1 - a)
+    return a.sub_(keeps).mul_(gamma).sub_(pull, alpha=lam)

@@ -1,6 +1,6 @@
 """The exact penalty as a torch module, for solvers and your own training loops.
 
-It owns the lifted variables s and the threshold t; a training loop owns the model. Each step:
+It holds the lifted variables s and the threshold t; the training loop has the model. Each step:
 
     loss = penalty(model(X))     # F(theta, s, t, lambda)
     loss.backward()
@@ -39,20 +39,20 @@ class ExactPenalty(nn.Module):
         Weights of the counts.
     form : {"auto", "inequality", "equality", "smooth"}
         How s is tied to the decisions. ``"auto"``: inequality for monotone goals, else equality.
-        ``"smooth"``: not at all, s is the sigmoid itself, for comparison with other methods.
+        ``"smooth"``: s is the sigmoid itself, for comparison with other methods.
     scaling : {"per_positive", "paper"}
-        ``"paper"``: the terms as printed, sums over all rows. ``"per_positive"``: constraint,
-        ties and regulariser divided by P, so that one sample weighs 1/P in every term and the
-        same lambda and gamma suit 500 rows and 500,000.
+        ``"paper"``: the terms as printed, sums over all rows. ``"per_positive"``: constraints,
+        ties and regulariser are divided by P, so that one sample has the weight 1/P in every term
+        and the same lambda and gamma work for 500 rows and for 500,000.
     t : float
         The threshold of the scores sigmoid(logit).
     learn_t : bool
-        Whether t is optimised as well.
+        Whether t is optimised too.
     lam, gamma : float
         The penalty parameter and the strength of the regulariser: plain attributes that may be
         changed during training. So is ``objective_scale``, a factor of the objective, initially 1.
     dtype : torch.dtype, optional
-        Precision of s if the weights do not determine it. None: torch's default.
+        Precision of s if the weights do not determine it. Default: that of torch.
 
     Examples
     --------
@@ -131,9 +131,9 @@ class ExactPenalty(nn.Module):
         return self.combine(*self.terms(logits.reshape(-1)))
 
     def terms(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the objective, psi, the metric constraints and the ties' violations.
+        """Return the objective, psi, the metric constraints and the ties.
 
-        Objective, psi and constraints are in the units of the scaling, the ties are not.
+        The ties are not in the units of the scaling; the other terms are.
         """
         s = self.decisions(logits)
         tp, fp = reformulation.lifted_counts(s, self.positive, self.sample_weight)
@@ -159,16 +159,16 @@ class ExactPenalty(nn.Module):
 
     def combine(self, phi_obj: Tensor, psi: Tensor, phi_con: Tensor, ties: Tensor) -> Tensor:
         """Return F of its terms."""
-        missed = ties.abs() if self.form == "equality" else ties.relu()
-        weighted = self._unit * self.sample_weight * missed
+        violated = ties.abs() if self.form == "equality" else ties.relu()
+        weighted = self._unit * self.sample_weight * violated
         return reformulation.exact_penalty(phi_obj, psi, phi_con, weighted, self.lam, self.gamma)
 
     @torch.no_grad()
     def slopes(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return the derivatives of F in the logits and in s, in closed form.
 
-        With u_i = s_i + a_i - t and sigma_i the slope of what misses tie i (1 or 0 times the sign
-        of the class in the inequality form, the sign of H_t in the equality form),
+        With u_i = s_i + a_i - t and sigma_i the derivative of the violation of tie i in H_t (1 or 0
+        times the sign of the class in the inequality form, the sign of H_t in the equality form),
 
             dF/dz_i = -gamma psi_i (s_i - a_i)  - lambda w_i sigma_i 1{0 <= u_i <= 1} a_i (1 - a_i)
             dF/ds_i = w_i dF/dcount - gamma psi_i z_i + lambda w_i sigma_i 1{u_i < 0 or u_i > 1},
@@ -187,10 +187,10 @@ class ExactPenalty(nn.Module):
         inside = u.clamp(0.0, 1.0)
         H, inside = s - inside, (u == inside).to(s.dtype)
         sign = self.positive.to(s.dtype).mul_(2.0).sub_(1.0)
-        misses = H.sign() if self.form == "equality" else (H * sign).sign_().relu_() * sign
-        misses *= self.lam * self._unit * self.sample_weight
-        pull = misses * inside
-        in_s = misses.sub_(pull).sub_(self._psi_weights * logits, alpha=self.gamma)
+        sigma = H.sign() if self.form == "equality" else (H * sign).sign_().relu_() * sign
+        sigma *= self.lam * self._unit * self.sample_weight
+        pull = sigma * inside
+        in_s = sigma.sub_(pull).sub_(self._psi_weights * logits, alpha=self.gamma)
         worth, cost = self._slopes_in_counts(s)
         in_s += self.sample_weight * (sign * ((worth - cost) / 2) + (worth + cost) / 2)
         in_z = self._psi_weights * (a - s) * self.gamma

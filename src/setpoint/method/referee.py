@@ -1,15 +1,15 @@
-"""The global optimum of small linear problems by mixed-integer programming: the referee.
+"""The global optimum of small linear problems, by mixed-integer programming.
 
 With the weights in a box, |w_j| <= 1, and one binary u_i per row, the program is
 
     max  numerator(TP, FP) - q * denominator(TP, FP)      TP = sum_P u_i,  FP = sum_N u_i
     s.t. cleared_j(TP, FP) <= 0                           the goal's constraints, linear in counts
-         w.x_i + b >= eps - M_i (1 - u_i)   for positives: a true positive claimed must be one
-         w.x_i + b <= M_i u_i               for negatives: every false positive must be counted
+         w.x_i + b >= eps - M_i (1 - u_i)   for positives: only true positives are counted
+         w.x_i + b <= M_i u_i               for negatives: all false positives are counted
 
 which is the paper's inequality form with its indicator written as big-M rows; a goal that is not
-monotone gets both rows for every sample. A quotient as objective takes Dinkelbach's iteration: q
-is the best value so far, until no solution beats it. HiGHS solves the programs.
+monotone needs both rows for every sample. For a quotient as objective, Dinkelbach's iteration sets
+q to the best value so far until no solution is better. HiGHS solves the programs.
 """
 
 from __future__ import annotations
@@ -33,30 +33,35 @@ from sklearn.linear_model import LogisticRegression
 
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, check_scores, choose_threshold
+from setpoint.thresholds.operating_point import (
+    OperatingPoint,
+    check_classes,
+    check_scores,
+    choose_threshold,
+)
 
 _MARGIN = 2e-5  # eps: HiGHS allows violations of about 1e-6 times M
-_NO_SOLUTION = 2  # scipy's status of a program that has none
+_INFEASIBLE = 2  # scipy's status of an infeasible program
 _LARGEST = 1500  # rows times columns
 
 
 @dataclass(frozen=True)
 class ExactSolution:
-    """The best linear model, or the best found in time, and what is proven about it.
+    """The best linear model, or the best one found in time, with a proven bound.
 
     Attributes
     ----------
     coef : ndarray of shape (d,)
         Weights; ``X @ coef > operating_point.threshold`` decides.
     operating_point : OperatingPoint
-        On the data given.
+        The operating point on the given data.
     bound : float
         No linear model has a better objective, except those that separate rows by less than 0.00002
-        of a feature's largest deviation. Infinite if nothing is known, or if it is proven that no
+        of a feature's largest deviation. Infinite if there is no bound, or if it is proven that no
         model meets the constraints.
     proven : bool
-        Whether the objective is the bound or, for an infeasible operating point, whether it is
-        proven that none is feasible. That point need not have the least violation.
+        Whether the objective equals the bound or, for an infeasible operating point, whether it is
+        proven that no model is feasible. That point need not have the least violation.
     seconds : float
         Time taken.
     """
@@ -77,22 +82,22 @@ def solve_exactly(
     time_limit: float = 60.0,
     force: bool = False,
 ) -> ExactSolution:
-    """Find the best linear classifier for a goal, with a proof.
+    """Find the best linear classifier for a goal, and prove that it is the best.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
         Features, on similar scales.
     y : array-like of shape (n,)
-        Labels: booleans, 0/1 or -1/1; any two values if ``pos_label`` says which is positive.
+        Labels: booleans, 0/1 or -1/1; any two values if ``pos_label`` names the positive one.
     goal : str or Goal
-        Objective and constraints must be quotients of linear functions of the counts, as all
-        built-in metrics but gmean and mcc are.
+        All metrics must be quotients of linear functions of the counts, as all built-in ones but
+        gmean and mcc are.
     pos_label : optional
         The label of the positive class.
     time_limit : float
-        Seconds. After that the best model so far is returned with ``proven=False`` and the bound
-        that was reached.
+        Seconds. After that, the best model so far is returned with ``proven=False`` and the best
+        bound so far.
     force : bool
         Try problems of more than 1,500 entries, which may take arbitrarily long, and features with
         outliers, about which little can be proven.
@@ -121,22 +126,20 @@ def solve_exactly(
     if np.shape(y) != (len(X),):
         raise SetpointError(f"y must hold one label per row of X, {len(X)}, not {np.shape(y)}.")
     positive, _, _ = check_scores(y, np.zeros(len(X)), None, pos_label)
-    for present, name in ((positive.any(), "positive"), (not positive.all(), "negative")):
-        if not present:
-            raise SetpointError(f"there are no {name} samples; a goal needs both classes.")
+    check_classes(bool(positive.any()), not positive.all(), weighted=False)
     deviation = np.abs(X - np.median(X, axis=0))
     usual = np.nan_to_num([np.median(d[d > 0]) if d.any() else 0.0 for d in deviation.T])
     beyond = deviation.max(axis=0) - 1000 * usual
     if (beyond > 0).any() and not force:
         raise SetpointError(
-            f"feature {int(beyond.argmax())} has an outlier beside which all other differences are "
+            f"feature {int(beyond.argmax())} has an outlier, next to which other differences are "
             "too small for a proof; clip it, or pass force=True."
         )
     if X.size > _LARGEST and not force:
         raise SetpointError(
             f"{len(X)} rows of {X.shape[1]} features are too many for an exact solution in "
-            f"minutes; rows times features may be {_LARGEST}. Take a sample of the rows, or pass "
-            "force=True and a time_limit."
+            f"minutes; rows times features must be at most {_LARGEST}. Take a sample of the rows, "
+            "or pass force=True and a time_limit."
         )
     for metric in goal.metrics:
         if metric.fraction is None:
@@ -153,7 +156,7 @@ class _Referee:
     ) -> None:
         self.goal, self.positive = goal, positive
         self.P, self.N = float(positive.sum()), float((~positive).sum())
-        # In these coordinates the box |w_j| <= 1 suits every feature and the big M are small.
+        # In these coordinates the box |w_j| <= 1 fits every feature, and the big M are small.
         scale = np.abs(X - X.mean(axis=0)).max(axis=0)
         self.scale = np.where(scale > 0, scale, 1.0)
         self.X = (X - X.mean(axis=0)) / self.scale
@@ -167,18 +170,18 @@ class _Referee:
         self.rows = self._rows()
 
     def solve(self) -> ExactSolution:
-        """Improve on logistic regression until nothing better or no time is left."""
+        """Improve on logistic regression until no better model is found or the time is up."""
         coef = self._logistic()
         point = choose_threshold(self.positive, self.original @ coef, self.goal)
         possible = self._feasible_counts()
         while True:
             weights = self._improvement(point)
-            result = self._most(weights, point.feasible)
+            result = self._maximise(weights, point.feasible)
             if result is None:
                 break
             if result.get("mip_dual_bound") is not None:
                 possible &= self._values(weights) <= weights[0] - result.mip_dual_bound + 1e-6
-            elif result.status == _NO_SOLUTION:
+            elif result.status == _INFEASIBLE:
                 possible &= False
             if result.x is None:
                 break
@@ -204,10 +207,10 @@ class _Referee:
         q = self.goal.objective.sign * point.objective if point.feasible else 0.0
         return np.asarray(self.top - q * self.bottom)
 
-    def _most(self, weights: NDArray[np.float64], known: bool) -> OptimizeResult | None:
-        """Maximise a linear function of the counts; None when there is no time left.
+    def _maximise(self, weights: NDArray[np.float64], known: bool) -> OptimizeResult | None:
+        """Maximise a linear function of the counts; return None if the time is up.
 
-        Where a solution of value 0 is known, worse ones are cut off.
+        If a solution of value 0 is ``known``, worse ones are excluded.
         """
         n, d = self.X.shape
         per_row = np.where(self.positive, weights[1], weights[2])
@@ -221,7 +224,7 @@ class _Referee:
         left = self.end - time.perf_counter()
         if left <= 0:
             return None
-        with _without_chatter():
+        with _without_highs_output():
             return milp(
                 -in_counts,
                 constraints=rows,
@@ -267,11 +270,11 @@ class _Referee:
 
 
 @contextmanager
-def _without_chatter() -> Iterator[None]:
-    """Keep HiGHS's stray lines off the terminal; other output is printed afterwards."""
+def _without_highs_output() -> Iterator[None]:
+    """Suppress stray lines of HiGHS on standard output; other output is printed afterwards."""
     try:
         stdout = os.dup(1)
-    except OSError:  # there is no terminal
+    except OSError:  # standard output is closed
         yield
         return
     with tempfile.TemporaryFile() as held, open(stdout, "wb") as terminal:

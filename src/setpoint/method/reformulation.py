@@ -6,7 +6,7 @@ negatives. With unit weights they are the paper's N_+ and N_-.
 
 The idea: a decision 1{a > t} has no useful gradient in a. A lifted variable s is tied to it by
 s - 1{a > t} = 0, and that equation is replaced by H_t(a, s) = 0, which has the same solutions for
-a != t (Lemma 1) and a gradient in a wherever the decision is undecided.
+a != t (Lemma 1) and a gradient in a where t < s + a < 1 + t.
 
 All functions work elementwise on torch tensors and are differentiable by autograd.
 """
@@ -104,7 +104,7 @@ def psi(logits: Tensor, s: Tensor, weights: Tensor) -> Tensor:
         = sum_i weights_i * ( s_i z_i - softplus(z_i) ).
 
     It pushes f(x_i) away from the threshold, to the side of s_i.
-    :func:`psi_weights` gives the paper's weights.
+    :func:`psi_weights` returns the paper's weights.
     """
     return (weights * (s * logits - softplus(logits))).sum()
 
@@ -133,7 +133,7 @@ def lifted_counts(
 def phi(metric: Metric, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
     """Return a metric of the lifted counts (eq. "phi": phi_p, phi_r, phi_F1 and any other).
 
-    Its gradient is the metric's own d_tp and d_fp, with their conventions at empty counts.
+    Its gradient is the metric's d_tp and d_fp, with their conventions at empty counts.
     """
     here, there = tp.detach(), fp.detach()
     functions = (metric.value, metric.d_tp, metric.d_fp)
@@ -147,14 +147,14 @@ def phi(metric: Metric, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
 
 
 def phi_obj(goal: Goal, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
-    """Return the objective to be maximised (eq. "unify"), negated where less is better."""
+    """Return the objective to be maximised (eq. "unify"), negated where lower is better."""
     return goal.objective.sign * phi(goal.objective, tp, fp, P, N)
 
 
 def phi_con(goal: Goal, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
     """Return one value per metric constraint, <= 0 where it is met (eq. "unify").
 
-    Fractions are cleared of their denominators, as the paper does for FPOR:
+    Quotients are multiplied by their denominators, as in the paper for FPOR:
 
     - FPOR:  alpha * FP(s) - (1 - alpha) * TP(s)
     - FROP:  alpha * P - TP(s)
@@ -173,10 +173,10 @@ def _cleared(constraint: Constraint, tp: Tensor, fp: Tensor, P: float, N: float)
 
 
 def check_form(goal: Goal, form: str) -> str:
-    """Return the form to use; ``"auto"`` lets the goal decide.
+    """Return the form to use; ``"auto"`` depends on the goal.
 
     The inequality form is exact for monotone goals only (Theorem "Reformulation of general DMO
-    problems"): for others an s_i that differs from its decision could pay off.
+    problems"): for others an s_i that differs from its decision could be better for the goal.
     """
     if form not in ("auto", "inequality", "equality", "smooth"):
         raise GoalError(f"form {form!r} is not 'auto', 'inequality', 'equality' or 'smooth'.")
@@ -185,8 +185,8 @@ def check_form(goal: Goal, form: str) -> str:
     if form == "inequality" and not goal.is_monotone:
         names = ", ".join(m.name for m in goal.metrics if not m.monotone)
         raise GoalError(
-            f"the inequality form is not exact for the goal '{goal}': {names} may lose by a "
-            "further true positive or gain by a further false positive. Use form='equality'."
+            f"the inequality form is not exact for the goal '{goal}': {names} may get worse by "
+            "one more true positive or better by one more false positive. Use form='equality'."
         )
     return form
 

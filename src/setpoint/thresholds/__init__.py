@@ -1,4 +1,4 @@
-"""Exact thresholds: counts at every cut, the best cut for a goal, and what it gives."""
+"""Exact thresholds for goals, and operating points."""
 
 from __future__ import annotations
 

@@ -13,14 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setpoint.thresholds.operating_point import threshold_below
-from setpoint.thresholds.sweep import Cut, Ranking, rank_of, sort_keys
+from setpoint.thresholds.sweep import Cut, Ranking, rank_of, sort_keys, threshold_below
 
-_NUMBERS = 2**25  # scores that are sorted at once
+_NUMBERS = 2**25  # scores to sort at once
 
 
 class Swept(NamedTuple):
-    """The best threshold, and what it counts."""
+    """The best threshold and its counts."""
 
     threshold: float
     tp: float
@@ -39,22 +38,24 @@ def sweep(positive: Tensor, scores: Tensor, ranking: Ranking) -> list[Swept]:
     scores : Tensor of shape (k, n)
         Finite.
     ranking : Ranking
-        Of metrics that are quotients; others may be functions of numpy alone.
+        Its metrics must be quotients; others may need numpy.
     """
-    classes = [torch.nonzero(own).squeeze(1) for own in (positive, ~positive)]
-    size = max(1, _NUMBERS // len(positive))
-    parts = (scores[i : i + size] for i in range(0, len(scores), size))
-    return [swept for part in parts for swept in _sweep(classes, part, ranking)]
+    classes = [torch.nonzero(member).squeeze(1) for member in (positive, ~positive)]
+    blocks = torch.split(scores, max(1, _NUMBERS // len(positive)))
+    return [swept for block in blocks for swept in _sweep(classes, block, ranking)]
 
 
 def _sweep(classes: list[Tensor], scores: Tensor, ranking: Ranking) -> Iterator[Swept]:
-    above, below = (scores[:, own].sort(dim=1).values for own in classes)
-    P, N = (float(len(own)) for own in classes)
-    values = above if ranking.is_monotone else torch.cat([above, below], dim=1)
+    positives, negatives = (scores[:, rows].sort(dim=1).values for rows in classes)
+    P, N = (float(len(rows)) for rows in classes)
+    values = positives if ranking.is_monotone else torch.cat([positives, negatives], dim=1)
     # Counts of rows from each value on
-    tp, fp = (own.shape[1] - torch.searchsorted(own, values).double() for own in (above, below))
+    tp, fp = (
+        ascending.shape[1] - torch.searchsorted(ascending, values).double()
+        for ascending in (positives, negatives)
+    )
     best = _best_index(ranking, tp, fp, P, N)
-    found = torch.cat([own.double().gather(1, best) for own in (values, tp, fp)], dim=1).tolist()
+    found = torch.cat([x.double().gather(1, best) for x in (values, tp, fp)], dim=1).tolist()
     nothing = rank_of(ranking, 0.0, 0.0, P, N)
     cuts = [
         cut if rank_of(ranking, cut.tp, cut.fp, P, N) > nothing else Cut(None, 0.0, 0.0)
@@ -66,7 +67,7 @@ def _sweep(classes: list[Tensor], scores: Tensor, ranking: Ranking) -> Iterator[
 
 
 def _best_index(ranking: Ranking, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
-    """Return the index of each model's best cut, the first of equals."""
+    """Return the index of each model's best cut, the first one of several."""
     best = torch.ones_like(tp, dtype=torch.bool)
     for key in sort_keys(ranking, tp, fp, P, N):
         key = torch.where(best, key, -torch.inf)
@@ -75,9 +76,9 @@ def _best_index(ranking: Ranking, tp: Tensor, fp: Tensor, P: float, N: float) ->
 
 
 def _neighbours(cuts: list[Cut], scores: Tensor) -> Any:
-    """Return the score above each cut and the next on both sides: no others matter to it.
+    """Return the lowest score above each cut with its two neighbours, which set the threshold.
 
-    Infinite where there is none; above no score the highest is the one to look at.
+    A missing neighbour is infinite. Where no score is above the cut, the highest score is used.
     """
     lowest = [torch.inf if cut.lowest_positive is None else cut.lowest_positive for cut in cuts]
     here = scores.new_tensor(lowest).minimum(scores.max(dim=1).values)[:, None]

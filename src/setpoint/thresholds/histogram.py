@@ -2,12 +2,12 @@
 
 **Keys.** The bits of a positive float, read as an integer, increase with it; those of a negative
 float decrease. With the sign bit of the positive ones set and all bits of the negative ones
-flipped, these integers, the keys, have the order of the floats, so scores can be counted without a
-sort.
+flipped, these integers, the keys, have the order of the floats, so scores can be counted without
+sorting.
 
 **Buckets.** The bucket of a float32 score is the upper half of its key: its sign, its exponent and
 seven bits of its mantissa. Buckets are finer near 0. Counts at the edges of the buckets are exact;
-the order of scores within a bucket is not known.
+the order of scores within a bucket is unknown.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from setpoint._internal.processes import all_reduce_sum
 from setpoint.errors import DivergedError, SetpointError
+from setpoint.thresholds.operating_point import check_classes
 from setpoint.thresholds.sweep import Ranking, best_index, rank_of
 
 Keys = NDArray[np.unsignedinteger[Any]]
@@ -31,15 +32,15 @@ _FLOAT: dict[str, Any] = {"uint16": np.float16, "uint32": np.float32, "uint64": 
 
 
 def to_keys(scores: Scores) -> Keys:
-    """Return an unsigned number for each score, as wide as the score and in the same order.
+    """Return an unsigned integer for each score, as wide as the score and in the same order.
 
-    ``key(a) < key(b)`` exactly where ``a < b``; -0.0 and 0.0 have one key. Infinities are scores
-    like others.
+    ``key(a) < key(b)`` if and only if ``a < b``; -0.0 and 0.0 have the same key. Scores may be
+    infinite.
 
     Parameters
     ----------
     scores : ndarray of float16, float32 or float64
-        None of them NaN, which has no place in an order.
+        Not NaN.
 
     Examples
     --------
@@ -53,16 +54,16 @@ def to_keys(scores: Scores) -> Keys:
         raise SetpointError(f"scores must be float16, float32 or float64, not {scores.dtype}.")
     if np.isnan(scores).any():
         raise SetpointError(f"{int(np.isnan(scores).sum())} of {scores.size} scores are NaN.")
-    kind = _SIGNED[scores.dtype.name]
-    bits = np.asarray(scores + scores.dtype.type(0)).view(kind)  # -0.0 + 0.0 is 0.0
+    signed = _SIGNED[scores.dtype.name]
+    bits = np.asarray(scores + scores.dtype.type(0)).view(signed)  # -0.0 + 0.0 is 0.0
     flip = bits >> (8 * bits.itemsize - 1)  # all bits of negative numbers, none of others
-    flip |= np.iinfo(kind).min
+    flip |= np.iinfo(signed).min
     flip ^= bits
     return np.asarray(flip.view(f"uint{8 * flip.itemsize}"))
 
 
 def from_keys(keys: Keys) -> Scores:
-    """Return the scores that have these keys; uint32 gives float32, uint64 gives float64.
+    """Return the scores with these keys; uint32 gives float32, uint64 gives float64.
 
     Examples
     --------
@@ -79,10 +80,9 @@ def from_keys(keys: Keys) -> Scores:
 
 
 def largest_below(key: int) -> float:
-    """Return the largest float32 whose key is smaller: ``score > it`` where the key is reached.
+    """Return the largest float32 with a smaller key: greater scores have this key or a higher one.
 
-    The number just before the key of 0 would be that of -0.0, which is not below 0; there it is
-    the negative float next to 0.
+    The key before that of 0 would be that of -0.0, which is not below 0, so the next one is used.
     """
     before = key - 2 if key == 1 << 31 else key - 1
     return float(from_keys(np.array(before, dtype=np.uint32)))
@@ -90,12 +90,12 @@ def largest_below(key: int) -> float:
 
 BUCKETS = 1 << 16
 _HALF = BUCKETS // 2
-_ROWS = 1 << 16  # counted at once: what stays in a processor's cache
+_ROWS = 1 << 16  # counted at once: few enough for a processor's cache
 _LOWEST = int(to_keys(np.array(-np.inf, dtype=np.float32))) >> 16  # no cut lies below -inf
 
 
 class EdgeCut(NamedTuple):
-    """The decision "score > threshold" at the edge of a bucket, and what it counts."""
+    """The decision "score > threshold" at the edge of a bucket, and its counts."""
 
     threshold: float
     tp: float
@@ -105,15 +105,15 @@ class EdgeCut(NamedTuple):
 class ScoreHistogram:
     """Weights by class of the scores of k models, and the best edge for a goal.
 
-    A bucket spans 1/128 of an octave: scores near 0 are told apart to any precision, scores near
-    1 to 0.008. So that the best edge is as good as the best cut, give scores from which an
-    estimate of the threshold, that of the last pass for example, was taken off: the finest
-    buckets then lie where the cut is looked for. Add the estimate to the edge that comes back.
+    A bucket spans 1/128 of an octave: scores near 0 are distinguished to any precision, scores
+    near 1 to 0.008. For an edge close to the best cut, subtract an estimate of the threshold from
+    the scores, e.g. that of the last pass, so that the finest buckets lie around the cut, and add
+    the estimate to the edge that is returned.
 
     Parameters
     ----------
     k : int
-        The number of models. Each takes 1 MiB, where its scores are.
+        The number of models. Each takes 1 MiB on the device of its scores.
 
     Examples
     --------
@@ -128,16 +128,16 @@ class ScoreHistogram:
 
     def __init__(self, k: int) -> None:
         self.k = k
-        # Negatives, positives, and how many scores are NaN: one tensor, for one all_reduce.
+        # Negatives, positives and the number of NaN scores in one tensor, for one all_reduce.
         self._table = torch.zeros(k, 2 * BUCKETS + 1, dtype=torch.float64)
 
     def add(self, scores: Tensor, positive: Tensor, weight: Tensor | None = None) -> None:
-        """Count some rows.
+        """Count rows.
 
         Parameters
         ----------
         scores : Tensor of float32, shape (k, m)
-            Of each model.
+            Scores of each model.
         positive : Tensor of bool, shape (m,)
             The labels.
         weight : Tensor of shape (m,), optional
@@ -153,20 +153,16 @@ class ScoreHistogram:
         weight = None if weight is None else weight.to(scores.device)
         self._table[:, -1] += scores.isnan().sum(dim=1)
         for table, row in zip(self._table, scores.detach(), strict=True):
-            count_buckets(table[:-1], row, positive, weight)
-
-    def merge(self, other: ScoreHistogram) -> None:
-        """Add what another histogram has counted of the same models."""
-        self._table += other._table.to(self._table.device)
+            _count_buckets(table[:-1], row, positive, weight)
 
     def all_reduce(self) -> None:
-        """Add up the histograms of all processes, where there are several; one call."""
+        """Replace the histogram by its sum over all processes."""
         self._table = self._table.cpu()
         all_reduce_sum(self._table)
 
     @property
     def diverged(self) -> list[int]:
-        """The models with a score that is not a number."""
+        """The models with a score that is NaN."""
         return [int(i) for i in torch.nonzero(self._table[:, -1]).flatten()]
 
     @property
@@ -176,19 +172,17 @@ class ScoreHistogram:
 
     @property
     def negative(self) -> NDArray[np.float64]:
-        """The weight of the negatives, likewise."""
+        """The weight of the negatives, in the same shape."""
         return self._ordered()[:, 0]
 
     def _ordered(self) -> NDArray[np.float64]:
         tables = self._table[:, :-1].reshape(self.k, 2, BUCKETS)
-        return np.asarray(in_order(tables).cpu().numpy())
+        return np.asarray(_in_order(tables).cpu().numpy())
 
     def best(self, goal: Ranking) -> list[EdgeCut]:
-        """Return each model's best edge, by the order of ``choose_threshold``.
+        """Return each model's best edge, ranked as in ``choose_threshold``.
 
-        Feasible first, then the objective, then more true and fewer false positives; that nothing
-        is positive is one of the choices. The edge found is the lower one of a bucket that holds
-        scores.
+        The edge is the lower one of a bucket that holds scores, or lies above all scores.
         """
         if self.diverged:
             raise DivergedError(
@@ -202,36 +196,35 @@ def _best_edge(
     negative: NDArray[np.float64], positive: NDArray[np.float64], goal: Ranking
 ) -> EdgeCut:
     check_classes(float(positive.sum()), float(negative.sum()), weighted=False)
-    held = np.flatnonzero(positive + negative)
-    tp, fp = (np.cumsum(weights[held][::-1])[::-1] for weights in (positive, negative))
+    buckets = np.flatnonzero(positive + negative)
+    tp, fp = (np.cumsum(weights[buckets][::-1])[::-1] for weights in (positive, negative))
     P, N = float(tp[0]), float(fp[0])
-    # Infinity is the last number of its bucket: what comes after it is no number.
-    above_all = float(np.fmin(largest_below(int(held[-1] + 1) << 16), np.inf))
+    # Infinity is the last number of its bucket; what follows it is NaN.
+    above_all = float(np.fmin(largest_below(int(buckets[-1] + 1) << 16), np.inf))
     nothing = EdgeCut(above_all, 0.0, 0.0)
-    kept = held > _LOWEST
-    held, tp, fp = held[kept], tp[kept], fp[kept]
-    if not len(held):
+    allowed = buckets > _LOWEST
+    buckets, tp, fp = buckets[allowed], tp[allowed], fp[allowed]
+    if not len(buckets):
         return nothing
     with np.errstate(divide="ignore", invalid="ignore"):  # as in best_cut
         i = best_index(goal, tp, fp, P, N)
         if rank_of(goal, tp[i], fp[i], P, N) <= rank_of(goal, 0.0, 0.0, P, N):
             return nothing
-    return EdgeCut(largest_below(int(held[i]) << 16), float(tp[i]), float(fp[i]))
+    return EdgeCut(largest_below(int(buckets[i]) << 16), float(tp[i]), float(fp[i]))
 
 
 def bucket_values() -> NDArray[np.float64]:
-    """Return a score in the middle of each bucket, infinite beyond all finite numbers."""
+    """Return a score in the middle of each bucket; infinite where a bucket holds no finite one."""
     bucket = np.arange(BUCKETS)
     middle = from_keys(((bucket << 16) + _HALF).astype(np.uint32))
     beyond = np.where(bucket < _HALF, -np.inf, np.inf)
     return np.where(np.isfinite(middle), middle, beyond.astype(np.float32)).astype(np.float64)
 
 
-def count_buckets(table: Tensor, scores: Tensor, positive: Tensor, weight: Tensor | None) -> None:
+def _count_buckets(table: Tensor, scores: Tensor, positive: Tensor, weight: Tensor | None) -> None:
     """Add scores of any floating type to a table of 2 x 65,536 weights, negatives first.
 
-    Buckets are in the order of the scores' bits, which costs nothing; :func:`in_order` gives them
-    in the order of the scores.
+    Buckets are in the order of the scores' bits; :func:`_in_order` sorts them.
     """
     step = _ROWS if table.device.type == "cpu" else max(len(scores), 1)
     one = torch.ones(1, dtype=table.dtype, device=table.device)
@@ -244,20 +237,10 @@ def count_buckets(table: Tensor, scores: Tensor, positive: Tensor, weight: Tenso
 
 def _upper_half(scores: Tensor) -> Tensor:
     """Return the upper 16 bits as numbers from -32,768 on; -0.0 counts as 0.0."""
-    kind = {2: torch.int16, 4: torch.int32, 8: torch.int64}[scores.element_size()]
-    return ((scores + 0.0).view(kind) >> (8 * scores.element_size() - 16)).long()
+    signed = {2: torch.int16, 4: torch.int32, 8: torch.int64}[scores.element_size()]
+    return ((scores + 0.0).view(signed) >> (8 * scores.element_size() - 16)).long()
 
 
-def in_order(tables: Tensor) -> Tensor:
-    """Return buckets in ascending order of their scores: negative ones count downwards."""
+def _in_order(tables: Tensor) -> Tensor:
+    """Return buckets in ascending order of their scores, given those in the order of bits."""
     return torch.cat((tables[..., :_HALF].flip(-1), tables[..., _HALF:]), dim=-1)
-
-
-def check_classes(P: float, N: float, weighted: bool) -> None:
-    """Refuse data that lack one of the classes."""
-    for total, name in ((P, "positive"), (N, "negative")):
-        if total == 0:
-            weightless = " of positive weight" if weighted else ""
-            raise SetpointError(
-                f"there are no {name} samples{weightless}; a threshold needs both classes."
-            )

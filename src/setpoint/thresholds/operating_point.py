@@ -1,7 +1,7 @@
-"""The exact threshold for a goal, and what it gives.
+"""The exact threshold for a goal, and its operating point.
 
 ``score > threshold`` is a positive decision, everywhere. The threshold for a goal is found by one
-sort of the scores: every distinct cut is considered and equal scores are never parted.
+sort of the scores: every distinct cut is considered, and equal scores are never separated.
 """
 
 from __future__ import annotations
@@ -18,12 +18,19 @@ from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
-from setpoint.thresholds.sweep import ClassScores, Floats, best_cut, rank_of
+from setpoint.thresholds.sweep import (
+    ClassScores,
+    Floats,
+    Ranking,
+    best_cut,
+    rank_of,
+    threshold_below,
+)
 
 
 @dataclass(frozen=True)
 class OperatingPoint(NotebookSummary):
-    """A threshold and what a classifier does there on one set of data.
+    """A threshold, and the counts and metrics of a classifier there on one data set.
 
     Attributes
     ----------
@@ -32,9 +39,9 @@ class OperatingPoint(NotebookSummary):
     tp, fp, fn, tn : float
         Counts; sums of weights where samples are weighted.
     goal : Goal
-        What was asked for.
+        The goal that the threshold was chosen or evaluated for.
     on : str
-        Which data the counts come from, e.g. ``"training data"``.
+        The name of the data in messages, e.g. ``"training data"``.
     """
 
     threshold: float
@@ -47,8 +54,8 @@ class OperatingPoint(NotebookSummary):
 
     def value(self, name: str) -> float:
         """Return any metric of the goal language at this point, e.g. ``value("fbeta(2)")``."""
-        own = {m.name: m for m in self.goal.metrics}
-        return self._value(own.get(name) or metric(name))
+        of_goal = {m.name: m for m in self.goal.metrics}
+        return self._value(of_goal.get(name) or metric(name))
 
     def _value(self, which: Metric) -> float:
         with np.errstate(all="ignore"):  # without one of the classes some metrics are 0/0
@@ -56,18 +63,18 @@ class OperatingPoint(NotebookSummary):
 
     @property
     def counts(self) -> tuple[np.float64, np.float64, np.float64, np.float64]:
-        """TP, FP, P and N: what every metric is a function of."""
+        """TP, FP, P and N, the arguments of every metric."""
         tp, fp, fn, tn = (np.float64(x) for x in (self.tp, self.fp, self.fn, self.tn))
         return tp, fp, tp + fn, fp + tn
 
     @property
     def precision(self) -> float:
-        """Share of the alarms that are real; 1 when there are none."""
+        """Fraction of the alarms that are real; 1 if there are none."""
         return self.value("precision")
 
     @property
     def recall(self) -> float:
-        """Share of the positives that are caught."""
+        """Fraction of the positives that are detected."""
         return self.value("recall")
 
     @property
@@ -82,7 +89,7 @@ class OperatingPoint(NotebookSummary):
 
     @property
     def violation(self) -> float:
-        """The sum of what the goal's constraints are missed by; 0 when all are met."""
+        """The sum of the shortfalls of the goal's constraints; 0 if all are met."""
         with np.errstate(all="ignore"):
             return float(self.goal.violation(*self.counts))
 
@@ -111,8 +118,8 @@ class OperatingPoint(NotebookSummary):
     def standard_error(self) -> float:
         """The standard error of the objective at this threshold, by the delta method.
 
-        TP and FP are taken as binomial, the threshold as given; both rates are moved a little off 0
-        and 1, where the estimate would be zero.
+        TP and FP are treated as binomial and the threshold as fixed. Both rates are moved slightly
+        away from 0 and 1, where the estimate would be zero.
         """
         tp, fp, P, N = self.counts
         objective = self.goal.objective
@@ -126,7 +133,7 @@ class OperatingPoint(NotebookSummary):
 
     @property
     def message(self) -> str:
-        """What a person should know, in one plain sentence."""
+        """A summary in one sentence."""
         objective, constraints = self.goal.objective, self.goal.constraints
         for total, name in zip(self.counts[2:], ("positives", "negatives"), strict=True):
             if total == 0:
@@ -152,6 +159,12 @@ class OperatingPoint(NotebookSummary):
         there = "" if objective in {c.metric for c in constraints} else f"; there {reached}"
         return f"On {self.on} the goal '{self.goal}' is not met: {' and '.join(missed)}{there}."
 
+    @property
+    def _metric_names(self) -> list[str]:
+        """Precision, recall, F1 and the goal's metrics, each once."""
+        names = ["precision", "recall", "f1", *(m.name for m in self.goal.metrics)]
+        return list(dict.fromkeys(names))
+
     def _summary(self, positive: str = "positive", negative: str = "negative") -> Summary:
         counts = [
             ["", "alarm", "no alarm"],
@@ -159,9 +172,8 @@ class OperatingPoint(NotebookSummary):
             [negative, format_number(self.fp), format_number(self.tn)],
         ]
         required = {c.metric.name: c for c in self.goal.constraints}
-        names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in self.goal.metrics)])
         values = [["metric", "value", "required"]]
-        for name in names:
+        for name in self._metric_names:
             level = required.get(name)
             text = "" if level is None else format_requirement(level)
             values.append([name, format_metric(self.value(name), level), text])
@@ -173,19 +185,18 @@ class OperatingPoint(NotebookSummary):
         counts = "  ".join(
             f"{k}={format_number(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn")
         )
-        names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in self.goal.metrics)])
-        values = "  ".join(f"{name}={self.value(name):.3f}" for name in names)
+        values = "  ".join(f"{name}={self.value(name):.3f}" for name in self._metric_names)
         return f"{self.message}\nthreshold={self.threshold:.6g}  {counts}  {values}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON: what is no finite number is None."""
+        """Return plain values for JSON; numbers that are not finite become None."""
         names = ("threshold", "tp", "fp", "fn", "tn", "precision", "recall", "f1", "objective",
                  "violation", "feasible", "empty", "on", "message")  # fmt: skip
         return {"goal": str(self.goal), **{name: jsonable(getattr(self, name)) for name in names}}
 
 
 def jsonable(value: Any) -> Any:
-    """Return the value, or None for a float that JSON does not know."""
+    """Return the value, or None for a float that JSON cannot represent."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
@@ -203,7 +214,7 @@ def choose_threshold(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels. Booleans, 0/1 or -1/1; any two values if ``pos_label`` says which is positive.
+        Labels: booleans, 0/1 or -1/1; any two values if ``pos_label`` names the positive one.
     scores : array-like of shape (n,)
         One number per sample, larger meaning more likely positive.
     goal : str or Goal
@@ -213,14 +224,14 @@ def choose_threshold(
     pos_label : optional
         The label of the positive class.
     on : str
-        What to call these data in messages.
+        The name of the data in messages.
 
     Returns
     -------
     OperatingPoint
-        The best feasible cut; where there is none, the cut with the least violation, and among
-        these the best objective, with ``feasible=False``. Ties go to more true positives, then
-        to fewer false positives.
+        The best feasible cut. If there is none, the cut with the least violation, and among these
+        the one with the best objective, with ``feasible=False``. Ties are broken by more true
+        positives, then by fewer false positives.
 
     Examples
     --------
@@ -233,24 +244,25 @@ def choose_threshold(
     """
     goal = Goal.parse(goal)
     positive, scores, weights = check_scores(y, scores, sample_weight, pos_label)
-    for present, name in ((positive.any(), "positive"), (not positive.all(), "negative")):
-        if not present:
-            weightless = "" if weights is None else " of positive weight"
-            raise SetpointError(
-                f"there are no {name} samples{weightless}; a threshold needs both classes."
-            )
-    above = ClassScores(scores, weights, positive)
-    below = ClassScores(scores, weights, ~positive)
-    cut = best_cut(above, below, goal)
-    return OperatingPoint(
-        threshold_below(cut.lowest_positive, above.sorted, below.sorted),
-        cut.tp,
-        cut.fp,
-        above.total - cut.tp,
-        below.total - cut.fp,
-        goal,
-        on,
-    )
+    check_classes(bool(positive.any()), not positive.all(), weighted=weights is not None)
+    return best_point(positive, scores, weights, goal, goal, on)
+
+
+def best_point(
+    positive: NDArray[np.bool_],
+    scores: Floats,
+    weights: Floats | None,
+    ranking: Ranking,
+    goal: Goal,
+    on: str,
+) -> OperatingPoint:
+    """Return the operating point at the best cut of validated scores, by any ranking of cuts."""
+    positives = ClassScores(scores, weights, positive)
+    negatives = ClassScores(scores, weights, ~positive)
+    cut = best_cut(positives, negatives, ranking)
+    threshold = threshold_below(cut.lowest_positive, positives.sorted, negatives.sorted)
+    fn, tn = positives.total - cut.tp, negatives.total - cut.fp
+    return OperatingPoint(threshold, cut.tp, cut.fp, fn, tn, goal, on)
 
 
 def evaluate_threshold(
@@ -263,16 +275,16 @@ def evaluate_threshold(
     pos_label: Any = None,
     on: str = "the data given",
 ) -> OperatingPoint:
-    """Return what a given threshold does on these data; parameters as in choose_threshold.
+    """Return the operating point at a given threshold; parameters as in choose_threshold.
 
-    One class is enough: the false alarms of a batch of negatives are counted, and what cannot be
-    known of it is NaN.
+    One class is enough: in a batch of negatives the false alarms are counted, and metrics that
+    need positives are NaN.
     """
     goal = Goal.parse(goal)
     positive, scores, weights = check_scores(y, scores, sample_weight, pos_label)
     if np.isnan(threshold):
         raise SetpointError("the threshold is NaN.")
-    # A Python float would be rounded to the scores' own precision before it is compared.
+    # numpy would round a Python float to the precision of the scores before comparing.
     alarm = scores.astype(np.float64, copy=False) > float(threshold)
     w = np.ones(len(scores)) if weights is None else weights
     tp, fp = float(w[alarm & positive].sum()), float(w[alarm & ~positive].sum())
@@ -280,10 +292,20 @@ def evaluate_threshold(
     return OperatingPoint(float(threshold), tp, fp, fn, tn, goal, on)
 
 
+def check_classes(positives: float, negatives: float, *, weighted: bool) -> None:
+    """Raise SetpointError unless there are rows of both classes."""
+    for count, name in ((positives, "positive"), (negatives, "negative")):
+        if not count:
+            weightless = " of positive weight" if weighted else ""
+            raise SetpointError(
+                f"there are no {name} samples{weightless}; a threshold needs both classes."
+            )
+
+
 def check_scores(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
 ) -> tuple[NDArray[np.bool_], Floats, Floats | None]:
-    """Check and convert labels (to True for positive), scores and weights."""
+    """Validate labels, scores and weights; return labels as booleans, without rows of weight 0."""
     if isinstance(scores, torch.Tensor):
         scores = scores.detach().cpu()
         scores = scores.float() if scores.dtype == torch.bfloat16 else scores
@@ -292,8 +314,8 @@ def check_scores(
         s = s[:, 0]
     if s.ndim != 1:
         raise SetpointError(
-            f"scores must be one number per sample, but have the shape {s.shape}; of "
-            "predict_proba take the positive class's column, e.g. proba[:, 1]."
+            f"scores must be one number per sample, but have the shape {s.shape}; pass the "
+            "positive class's column of predict_proba, e.g. proba[:, 1]."
         )
     if s.dtype not in (np.float64, np.float32, np.float16):
         try:
@@ -316,7 +338,7 @@ def check_scores(
     if labels.dtype.kind in "fO":
         unknown = (labels != labels) | (labels == None)  # noqa: E711 (elementwise)
         if unknown.any():
-            raise SetpointError("y holds NaN or None; drop the rows whose label is not known.")
+            raise SetpointError("y holds NaN or None; drop the rows with unknown labels.")
     positive = _positive(labels, pos_label)
     weights: Floats | None = None
     if sample_weight is not None:
@@ -328,10 +350,10 @@ def check_scores(
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise SetpointError("sample_weight must be finite and not negative.")
         if weights.max(initial=0.0) > 1e100:
-            raise SetpointError("sample_weight is too large to be added up; rescale it.")
-        if (weights == 0).any():  # a sample of no weight is no sample
-            kept = weights > 0
-            positive, s, weights = positive[kept], s[kept], weights[kept]
+            raise SetpointError("sample_weight is too large to be summed; rescale it.")
+        if (weights == 0).any():
+            counted = weights > 0
+            positive, s, weights = positive[counted], s[counted], weights[counted]
     return positive, s, weights
 
 
@@ -354,49 +376,8 @@ def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
         if (positive | (labels == other)).all():
             return positive
     values = list(dict.fromkeys(labels.tolist()))
-    shown = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
+    listed = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
     raise SetpointError(
-        f"y holds the labels {shown}; pass pos_label to say which one is positive, "
+        f"y holds the labels {listed}; pass pos_label to name the positive one, "
         "or labels that are 0/1, -1/1 or booleans."
     )
-
-
-def threshold_below(lowest_positive: float | None, *classes: Floats) -> float:
-    """Return a threshold between a score and the next lower one of all classes.
-
-    Beyond the highest and the lowest score it keeps half the distance to the next one, so that
-    it does not hang on the last bit of a score.
-    """
-    dtype = classes[0].dtype.type
-    if lowest_positive is None:
-        high = max(c[-1] for c in classes)
-        low = _neighbour(high, classes, -1)
-        return _beyond(high, low, np.inf)
-    high = dtype(lowest_positive)
-    low = _neighbour(high, classes, -1)
-    if low is None:  # everything is positive
-        return _beyond(high, _neighbour(high, classes, +1), -np.inf)
-    with np.errstate(invalid="ignore"):  # infinite scores
-        middle = low / 2 + high / 2  # not (low + high) / 2, which may overflow
-    # Between neighbouring numbers the middle rounds to either; `score > low` is right as well.
-    return float(middle if low <= middle < high else low)
-
-
-def _neighbour(score: Any, classes: tuple[Floats, ...], side: int) -> Any:
-    """Return the next lower (-1) or higher (+1) score of all classes, or None."""
-    if side < 0:
-        found = [c[i - 1] for c in classes if (i := np.searchsorted(c, score, "left")) > 0]
-        return max(found, default=None)
-    found = [c[i] for c in classes if (i := np.searchsorted(c, score, "right")) < len(c)]
-    return min(found, default=None)
-
-
-def _beyond(end: Any, inner: Any, towards: float) -> float:
-    """Return a threshold outside the scores, half the last gap away from the last of them."""
-    dtype = type(end)
-    with np.errstate(over="ignore", invalid="ignore"):
-        gap = dtype(0) if inner is None else abs(end / 2 - inner / 2)
-        there = end + dtype(np.sign(towards)) * max(gap, 8 * abs(np.spacing(end)))
-        if not (there > end if towards > 0 else there < end):  # no room, or infinite scores
-            there = end if towards > 0 else np.nextafter(end, dtype(towards))
-    return float(there)

@@ -1,14 +1,14 @@
 """The exact threshold for a goal in bounded memory, from a few passes over the scores.
 
 The first pass counts the scores in 65,536 ranges of their keys. The counts at the ends of a range
-bound what any cut inside it can reach, so most ranges cannot hold the best cut; the few that can
-are resolved in the next pass: the rows of a range are collected where they are few, and counted
-in 65,536 parts of the range where they are many. This goes on until single scores are known.
+bound the goal at any cut inside it, so most ranges cannot hold the best cut. The few that can are
+resolved in the next pass: the rows of a range are collected if they are few, and counted in 65,536
+subranges if they are many. This is repeated until single scores are known.
 
-Two passes are the rule. A third finds the next lower score where that lies in another range (as
-it does where scores are few and tied), and float64 scores need up to five where ranges hold
-millions of rows. Metrics of a user's own that are not monotone rule nothing out: then all ranges
-are resolved, in as many passes as the bound on memory asks for.
+Two passes usually suffice. A third finds the next lower score if that lies in another range (as
+it does where scores are few and tied), and float64 scores need up to five if ranges hold millions
+of rows. Custom metrics that are not monotone exclude no range: then all ranges are resolved, in as
+many passes as the memory limit requires.
 """
 
 from __future__ import annotations
@@ -23,32 +23,40 @@ from numpy.typing import NDArray
 from setpoint._internal.processes import all_gather, all_reduce_sum
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.histogram import BUCKETS, Scores, check_classes, from_keys, to_keys
-from setpoint.thresholds.operating_point import OperatingPoint, check_scores, threshold_below
-from setpoint.thresholds.stream_search import CutSearch, Floats, Group, Spans, joined, within
+from setpoint.thresholds.histogram import BUCKETS, Scores, from_keys, to_keys
+from setpoint.thresholds.operating_point import OperatingPoint, check_classes, check_scores
+from setpoint.thresholds.stream_search import (
+    CutSearch,
+    Floats,
+    Group,
+    KeyRanges,
+    concatenate,
+    subranges,
+)
+from setpoint.thresholds.sweep import threshold_below
 
 
 def stream_threshold(scan: Scan, goal: str | Goal, *, on: str = "the data given") -> OperatingPoint:
     """Find the exact threshold for a goal on scores that need not fit into memory.
 
-    The result is that of :func:`setpoint.choose_threshold` on all rows at once, to the last bit,
-    where weights add up exactly, as whole numbers do. Sums of other weights depend on the order
-    in which they are added: counts then agree to rounding, and so does the choice between cuts
-    that are equally good but for rounding.
+    The result equals that of :func:`setpoint.choose_threshold` on all rows at once, to the last
+    bit, if weights add up exactly, as integers do. Sums of other weights depend on the order of
+    addition: counts then agree up to rounding, as does the choice between cuts that differ by
+    rounding only.
 
-    Where torch.distributed runs, each process scans its own rows and all return the same point,
-    that of all rows.
+    In a process group, each process scans its own rows, and all return the same point, that of
+    all rows.
 
     Parameters
     ----------
     scan : callable
         ``scan()`` is one pass: it returns an iterable of blocks ``(positive, scores, weight)``,
-        arrays or tensors of one entry per row; weight may be None. Each call must give the same
-        rows anew.
+        arrays or tensors of one entry per row; weight may be None. Each call must return the same
+        rows.
     goal : str or Goal
         E.g. ``"max recall s.t. precision >= 0.9"``.
     on : str
-        What to call these data in messages.
+        The name of the data in messages.
 
     Examples
     --------
@@ -61,14 +69,14 @@ def stream_threshold(scan: Scan, goal: str | Goal, *, on: str = "the data given"
     """
     goal = Goal.parse(goal)
     scans = ScoreScans(scan)
-    everything = _first_pass(scans)
-    P, N = float(everything.tp[0]), float(everything.fp[0])
+    ranges = _first_pass(scans)
+    P, N = float(ranges.tp[0]), float(ranges.fp[0])
     search = CutSearch(goal, scans.dtype, P, N)
-    search.consider(everything)
-    while len((group := search.next_group()).spans.first):
+    search.consider(ranges)
+    while len((group := search.next_group()).ranges.first):
         search.consider(_resolve(scans, group))
     best = search.best
-    known = [best.below, best.key] if best.below is not None else _around(scans, best.key)
+    known = [best.below, best.key] if best.below is not None else _neighbours(scans, best.key)
     values = from_keys(np.array(known, dtype=f"uint{8 * scans.dtype.itemsize}"))
     lowest = None if best.key is None else float(values[known.index(best.key)])
     threshold = threshold_below(lowest, values)
@@ -78,7 +86,7 @@ def stream_threshold(scan: Scan, goal: str | Goal, *, on: str = "the data given"
 def stream_evaluate(
     scan: Scan, threshold: float, goal: str | Goal, *, on: str = "the data given"
 ) -> OperatingPoint:
-    """Return what a given threshold does, from one pass; parameters as in stream_threshold.
+    """Return the operating point at a threshold in one pass; parameters as in stream_threshold.
 
     One class is enough, as in :func:`setpoint.evaluate_threshold`.
     """
@@ -87,27 +95,27 @@ def stream_evaluate(
         raise SetpointError("the threshold is NaN.")
     counts = torch.zeros(2, 2, dtype=torch.float64)  # by alarm and class
 
-    def see(rows: Rows) -> None:
+    def count(rows: Rows) -> None:
         alarm = rows.scores.astype(np.float64, copy=False) > float(threshold)
         w = np.ones(len(alarm)) if rows.weight is None else rows.weight
         for i, j in np.ndindex(2, 2):
             counts[i, j] += float(w[(alarm == i) & (rows.positive == j)].sum())
 
     scans = ScoreScans(scan)
-    scans.read(see)
-    _check_any(scans)
+    scans.read(count)
+    _check_not_empty(scans)
     all_reduce_sum(counts)
     (tn, fn), (fp, tp) = counts.tolist()
     return OperatingPoint(float(threshold), tp, fp, fn, tn, goal, on)
 
 
-def _check_any(scans: ScoreScans) -> None:
+def _check_not_empty(scans: ScoreScans) -> None:
     if scans.rows == 0 and not scans.weighted:
         raise SetpointError("there are no samples.")
 
 
 class _Counts:
-    """Rows, and weights where there are any, by table, class and bucket."""
+    """Numbers and weights of rows, by table, class and bucket."""
 
     def __init__(self, tables: int) -> None:
         self._rows = np.zeros(tables * 2 * BUCKETS)
@@ -120,8 +128,8 @@ class _Counts:
         if self._weights is not None:
             np.add.at(self._weights, index, 1.0 if weight is None else weight)
 
-    def add_up(self, weighted: bool) -> tuple[Floats, Floats]:
-        """Return the weights and the rows of all processes, shape (tables, 2, 65,536)."""
+    def all_reduce(self, weighted: bool) -> tuple[Floats, Floats]:
+        """Return the weights and numbers of rows of all processes, shape (tables, 2, 65,536)."""
         if weighted and self._weights is None:
             self._weights = self._rows.copy()
         for table in (self._rows, self._weights):
@@ -132,135 +140,106 @@ class _Counts:
         return weights, rows
 
 
-def _first_pass(scans: ScoreScans) -> Spans:
-    """Return the ranges of the upper 16 bits that hold rows."""
+def _first_pass(scans: ScoreScans) -> KeyRanges:
+    """Return the ranges of keys with equal upper 16 bits that hold rows."""
     counts = _Counts(1)
 
-    def see(rows: Rows) -> None:
+    def count(rows: Rows) -> None:
         bucket = to_keys(rows.scores) >> (8 * rows.scores.itemsize - 16)
         counts.add(bucket.astype(np.intp) + rows.positive * BUCKETS, rows.weight)
 
-    scans.read(see)
-    weights, n = (table[0] for table in counts.add_up(scans.weighted))
-    _check_any(scans)
+    scans.read(count)
+    weights, n = (table[0] for table in counts.all_reduce(scans.weighted))
+    _check_not_empty(scans)
     negative, positive = weights
-    check_classes(float(positive.sum()), float(negative.sum()), scans.weighted)
+    check_classes(float(positive.sum()), float(negative.sum()), weighted=scans.weighted)
     P, N = (float(np.cumsum(w[::-1])[-1]) for w in (positive, negative))
     return _occupied((P, N, 0.0, 0.0), 0, 8 * scans.dtype.itemsize, weights, n)
 
 
 def _occupied(
     parent: tuple[float, float, float, float], first: int, bits: int, weights: Floats, rows: Floats
-) -> Spans:
-    """Return the parts of a range that hold rows."""
-    held = np.flatnonzero(rows.any(axis=0))
-    keys = np.uint64(first) + (held.astype(np.uint64) << np.uint64(bits - 16))
-    return within(parent, keys, bits - 16, weights[:, held], rows[:, held].sum(axis=0))
+) -> KeyRanges:
+    """Return the subranges that hold rows, of 65,536 equal subranges of a range."""
+    which = np.flatnonzero(rows.any(axis=0))
+    keys = np.uint64(first) + (which.astype(np.uint64) << np.uint64(bits - 16))
+    return subranges(parent, keys, bits - 16, weights[:, which], rows[:, which].sum(axis=0))
 
 
-class _Collected:
-    """Rows of ranges that hold few."""
-
-    def __init__(self) -> None:
-        self._parts: list[
-            tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.floating] | None]
-        ] = []
-
-    def add(
-        self,
-        keys: NDArray[np.uint64],
-        positive: NDArray[np.bool_],
-        weight: NDArray[np.floating] | None,
-    ) -> None:
-        self._parts.append((keys, positive, weight))
-
-    def distinct(self) -> tuple[NDArray[np.uint64], Floats, Floats]:
-        """Return the distinct keys, and the weights by class and the rows at each."""
-        if not self._parts:
-            return np.empty(0, dtype=np.uint64), np.empty((2, 0)), np.empty(0)
-        keys, inverse = np.unique(np.concatenate([p[0] for p in self._parts]), return_inverse=True)
-        positive = np.concatenate([p[1] for p in self._parts])
-        weight = np.concatenate([np.ones(len(p[0])) if p[2] is None else p[2] for p in self._parts])
-        weights = [
-            np.bincount(inverse[own], weight[own], len(keys)) for own in (~positive, positive)
-        ]
-        rows = np.bincount(inverse, minlength=len(keys)).astype(np.float64)
-        return keys, np.array(weights), rows
+# Keys, and for each key the weight of its negatives, that of its positives, and how many rows.
+_ByKey = tuple[NDArray[np.uint64], Floats]
 
 
-def _of_all(
-    told: list[tuple[NDArray[np.uint64], Floats, Floats]],
-) -> tuple[NDArray[np.uint64], Floats, Floats]:
-    """Return what several processes have collected, as one."""
-    if len(told) == 1:
-        return told[0]
-    keys, inverse = np.unique(np.concatenate([t[0] for t in told]), return_inverse=True)
-    columns = np.concatenate([np.vstack((t[1], t[2])) for t in told], axis=1)
-    sums = np.array([np.bincount(inverse, c, len(keys)) for c in columns])
-    return keys, sums[:2], sums[2]
+def _sum_by_key(parts: list[_ByKey]) -> _ByKey:
+    """Return the distinct keys in ascending order, with the sums of all parts."""
+    keys, inverse = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+    columns = np.concatenate([part[1] for part in parts], axis=1)
+    return keys, np.array([np.bincount(inverse, column, len(keys)) for column in columns])
 
 
-def _resolve(scans: ScoreScans, group: Group) -> Spans:
-    """Return the scores in ranges that are collected, and the parts of those that are counted."""
-    spans, bits = group.spans, 8 * scans.dtype.itemsize
-    last = spans.last
+def _resolve(scans: ScoreScans, group: Group) -> KeyRanges:
+    """Return the scores in the collected ranges, and the subranges of the counted ones."""
+    ranges, bits = group.ranges, 8 * scans.dtype.itemsize
+    last = ranges.last
     touched = np.zeros(BUCKETS, dtype=bool)
-    touched[(spans.first >> np.uint64(bits - 16)).astype(np.intp)] = True
+    touched[(ranges.first >> np.uint64(bits - 16)).astype(np.intp)] = True
     table = np.cumsum(group.counted) - 1
-    counts, collected = _Counts(int(group.counted.sum())), _Collected()
+    counts = _Counts(int(group.counted.sum()))
+    collected: list[_ByKey] = [(np.empty(0, dtype=np.uint64), np.empty((3, 0)))]
 
-    def see(rows: Rows) -> None:
+    def resolve(rows: Rows) -> None:
         keys = to_keys(rows.scores)
         near = np.flatnonzero(touched[(keys >> (bits - 16)).astype(np.intp)])
         keys = keys[near].astype(np.uint64)
-        which = np.searchsorted(spans.first, keys, side="right") - 1
+        which = np.searchsorted(ranges.first, keys, side="right") - 1
         inside = (which >= 0) & (keys <= last[which])
         for counted in (True, False):
-            own = np.flatnonzero(inside & (group.counted[which] == counted))
-            if not len(own):
+            chosen = np.flatnonzero(inside & (group.counted[which] == counted))
+            if not len(chosen):
                 continue
-            positive = rows.positive[near[own]]
-            weight = None if rows.weight is None else rows.weight[near[own]]
+            positive = rows.positive[near[chosen]]
+            weight = None if rows.weight is None else rows.weight[near[chosen]]
             if not counted:
-                collected.add(keys[own], positive, weight)
+                w = np.ones(len(chosen)) if weight is None else weight
+                columns = np.array([w * ~positive, w * positive, np.ones(len(chosen))])
+                collected.append((keys[chosen], columns))
                 continue
-            i = which[own]
-            part = (keys[own] - spans.first[i]) >> (spans.bits[i] - np.uint64(16))
-            index = (2 * table[i] + positive) * BUCKETS + part.astype(np.intp)
-            counts.add(index, weight)
+            i = which[chosen]
+            bucket = (keys[chosen] - ranges.first[i]) >> (ranges.bits[i] - np.uint64(16))
+            counts.add((2 * table[i] + positive) * BUCKETS + bucket.astype(np.intp), weight)
 
-    values, at, rows_at = _of_all(scans.read(see, collected.distinct))
-    weights, rows = counts.add_up(scans.weighted)
+    values, columns = _sum_by_key(scans.read(resolve, lambda: _sum_by_key(collected)))
+    weights, rows = counts.all_reduce(scans.weighted)
     found = []
     for i, counted in enumerate(group.counted):
-        parent = _counts_around(spans, i)
+        parent = _counts_at_ends(ranges, i)
         if counted:
-            first, size = int(spans.first[i]), int(spans.bits[i])
+            first, size = int(ranges.first[i]), int(ranges.bits[i])
             parts = _occupied(parent, first, size, weights[table[i]], rows[table[i]])
         else:
-            start = int(np.searchsorted(values, spans.first[i], side="left"))
-            own = slice(start, int(np.searchsorted(values, last[i], side="right")))
-            parts = within(parent, values[own], 0, at[:, own], rows_at[own])
-        if parts.rows.sum() != spans.rows[i]:
+            start = int(np.searchsorted(values, ranges.first[i], side="left"))
+            inside = slice(start, int(np.searchsorted(values, last[i], side="right")))
+            parts = subranges(parent, values[inside], 0, columns[:2, inside], columns[2, inside])
+        if parts.rows.sum() != ranges.rows[i]:
             raise SetpointError(
                 f"pass {scans.passes} gave other scores than the first; each call of scan must "
-                "give the same rows anew."
+                "return the same rows."
             )
         found.append(parts)
-    return joined(found)
+    return concatenate(found)
 
 
-def _counts_around(spans: Spans, i: int) -> tuple[float, float, float, float]:
+def _counts_at_ends(ranges: KeyRanges, i: int) -> tuple[float, float, float, float]:
     """Return TP and FP at the lower end of a range, then those at its upper end."""
-    tp, fp = float(spans.tp[i]), float(spans.fp[i])
-    return tp, fp, tp - float(spans.positive[i]), fp - float(spans.negative[i])
+    tp, fp = float(ranges.tp[i]), float(ranges.fp[i])
+    return tp, fp, tp - float(ranges.positive[i]), fp - float(ranges.negative[i])
 
 
-def _around(scans: ScoreScans, key: int | None) -> list[int]:
+def _neighbours(scans: ScoreScans, key: int | None) -> list[int]:
     """Return a key with its neighbours among all rows; without a key, the two highest."""
     found: set[int] = set() if key is None else {key}
 
-    def see(rows: Rows) -> None:
+    def search(rows: Rows) -> None:
         keys = to_keys(rows.scores)
         below = keys if key is None else keys[keys < keys.dtype.type(key)]
         for _ in range(2 if key is None else 1):
@@ -269,11 +248,11 @@ def _around(scans: ScoreScans, key: int | None) -> list[int]:
                 below = below[below < below.max()]
         if key is not None and (keys > keys.dtype.type(key)).any():
             found.add(int(keys[keys > keys.dtype.type(key)].min()))
-        kept = _nearest(found, key)
+        nearest = _nearest(found, key)
         found.clear()
-        found.update(kept)
+        found.update(nearest)
 
-    return _nearest(set().union(*scans.read(see, lambda: found)), key)
+    return _nearest(set().union(*scans.read(search, lambda: found)), key)
 
 
 def _nearest(keys: set[int], key: int | None) -> list[int]:
@@ -284,45 +263,47 @@ def _nearest(keys: set[int], key: int | None) -> list[int]:
     return ascending[max(i - 1, 0) : i + 2]
 
 
+# --- passes over the rows ------------------------------------------------------------------------
+
 # One pass: blocks of labels, scores, and weights or None, the same ones at each call.
 Scan = Callable[[], Iterable[tuple[Any, Any, Any]]]
 
-_ROWS = 1 << 16  # handled at once: what stays in a processor's cache
+_ROWS = 1 << 16  # handled at once: few enough for a processor's cache
 
 
 class Rows(NamedTuple):
-    """Some rows after their check: none without weight, no score NaN."""
+    """Validated rows: no weight is 0, and no score is NaN."""
 
     positive: NDArray[np.bool_]
     scores: Scores
     weight: NDArray[np.floating[Any]] | None
 
 
-class _Told(NamedTuple):
-    """What a process tells the others at the end of a pass."""
+class _PassResult(NamedTuple):
+    """What the processes exchange at the end of a pass."""
 
     error: str | None
     dtype: str | None
     rows: int
     weighted: bool
-    answer: Any
+    value: Any
 
 
 class ScoreScans:
-    """Passes over all rows, after each of which the processes agree on what was seen.
+    """Passes over all rows, at the end of which the processes exchange their results.
 
-    An error that one process meets is raised by all of them: none waits for one that is gone.
+    An error in one process is raised in all of them, so that none waits for another one forever.
 
     Attributes
     ----------
     passes : int
-        How many there were.
+        The number of passes so far.
     dtype : numpy dtype
-        Of the scores.
+        The type of the scores.
     rows : int
-        How many there are with a weight.
+        The number of rows whose weight is not 0.
     weighted : bool
-        Whether any row came with a weight.
+        Whether any row has a weight.
     """
 
     def __init__(self, scan: Scan) -> None:
@@ -332,54 +313,54 @@ class ScoreScans:
         self.weighted = False
         self.rows = 0
 
-    def read(self, see: Callable[[Rows], None], answer: Callable[[], Any] = lambda: None) -> Any:
-        """Give all rows to ``see``, some at a time, and return each process's ``answer()``."""
-        found: set[str] = set()
+    def read(self, use: Callable[[Rows], None], value: Callable[[], Any] = lambda: None) -> Any:
+        """Pass all rows to ``use``, block by block, and return ``value()`` of each process."""
+        dtypes: set[str] = set()
         error, n, weighted = None, 0, False
         try:
-            for rows in _checked(self._scan()):
-                found.add(rows.scores.dtype.name)
+            for rows in _validated(self._scan()):
+                dtypes.add(rows.scores.dtype.name)
                 n += len(rows.scores)
                 weighted |= rows.weight is not None
-                see(rows)
-            _one_kind(found)
+                use(rows)
+            _common_dtype(dtypes)
         except SetpointError as problem:
             error = str(problem)
-        told = all_gather(_Told(error, next(iter(found), None), n, weighted, answer()))
-        self._agree(told)
-        return [t.answer for t in told]
+        results = all_gather(_PassResult(error, next(iter(dtypes), None), n, weighted, value()))
+        self._compare(results)
+        return [result.value for result in results]
 
-    def _agree(self, told: list[_Told]) -> None:
-        for t in told:
-            if t.error is not None:
-                raise SetpointError(t.error)
-        dtype = _one_kind({t.dtype for t in told if t.dtype is not None})
-        rows = sum(t.rows for t in told)
+    def _compare(self, results: list[_PassResult]) -> None:
+        for result in results:
+            if result.error is not None:
+                raise SetpointError(result.error)
+        dtype = _common_dtype({r.dtype for r in results if r.dtype is not None})
+        rows = sum(result.rows for result in results)
         self.passes += 1
         if self.passes == 1:
             self.dtype, self.rows = np.dtype(dtype), rows
-            self.weighted = any(t.weighted for t in told)
+            self.weighted = any(result.weighted for result in results)
         elif (rows, dtype) != (self.rows, self.dtype.name):
             raise SetpointError(
                 f"pass {self.passes} gave {rows} rows of {dtype} scores, the first pass "
-                f"{self.rows} of {self.dtype}; each call of scan must give the same rows anew."
+                f"{self.rows} of {self.dtype}; each call of scan must return the same rows."
             )
 
 
-def _one_kind(found: set[str]) -> str:
-    if len(found) > 1:
-        raise SetpointError(f"scores must be of one kind, but are {' and '.join(sorted(found))}.")
-    return next(iter(found), "float32")
+def _common_dtype(dtypes: set[str]) -> str:
+    if len(dtypes) > 1:
+        raise SetpointError(f"scores must have one dtype, but are {' and '.join(sorted(dtypes))}.")
+    return next(iter(dtypes), "float32")
 
 
-def _checked(blocks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Rows]:
-    """Yield blocks in parts of bounded size, after the checks of choose_threshold."""
+def _validated(blocks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Rows]:
+    """Yield rows in blocks of bounded size, validated as in choose_threshold."""
     start = 0
     for block in blocks:
         positive, scores, weight = (
             b.detach().cpu() if isinstance(b, torch.Tensor) else b for b in block
         )
-        if not isinstance(scores, torch.Tensor):  # choose_threshold knows those of bfloat16
+        if not isinstance(scores, torch.Tensor):  # check_scores converts bfloat16
             scores = np.asarray(scores)
         positive = np.asarray(positive)
         weight = None if weight is None else np.asarray(weight)
@@ -389,10 +370,10 @@ def _checked(blocks: Iterable[tuple[Any, Any, Any]]) -> Iterator[Rows]:
                 f"a block's labels, scores and weights differ in length: {sorted(sizes)}."
             )
         for first in range(0, len(scores), _ROWS):
-            part = slice(first, first + _ROWS)
-            w = None if weight is None else weight[part]
+            rows = slice(first, first + _ROWS)
+            w = None if weight is None else weight[rows]
             try:
-                yield Rows(*check_scores(positive[part], scores[part], w, None))
+                yield Rows(*check_scores(positive[rows], scores[rows], w, None))
             except SetpointError as error:
                 raise SetpointError(f"in the rows from {start + first} on, {error}") from None
         start += len(scores)

@@ -1,7 +1,7 @@
-"""Counts at every cut of the scores, from one sort, and the best cut for a goal.
+"""Counts at every cut of the scores, from one sort, the best cut for a goal, and its threshold.
 
-A cut lies between two distinct scores, so equal scores are never parted. The classes are sorted
-apart: sorting values is several times faster than sorting indices, and the counts above a cut
+A cut lies between two distinct scores, so equal scores are never separated. Each class is sorted
+by itself: sorting values is several times faster than sorting indices, and the counts above a cut
 follow by binary search. Cuts are evaluated in blocks, so memory stays near that of the scores.
 """
 
@@ -18,7 +18,7 @@ _BLOCK = 1 << 18  # cuts evaluated at once: a few megabytes, which stay in cache
 
 
 class Ranking(Protocol):
-    """What makes one cut better than another; a goal, most of the time."""
+    """A ranking of cuts, usually a goal."""
 
     @property
     def is_monotone(self) -> bool:
@@ -26,16 +26,16 @@ class Ranking(Protocol):
         ...
 
     def gain(self, tp: Any, fp: Any, P: float, N: float) -> Any:
-        """Return what should be large."""
+        """Return the value to maximise among cuts of equal violation."""
         ...
 
     def violation(self, tp: Any, fp: Any, P: float, N: float) -> Any:
-        """Return what should be zero, before anything else."""
+        """Return the value >= 0 to minimise first."""
         ...
 
 
 class Cut(NamedTuple):
-    """The decision "score >= lowest_positive", and what it counts."""
+    """The decision "score >= lowest_positive" and its counts."""
 
     lowest_positive: float | None  # None: nothing is predicted positive
     tp: float
@@ -46,17 +46,17 @@ class ClassScores:
     """The scores of one class in ascending order, with the weight at or above any of them."""
 
     def __init__(self, scores: Floats, weights: Floats | None, member: NDArray[np.bool_]) -> None:
-        own = _members(scores, member)
+        scores = _members(scores, member)
         if weights is None:
-            own.sort()
-            self.sorted = own
+            scores.sort()
+            self.sorted = scores
             self._weight_from: Floats | None = None
-            self.total = float(len(own))
+            self.total = float(len(scores))
             return
-        # Each array is dropped as soon as it has served: they are the largest of a sweep.
-        order = np.argsort(own)
-        self.sorted = own[order]
-        del own
+        # Each array is deleted after its last use: they are the largest of a sweep.
+        order = np.argsort(scores)
+        self.sorted = scores[order]
+        del scores
         weight_from = np.zeros(len(order) + 1)
         np.take(_members(weights, member), order, out=weight_from[:-1], mode="clip")
         del order
@@ -94,28 +94,28 @@ class ClassScores:
 def _members(values: Floats, member: NDArray[np.bool_]) -> Floats:
     """Return the values of a class.
 
-    compress is three times as fast as a mask as the index, but it makes a list of all indices;
-    so it is given blocks.
+    compress is three times as fast as indexing with a mask, but it makes a list of all indices;
+    hence the blocks.
     """
-    own = np.empty(np.count_nonzero(member), dtype=values.dtype)
+    found = np.empty(np.count_nonzero(member), dtype=values.dtype)
     begin = 0
     for start in range(0, len(values), _BLOCK):
-        part = np.compress(member[start : start + _BLOCK], values[start : start + _BLOCK])
-        own[begin : begin + len(part)] = part
-        begin += len(part)
-    return own
+        block = np.compress(member[start : start + _BLOCK], values[start : start + _BLOCK])
+        found[begin : begin + len(block)] = block
+        begin += len(block)
+    return found
 
 
 def best_cut(positive: ClassScores, negative: ClassScores, goal: Ranking) -> Cut:
     """Return the best cut: feasible first, then the objective, then more TP, then fewer FP.
 
     Where no cut is feasible, the least violation comes before the objective. For a monotone goal
-    only cuts just below a positive's score can be best: any other cut has the true positives of
-    the next such cut above it and at least its false positives. They are the only ones computed.
+    only cuts just below a positive's score are computed: any other cut has the true positives of
+    the next such cut above it, and at least its false positives.
     """
     P, N = positive.total, negative.total
     best = Cut(None, 0.0, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # quotients are 0/0 before they are chosen
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0/0 is replaced after the division
         best_rank = rank_of(goal, best.tp, best.fp, P, N)
         for values, tp, fp in _cuts(positive, negative, all_cuts=not goal.is_monotone):
             i = best_index(goal, tp, fp, P, N)
@@ -128,7 +128,7 @@ def best_cut(positive: ClassScores, negative: ClassScores, goal: Ranking) -> Cut
 def _cuts(
     positive: ClassScores, negative: ClassScores, all_cuts: bool
 ) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Yield scores just above a cut, with TP and FP, in blocks."""
+    """Yield the lowest positive scores of cuts, with TP and FP, in blocks."""
     for index in positive.distinct():
         values = positive.sorted[index]
         yield values, positive.from_index(index), negative.at_or_above(values)
@@ -139,21 +139,21 @@ def _cuts(
 
 
 def sort_keys(goal: Ranking, tp: Any, fp: Any, P: float, N: float) -> tuple[Any, Any, Any, Any]:
-    """Return what cuts are ranked by: -violation, gain, TP and -FP, the most important first.
+    """Return the keys that rank cuts, most important first: -violation, gain, TP and -FP.
 
-    The greater, the better. The one definition of "better" for cuts and operating points.
+    Greater is better. All comparisons of cuts and operating points use this order.
     """
     at = (tp, fp, P, N)
     return -goal.violation(*at), goal.gain(*at), tp, -fp
 
 
 def best_index(goal: Ranking, tp: Floats, fp: Floats, P: float, N: float) -> int:
-    """Return the index of the best cut, the first of equals."""
+    """Return the index of the best cut, the first one of several."""
     least, *others = sort_keys(goal, tp, fp, P, N)
     candidates = np.flatnonzero(least == least.max())
     for key in others:
-        kept = key[candidates]
-        candidates = candidates[kept == kept.max()]
+        values = key[candidates]
+        candidates = candidates[values == values.max()]
     return int(candidates[0])
 
 
@@ -161,3 +161,44 @@ def rank_of(goal: Ranking, tp: float, fp: float, P: float, N: float) -> tuple[fl
     """Return the sort keys of one cut as plain numbers."""
     keys = sort_keys(goal, np.float64(tp), np.float64(fp), P, N)
     return tuple(float(key) for key in keys)
+
+
+def threshold_below(lowest_positive: float | None, *classes: Floats) -> float:
+    """Return a threshold between a score and the next lower one of all classes.
+
+    Above the highest or below the lowest score it keeps half the distance to the next one, so that
+    it does not depend on the last bit of a score.
+    """
+    dtype = classes[0].dtype.type
+    if lowest_positive is None:
+        high = max(c[-1] for c in classes)
+        low = _neighbour(high, classes, -1)
+        return _beyond(high, low, np.inf)
+    high = dtype(lowest_positive)
+    low = _neighbour(high, classes, -1)
+    if low is None:  # everything is positive
+        return _beyond(high, _neighbour(high, classes, +1), -np.inf)
+    with np.errstate(invalid="ignore"):  # infinite scores
+        middle = low / 2 + high / 2  # not (low + high) / 2, which may overflow
+    # The middle of neighbouring floats rounds to one of them; `score > low` is right as well.
+    return float(middle if low <= middle < high else low)
+
+
+def _neighbour(score: Any, classes: tuple[Floats, ...], side: int) -> Any:
+    """Return the next lower (-1) or higher (+1) score of all classes, or None."""
+    if side < 0:
+        found = [c[i - 1] for c in classes if (i := np.searchsorted(c, score, "left")) > 0]
+        return max(found, default=None)
+    found = [c[i] for c in classes if (i := np.searchsorted(c, score, "right")) < len(c)]
+    return min(found, default=None)
+
+
+def _beyond(end: Any, inner: Any, towards: float) -> float:
+    """Return a threshold outside the scores, half the last gap away from the last one."""
+    dtype = type(end)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = dtype(0) if inner is None else abs(end / 2 - inner / 2)
+        there = end + dtype(np.sign(towards)) * max(gap, 8 * abs(np.spacing(end)))
+        if not (there > end if towards > 0 else there < end):  # no room, or infinite scores
+            there = end if towards > 0 else np.nextafter(end, dtype(towards))
+    return float(there)

@@ -18,11 +18,11 @@ from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
+    best_point,
     choose_threshold,
     evaluate_threshold,
-    threshold_below,
 )
-from setpoint.thresholds.sweep import ClassScores, Ranking, best_cut
+from setpoint.thresholds.sweep import Ranking
 from setpoint.training.gpu import exact_points
 from setpoint.training.models import scores_of
 
@@ -98,17 +98,7 @@ class Problem:
         if isinstance(ranking, Goal):
             return choose_threshold(y, scores, ranking, sample_weight=weight, on=self.on)
         weight = None if weight is None else weight.astype(np.float64)
-        above, below = (ClassScores(scores, weight, own) for own in (y, ~y))
-        cut = best_cut(above, below, ranking)
-        return OperatingPoint(
-            threshold_below(cut.lowest_positive, above.sorted, below.sorted),
-            cut.tp,
-            cut.fp,
-            above.total - cut.tp,
-            below.total - cut.fp,
-            self.goal,
-            self.on,
-        )
+        return best_point(y, scores, weight, ranking, self.goal, self.on)
 
     def _on_host(self, logits: Tensor) -> tuple[Any, Any, Any]:
         """Return scores, labels and weights (None where all are 1) as arrays."""
