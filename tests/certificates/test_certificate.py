@@ -3,94 +3,18 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
-from setpoint import Bound, Certificate, Goal, SetpointError, certify
-from setpoint.certificates.bounds import bounds_of
+from certificate_rows import clopper_pearson, normal, rows_with_counts
+from setpoint import Certificate, Goal, SetpointError, certify
 from setpoint.certificates.certify import certify_best
 from setpoint.certificates.sequence import Rows, plan, worst_p_value
-from setpoint.goals.metrics import metric
-from setpoint.thresholds.operating_point import OperatingPoint
-
-
-def rows(tp, fp, fn, tn):
-    """Labels and scores with these counts at the threshold 0.5."""
-    y = np.repeat([True, False, True, False], [tp, fp, fn, tn])
-    return y, np.repeat([1.0, 1.0, 0.0, 0.0], [tp, fp, fn, tn])
 
 
 def given_beforehand(counts, goal, confidence=0.9):
-    """The certificate of the threshold 0.5 at these counts."""
-    return certify(*rows(*counts), goal, 0.5, confidence)
-
-
-def clopper_pearson(k, n, confidence):
-    """The exact lower bound of a share."""
-    return binomtest(k, n, alternative="greater").proportion_ci(confidence).low
-
-
-def normal(seed=0, n=1500, share=0.3, gap=2.0):
-    """Labels and scores, two normal distributions."""
-    rng = np.random.default_rng(seed)
-    y = rng.random(n) < share
-    return y, rng.normal(size=n) + gap * y
-
-
-# --- bounds --------------------------------------------------------------------------------------
-
-
-def test_bounds_allow_for_all_thresholds_that_were_planned():
-    found = certify(*normal(), "max recall s.t. precision >= 0.7")
-    precision, recall = found.bounds
-    assert found.certified
-    assert found.tested > 10
-    each = 1 - 0.1 / found.tested
-    expected = clopper_pearson(recall.successes, recall.trials, each)
-    assert recall.bound == pytest.approx(expected, abs=1e-9)
-    assert precision.bound >= 0.7
-
-
-def test_a_threshold_chosen_among_all_promises_its_constraints_and_nothing_else():
-    found = certify(*normal(), "max precision s.t. recall >= 0.7")
-    recall, precision = found.bounds
-    assert found.certified
-    assert recall.bound == 0.7
-    assert precision.bound is None
-    assert "precision: observed 0." in str(found)
-    assert "; no bound" in str(found)
-
-
-def test_what_is_not_certified_and_was_chosen_among_all_has_no_bound():
-    found = certify(*normal(), "max precision s.t. recall >= 0.99999")
-    assert not found.certified
-    assert [b.bound for b in found.bounds] == [None, None]
-
-
-@settings(max_examples=50)
-@given(st.tuples(*[st.integers(0, 30)] * 4), st.integers(1, 200))
-def test_more_thresholds_never_tighten_a_bound(counts, tested):
-    assume(sum(counts) > 0)
-    goal = Goal.parse("max recall s.t. precision >= 0.7, fpr <= 0.2")
-    point = OperatingPoint(0.5, *map(float, counts), goal)
-    one, many = (bounds_of(point, 0.9, t, False) for t in (1, tested))
-    assert one[-1].metric.sign * (one[-1].bound - many[-1].bound) >= -1e-12
-    if tested > 1:  # of a constraint that did not pass nothing is known
-        assert [b.bound for b in many[:-1]] == [None, None]
-
-
-def test_a_bound_says_what_it_is():
-    exact, estimate = (
-        given_beforehand((90, 5, 10, 95), g).bounds[0] for g in ("max f1", "max mcc")
-    )
-    assert str(exact).startswith("f1 >= 0.8")
-    assert str(exact).endswith("(observed 0.9231, 90 of 105; exact)")
-    assert str(estimate).endswith("; bootstrap estimate, no guarantee)")
-    ceiling = given_beforehand((90, 5, 10, 95), "min fpr").bounds[0]
-    assert str(ceiling).startswith("fpr <= 0.0")
-    unknown = Bound(metric("recall"), 0.9, float("nan"), None, "exact", 0, 0, 1.0)
-    assert str(unknown) == "recall: not observed, 0 of 0; no bound"
+    """Return the certificate of the threshold 0.5 at these counts."""
+    return certify(*rows_with_counts(*counts), goal, 0.5, confidence)
 
 
 # --- promises ------------------------------------------------------------------------------------
@@ -223,30 +147,27 @@ def test_of_several_constraints_the_least_certain_is_named():
 
 
 def test_the_rows_have_the_name_that_they_were_given():
-    found = certify(*normal(), "max recall s.t. precision >= 0.7", on="the data of May")
+    found = certify(
+        *normal(n=1500, gap=2.0), "max recall s.t. precision >= 0.7", on="the data of May"
+    )
     assert "On the data of May recall is 0." in found.message
 
 
-@pytest.mark.parametrize(
-    ("goal", "way", "words"),
-    [
+def test_the_text_states_how_the_threshold_was_chosen():
+    for goal, way, words in [
         ("max recall s.t. precision >= 0.7", {}, "planned on other rows"),
         ("max recall s.t. precision >= 0.7", {"method": "split"}, "chosen on other rows"),
         ("max precision s.t. recall >= 0.7", {}, "the best that passes of all"),
         ("max recall s.t. precision >= 0.7", {"threshold": 1.5}, "given beforehand"),
-    ],
-)
-def test_it_says_how_the_threshold_was_chosen(goal, way, words):
-    assert words in str(certify(*normal(), goal, **way))
+    ]:
+        assert words in str(certify(*normal(n=1500, gap=2.0), goal, **way))
 
 
-@pytest.mark.parametrize(
-    "goal", ["max precision s.t. recall >= 0.9", "max f1 s.t. precision >= 0.9, recall >= 0.5"]
-)
-def test_what_was_not_observed_is_not_said_to_be_nan(goal):
-    found = certify(np.zeros(20), np.linspace(0, 1, 20), goal, threshold=2.0)
-    assert not found.certified
-    assert "nan" not in str(found)
+def test_metrics_that_were_not_observed_are_not_printed_as_nan():
+    for goal in ("max precision s.t. recall >= 0.9", "max f1 s.t. precision >= 0.9, recall >= 0.5"):
+        found = certify(np.zeros(20), np.linspace(0, 1, 20), goal, threshold=2.0)
+        assert not found.certified
+        assert "nan" not in str(found)
 
 
 def test_no_alarms_are_not_said_to_be_precise():
@@ -285,7 +206,7 @@ def test_a_certificate_can_be_written_as_json():
     assert recall["level"] is None
 
 
-def test_what_was_not_observed_is_null():
+def test_a_metric_that_was_not_observed_is_null():
     found = certify(np.zeros(20), np.linspace(0, 1, 20), "max precision s.t. recall >= 0.9", 2.0)
     assert found.to_dict()["bounds"][0]["value"] is None
 
@@ -312,10 +233,12 @@ def test_precision_at_another_prevalence_follows_from_recall_and_fpr():
     assert there.bounds[1] == found.bounds[1]  # recall is what it was
 
 
-@pytest.mark.parametrize("goal", ["max recall s.t. fpr <= 0.1", "min fpr s.t. recall >= 0.8"])
-@pytest.mark.parametrize("threshold", [None, 0.5])
-def test_what_does_not_depend_on_the_prevalence_is_promised_at_any(goal, threshold):
-    found = certify(*rows(180, 10, 20, 790), goal, threshold)
+@given(
+    st.sampled_from(["max recall s.t. fpr <= 0.1", "min fpr s.t. recall >= 0.8"]),
+    st.sampled_from([None, 0.5]),
+)
+def test_metrics_that_do_not_depend_on_the_prevalence_are_certified_at_any(goal, threshold):
+    found = certify(*rows_with_counts(180, 10, 20, 790), goal, threshold)
     there = found.at_prevalence(0.001)
     assert found.certified
     assert there.certified
@@ -323,7 +246,7 @@ def test_what_does_not_depend_on_the_prevalence_is_promised_at_any(goal, thresho
 
 
 def test_a_threshold_chosen_among_all_promises_no_alarm_rate_elsewhere():
-    found = certify(*normal(), "max recall s.t. alarm_rate <= 0.3")
+    found = certify(*normal(n=1500, gap=2.0), "max recall s.t. alarm_rate <= 0.3")
     assert found.certified
     there = found.at_prevalence(0.1)
     assert not there.certified
@@ -358,19 +281,19 @@ def test_at_another_prevalence_even_an_estimated_metric_has_a_bound():
     assert "mcc >= 0." in there.message
 
 
-@pytest.mark.parametrize("prevalence", [0, 1, -0.5, 2, float("nan")])
-def test_a_prevalence_must_lie_between_0_and_1(prevalence):
+def test_a_prevalence_must_lie_between_0_and_1():
     found = given_beforehand((180, 10, 20, 790), "max f1")
-    with pytest.raises(SetpointError, match="prevalence must lie between 0 and 1"):
-        found.at_prevalence(prevalence)
+    for prevalence in (0, 1, -0.5, 2, float("nan")):
+        with pytest.raises(SetpointError, match="prevalence must lie between 0 and 1"):
+            found.at_prevalence(prevalence)
 
 
 def test_later_data_can_be_held_to_a_certificate_for_another_prevalence():
     found = given_beforehand((180, 10, 20, 790), "max recall s.t. precision >= 0.3")
     there = found.at_prevalence(0.05)
     assert there.certified
-    assert not there.check(*rows(50, 10, 5, 900)).broken
-    assert there.check(*rows(10, 190, 5, 900)).broken
+    assert not there.check(*rows_with_counts(50, 10, 5, 900)).broken
+    assert there.check(*rows_with_counts(10, 190, 5, 900)).broken
 
 
 # --- groups --------------------------------------------------------------------------------------
