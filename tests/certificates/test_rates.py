@@ -99,9 +99,9 @@ def test_each_fraction_is_successes_over_trials_and_gives_back_the_metric(name):
         assert 0 <= k <= n
         assert (k, n) == (int(k), int(n))
         if n > 0:
-            assert rate.from_share(k / n) == pytest.approx(float(which.value(*at(*counts))))
+            assert rate.from_fraction(k / n) == pytest.approx(float(which.value(*at(*counts))))
     for value in np.linspace(0, 1, 11):
-        assert rate.from_share(rate.to_share(value)) == pytest.approx(value)
+        assert rate.from_fraction(rate.to_fraction(value)) == pytest.approx(value)
 
 
 @given(
