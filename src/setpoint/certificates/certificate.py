@@ -121,7 +121,7 @@ class Certificate(NotebookSummary):
             missing = "positives" if point.tp + point.fn == 0 else "negatives"
             observed = f" On {point.on} there are no {missing}."
         if self.refusal is not None:
-            if not self.goal.constraints and not self.bounds[-1].trials:
+            if not self.goal.constraints and self.bounds[-1].trials == 0:
                 observed = ""
             return f"Not certified at {percent} confidence: {self.refusal}{observed}"
         if self.goal.constraints and point.empty:
