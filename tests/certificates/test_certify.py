@@ -225,7 +225,7 @@ def test_an_objective_without_an_exact_bound_is_only_estimated(name, way):
     assert (
         f"there is no exact bound for {name}. A bootstrap estimate is {name} >= " in found.message
     )
-    assert found.message.endswith(f" On the certification rows {name} is {found.bounds[0].value:.3f}.")
+    assert found.message.endswith(f" {name} is {found.bounds[0].value:.3f}.")
     assert "no guarantee" in str(found)
     check_consistent(found)
 

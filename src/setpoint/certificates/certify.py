@@ -122,7 +122,7 @@ def certify_best(
     """
     alpha = 1 - confidence
     if is_nested(goal):
-        only = np.array([best_nested_threshold(testing, goal, alpha)[0]])
+        only = np.array([best_nested_threshold(testing, goal, alpha)])
         positives = testing.positive.total
         return _issue(testing, goal, only, confidence, "any", on, positives)
     thresholds = plan(planning, goal, sum(testing.totals), alpha, steps)
