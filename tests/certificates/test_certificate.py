@@ -139,8 +139,9 @@ def test_a_refusal_states_the_constraint_and_its_counts():
     found = given_beforehand((17, 3, 10, 95), "max recall s.t. precision >= 0.9")
     assert found.refusal in found.message
     assert found.message == (
-        "Not certified at 90 % confidence: 'precision >= 0.9' was observed at 0.850 (17 of 20); "
-        "more labels alone would not certify it. On the certification rows recall is 0.630."
+        "Not certified at 90 % confidence: precision is 0.850 (17 of 20), not enough to certify "
+        "'precision >= 0.9'; more labels at this rate would not help. On the certification rows "
+        "recall is 0.630."
     )
 
 
@@ -157,7 +158,7 @@ def test_a_refusal_for_an_objective_that_is_zero():
 
 def test_a_refusal_names_the_least_certain_of_several_constraints():
     found = given_beforehand((40, 1, 30, 200), "max f1 s.t. precision >= 0.8, recall >= 0.7")
-    assert "'recall >= 0.7' was observed at 0.571 (40 of 70)" in found.message
+    assert "recall is 0.571 (40 of 70), not enough to certify 'recall >= 0.7'" in found.message
 
 
 def test_messages_name_the_rows_as_given():
@@ -188,7 +189,7 @@ def test_without_alarms_precision_is_not_reported_as_observed():
     """Precision is 1 by convention where nothing is predicted positive: nothing was observed."""
     found = given_beforehand((0, 0, 20, 80), "max recall s.t. precision >= 0.9")
     assert not found.certified
-    assert "observed at 1.000" not in found.message
+    assert "precision is 1.000" not in found.message
     assert "observed 1.0000" not in str(found)
 
 

@@ -137,29 +137,30 @@ class Certificate(NotebookSummary):
         weakest = max(
             self.bounds[:-1] or self.bounds, key=lambda b: 1.0 if b.p_value is None else b.p_value
         )
-        required = f"{weakest.metric}"
-        if weakest.level is not None:
-            required = f"'{Constraint(weakest.metric, weakest.level)}'"
+        which = weakest.metric
         if weakest.kind == "estimate":
-            estimate = f" A bootstrap estimate is {str(weakest).split(' (')[0]}."
-            missing = f"there is no exact bound for {weakest.metric}."
-            return missing if weakest.bound is None else missing + estimate
+            estimate = ""
+            if weakest.bound is not None:
+                estimate = f" A bootstrap estimate is {str(weakest).split(' (')[0]}."
+            return f"there is no exact bound for {which}.{estimate}"
         if not weakest.trials:
-            return f"no row counts towards {required} at the threshold."
-        if weakest.p_value is None:
+            return f"no row counts towards {which} at the threshold."
+        if weakest.level is None:
             return f"the exact bound is only {weakest}."
-        observed = (
-            f"{required} was observed at {weakest.value:.3f} "
-            f"({weakest.successes} of {weakest.trials})"
-        )
+        observed = f"{which} is {weakest.value:.3f} ({weakest.successes} of {weakest.trials})"
+        required = Constraint(which, weakest.level)
+        assert weakest.p_value is not None
         if weakest.p_value <= 1 - self.confidence:
-            return f"{observed}, but a safer threshold that had to pass before it failed."
+            return (
+                f"{observed}, enough to certify '{required}', but a safer threshold that had to "
+                "pass before it failed."
+            )
         if self.more_positives is None:
-            return f"{observed}; more labels alone would not certify it."
+            return f"{observed}, not enough to certify '{required}'; more labels at this rate would not help."
         return (
-            f"{observed}; about {self.more_positives:,} more labelled positives, with other rows "
-            "in proportion, would be needed (certify on new rows: repeated attempts on the same "
-            "rows invalidate the guarantee)."
+            f"{observed}, not enough to certify '{required}'; about {self.more_positives:,} more "
+            "labelled positives, with other rows in proportion, would be needed (certify on new "
+            "rows: repeated attempts on the same rows invalidate the guarantee)."
         )
 
     def _summary(self) -> Summary:
