@@ -156,12 +156,14 @@ class Certificate(NotebookSummary):
                 "pass before it failed."
             )
         if self.more_positives is None:
-            return f"{observed}, not enough to certify '{required}'; more labels at this rate would not help."
-        return (
-            f"{observed}, not enough to certify '{required}'; about {self.more_positives:,} more "
-            "labelled positives, with other rows in proportion, would be needed (certify on new "
-            "rows: repeated attempts on the same rows invalidate the guarantee)."
-        )
+            remedy = "more labels at this rate would not help."
+        else:
+            remedy = (
+                f"about {self.more_positives:,} more labelled positives, with other rows in "
+                "proportion, would be needed (certify on new rows: repeated attempts on the same "
+                "rows invalidate the guarantee)."
+            )
+        return f"{observed}, not enough to certify '{required}'; {remedy}"
 
     def _summary(self) -> Summary:
         rows = [["metric", "required", "observed", "on new data"]]
