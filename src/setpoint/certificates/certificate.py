@@ -145,11 +145,10 @@ class Certificate(NotebookSummary):
             return f"there is no exact bound for {which}.{estimate}"
         if not weakest.trials:
             return f"no row counts towards {which} at the threshold."
-        if weakest.level is None:
+        if weakest.level is None or weakest.p_value is None:
             return f"the exact bound is only {weakest}."
         observed = f"{which} is {weakest.value:.3f} ({weakest.successes} of {weakest.trials})"
         required = Constraint(which, weakest.level)
-        assert weakest.p_value is not None
         if weakest.p_value <= 1 - self.confidence:
             return (
                 f"{observed}, enough to certify '{required}', but a safer threshold that had to "
