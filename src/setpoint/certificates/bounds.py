@@ -129,14 +129,7 @@ def bootstrap_bound(
     cells = np.array([tp, fp, P - tp, N - fp]) / total
     drawn = np.random.default_rng(0).multinomial(round(total), cells, size=_DRAWS).astype(float)
     with np.errstate(all="ignore"):
-        values = np.array(
-            [
-                float(
-                    which.value(np.float64(a), np.float64(b), np.float64(a + c), np.float64(b + d))
-                )
-                for a, b, c, d in drawn
-            ]
-        )
+        values = np.array([float(which.value(a, b, a + c, b + d)) for a, b, c, d in drawn])
     values[np.isnan(values)] = worst
     if which.direction == "max":
         return float(np.quantile(values, 1 - confidence, method="lower"))

@@ -227,11 +227,8 @@ class Certificate(NotebookSummary):
             b.bound is not None and (b.level is None or b.metric.sign * (b.bound - b.level) >= 0)
             for b in (bounds[:-1] or bounds)
         )
-        return ShiftedCertificate(
-            self.goal, self.threshold, self.confidence, certified, self.operating_point,
-            tuple(bounds), self.choice, self.tested, None, self.one_per_group, self.pos_label,
-            prevalence,
-        )  # fmt: skip
+        changed = {"certified": certified, "bounds": tuple(bounds), "more_positives": None}
+        return ShiftedCertificate(**{**vars(self), **changed, "prevalence": prevalence})
 
     def check(
         self,
