@@ -538,7 +538,7 @@ def test_very_few_or_very_many_planning_rows_are_accepted():
 
 
 @pytest.mark.parametrize("n", [1000, 150_000])
-def test_planning_rows_are_draw_rows_one_by_one_whatever_the_order_of_the_rows(n):
+def test_planning_rows_are_drawn_one_by_one_whatever_the_order_of_the_rows(n):
     """Rows sorted by class must not be drawn in blocks, or the fractions vary too much."""
     y = np.arange(n) < n // 10
     fractions = [_draw_rows(n, 0.3, seed)[y].mean() for seed in range(60)]
@@ -547,7 +547,7 @@ def test_planning_rows_are_draw_rows_one_by_one_whatever_the_order_of_the_rows(n
     assert 0.6 * spread < np.std(fractions) < 1.5 * spread
 
 
-def test_the_split_is_independent_of_data_draw_rows_with_the_same_seed():
+def test_the_split_is_independent_of_data_drawn_with_the_same_seed():
     y = np.random.default_rng(0).random(2000) < 0.3
     assert 0.2 < _draw_rows(2000, 0.3, 0)[y].mean() < 0.4
 

@@ -151,13 +151,13 @@ def test_the_certified_threshold_is_the_best_of_the_planned_that_pass(seed, goal
     planning, testing = Rows.of(y, scores, plans), Rows.of(y, scores, ~plans)
     found = certify_best(planning, testing, goal, 0.9, on="May")
     thresholds = plan(planning, goal, (~plans).sum(), 1 - 0.9)
-    own, s = y[~plans], scores[~plans]
+    labels, s = y[~plans], scores[~plans]
     best = None
     for t in thresholds:
-        if p_value_by_hand(goal, s > t, own) > 0.1:
+        if p_value_by_hand(goal, s > t, labels) > 0.1:
             break
-        tp, fp = ((s > t) & own).sum(), ((s > t) & ~own).sum()
-        gain = float(goal.gain(tp, fp, own.sum(), (~own).sum()))
+        tp, fp = ((s > t) & labels).sum(), ((s > t) & ~labels).sum()
+        gain = float(goal.gain(tp, fp, labels.sum(), (~labels).sum()))
         best = gain if best is None else max(best, gain)
     assert found.certified == (best is not None)
     assert found.tested == len(thresholds)
@@ -165,8 +165,8 @@ def test_the_certified_threshold_is_the_best_of_the_planned_that_pass(seed, goal
     if best is not None:
         assert found.operating_point.objective == best
     assert found.threshold in thresholds
-    assert found.operating_point.tp == ((s > found.threshold) & own).sum()
-    assert found.operating_point.fp == ((s > found.threshold) & ~own).sum()
+    assert found.operating_point.tp == ((s > found.threshold) & labels).sum()
+    assert found.operating_point.fp == ((s > found.threshold) & ~labels).sum()
 
 
 def test_of_very_many_cuts_some_are_compared_with_hardly_any_loss():
