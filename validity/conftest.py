@@ -1,4 +1,4 @@
-"""Settings for the simulations, and the table of what they measure."""
+"""The table of measured error rates."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 TABLE = os.environ.get("SETPOINT_VALIDITY_TABLE")
-HEAD = "| what | setting | draws | certified | false | allowed |\n|---|---|---|---|---|---|\n"
+HEADER = "| what | setting | draws | certified | false | allowed |\n|---|---|---|---|---|---|\n"
 
 
 @pytest.fixture
 def record():
-    """Append one line to the table that SETPOINT_VALIDITY_TABLE names, if it names one."""
+    """Append one line to the file named by SETPOINT_VALIDITY_TABLE, if it is set."""
 
     def append(what, setting, draws, certified, false, allowed):
         if TABLE:
@@ -25,13 +25,13 @@ def record():
 
 
 def pytest_sessionstart(session):
-    """Begin a new table; workers of xdist only append to it."""
+    """Start a new table; workers of xdist only append to it."""
     if TABLE and not hasattr(session.config, "workerinput"):
         Path(TABLE).write_text("", encoding="utf-8")
 
 
 def pytest_sessionfinish(session):
-    """Put the lines in order, below a head."""
+    """Sort the lines and add a header."""
     if TABLE and not hasattr(session.config, "workerinput"):
         lines = sorted(Path(TABLE).read_text(encoding="utf-8").splitlines(keepends=True))
-        Path(TABLE).write_text(HEAD + "".join(lines), encoding="utf-8")
+        Path(TABLE).write_text(HEADER + "".join(lines), encoding="utf-8")

@@ -1,10 +1,10 @@
-"""How often certificates are false, where the truth is known.
+"""The rate of false certificates, by simulation with known truth.
 
-Rows are drawn from populations of which the true precision, recall and fpr of every threshold
-follow in closed form. A certificate is false if the truth at its threshold breaks a constraint, and
-that may happen in a share 1 - confidence of the draws at most, whatever the population is. Levels
-are the truth at one threshold, the *edge*: thresholds on one side of it keep them, those on the
-other do not, so that a false certificate is always within reach.
+Rows are drawn from populations whose true precision, recall and fpr at every threshold have a
+closed form. A certificate is false if the truth at its threshold misses a constraint. That may
+happen in at most a fraction 1 - confidence of the draws, for any population. Levels are the truth
+at one threshold, the *edge*: thresholds on one side of it meet them, those on the other do not, so
+that a false certificate is always possible.
 """
 
 import math
@@ -25,8 +25,8 @@ DRAWS = 2000
 class Normal:
     """Scores of negatives are N(0, 1), those of positives N(gap, 1)."""
 
-    def __init__(self, share, gap):
-        self.share, self.gap = share, gap
+    def __init__(self, prevalence, gap):
+        self.prevalence, self.gap = prevalence, gap
 
     def rates(self, threshold):
         """Return true recall and fpr."""
@@ -34,15 +34,15 @@ class Normal:
 
     def draw(self, rng, n):
         """Return labels and scores."""
-        y = rng.random(n) < self.share
+        y = rng.random(n) < self.prevalence
         return y, rng.normal(size=n) + self.gap * y
 
 
 class Tied:
     """Scores are 0, 1, 2, ..., with the given weights among positives and among negatives."""
 
-    def __init__(self, share, positives, negatives):
-        self.share = share
+    def __init__(self, prevalence, positives, negatives):
+        self.prevalence = prevalence
         self.chances = [np.array(w) / sum(w) for w in (negatives, positives)]
         self.values = np.arange(len(positives))
 
@@ -53,33 +53,35 @@ class Tied:
 
     def draw(self, rng, n):
         """Return labels and scores."""
-        y = rng.random(n) < self.share
+        y = rng.random(n) < self.prevalence
         ends = [np.cumsum(c)[:-1] for c in self.chances]
         u = rng.random(n)
         scores = np.where(y, *(np.searchsorted(ends[i], u, side="right") for i in (1, 0)))
         return y, scores.astype(float)
 
 
-def truth(population, threshold, which, share=None):
-    """Return the true value of a metric at a threshold; precision is 1 where it has no alarms."""
-    share = population.share if share is None else share
+def truth(population, threshold, which, prevalence=None):
+    """Return the true value of a metric at a threshold; precision without alarms is 1."""
+    pi = population.prevalence if prevalence is None else prevalence
     recall, fpr = population.rates(threshold)
     with np.errstate(all="ignore"):
-        tp, fp = np.float64(share * recall), np.float64((1 - share) * fpr)
-        return float(which.value(tp, fp, share, 1 - share))
+        tp, fp = np.float64(pi * recall), np.float64((1 - pi) * fpr)
+        return float(which.value(tp, fp, pi, 1 - pi))
 
 
 def missed(which, value, level):
-    """Whether a true value breaks a level, up to rounding."""
+    """Return whether a true value misses a level, up to rounding."""
     return which.sign * (level - value) > 1e-12
 
 
 def is_false(certificate, population):
-    """Whether a certificate promises what is not true."""
+    """Return whether a guarantee of a certificate is not true."""
     if not certificate.certified:
         return False
-    asked = [(c.metric, c.level) for c in certificate.promises]
-    return any(missed(m, truth(population, certificate.threshold, m), a) for m, a in asked)
+    return any(
+        missed(c.metric, truth(population, certificate.threshold, c.metric), c.level)
+        for c in certificate.guarantees
+    )
 
 
 # name: population, rows, the edge, a threshold beyond it, confidence
@@ -105,7 +107,7 @@ EVERY = sorted(SETTINGS)
 
 
 def levels(population, edge):
-    """Return levels that are just kept on one side of the edge and missed at it."""
+    """Return levels that are just met on one side of the edge and missed at it."""
     found = {}
     for name in ("precision", "recall", "fpr"):
         which, side = metric(name), math.ceil if name != "fpr" else math.floor
@@ -118,7 +120,7 @@ def levels(population, edge):
 
 
 def goals(population, edge, beyond):
-    """Return the goals of a setting, by what they constrain."""
+    """Return the goals of a setting, by the metrics that they constrain."""
     at = levels(population, edge)
     least = math.floor(1000 * truth(population, beyond, metric("recall")) - 100) / 1000
     found = {
@@ -133,12 +135,12 @@ def goals(population, edge, beyond):
 
 
 def generator(*names):
-    """Return random numbers that depend on the names alone."""
+    """Return a random generator that depends on the names alone."""
     return np.random.default_rng(zlib.crc32(" ".join(names).encode()))
 
 
 def most(confidence, draws):
-    """Return the largest share that chance allows: three standard errors above the error."""
+    """Return the largest acceptable fraction: three standard errors above the allowed error."""
     return 1 - confidence + 3 * math.sqrt(confidence * (1 - confidence) / draws)
 
 
@@ -146,7 +148,7 @@ def most(confidence, draws):
 
 
 def chosen(setting, what, method, record):
-    """Draw, certify and count; return the shares certified and false."""
+    """Draw, certify and count; return the fractions certified and false."""
     population, n, edge, beyond, confidence = SETTINGS[setting]
     goal = goals(population, edge, beyond)[what]
     rng = generator(setting, what)
@@ -166,7 +168,7 @@ def chosen(setting, what, method, record):
 @pytest.mark.parametrize("what", ["precision", "precision and fpr", "precision and recall"])
 @pytest.mark.parametrize("setting", [s for s in EVERY if "95 %" not in s])
 def test_a_planned_threshold_is_seldom_false(setting, what, method, record):
-    """Precision is not monotone in the threshold: some rows plan, the others test."""
+    """Precision is not monotone in the threshold, so planning rows are needed."""
     certified, _ = chosen(setting, what, method, record)
     assert certified > 0.03
 
@@ -181,17 +183,17 @@ def test_a_planned_threshold_is_seldom_false_at_more_confidence(method, record):
 @pytest.mark.parametrize("what", ["recall", "fpr"])
 @pytest.mark.parametrize("setting", EVERY)
 def test_the_best_of_all_thresholds_is_seldom_false(setting, what, record):
-    """All thresholds are tested at once on all rows, and the most ambitious is taken."""
+    """All thresholds are tested on all rows, and the most ambitious that passes is taken."""
     certified, false = chosen(setting, what, "sequence", record)
     assert certified > 0.5
-    assert false > 0.01  # as ambitious as it may be
+    assert false > 0.01  # as ambitious as allowed
 
 
 @pytest.mark.parametrize("setting", EVERY)
 def test_the_bound_of_f1_is_seldom_above_the_truth(setting, record):
-    """The threshold with the best F1 of the planning rows, and its bound on the others."""
+    """The threshold with the best F1 on the planning rows, and its bound on the others."""
     certified, false = chosen(setting, "f1", "sequence", record)
-    assert certified > 0.99  # a bound of 0 is no certificate
+    assert certified > 0.99  # a bound of 0 is not certified
     assert false > 0.01
 
 
@@ -199,8 +201,8 @@ def test_the_bound_of_f1_is_seldom_above_the_truth(setting, record):
 
 
 @pytest.mark.parametrize("setting", EVERY)
-def test_a_given_threshold_exactly_at_the_level_passes_about_as_often_as_it_may(setting, record):
-    """The truth is the level itself, the hardest case: a bit worse and each pass were false."""
+def test_a_given_threshold_exactly_at_the_level_passes_about_as_often_as_allowed(setting, record):
+    """The hardest case: the truth is the level, and a pass would be false if it were any worse."""
     population, n, edge, _, confidence = SETTINGS[setting]
     at = {}
     for name in ("precision", "recall", "fpr", "f1", "alarm_rate"):
@@ -212,16 +214,16 @@ def test_a_given_threshold_exactly_at_the_level_passes_about_as_often_as_it_may(
         y, scores = population.draw(rng, n)
         for name, goal in at.items():
             passed[name] += certify(y, scores, goal, edge, confidence).certified / DRAWS
-    for name, share in passed.items():
-        what = f"{name} just kept, threshold given"
-        record(what, setting, DRAWS, share, share, 1 - confidence)
+    for name, fraction in passed.items():
+        what = f"{name} just met, threshold given"
+        record(what, setting, DRAWS, fraction, fraction, 1 - confidence)
     assert max(passed.values()) <= most(confidence, DRAWS), passed
     assert min(passed.values()) > 0.02, passed
 
 
 @pytest.mark.parametrize("setting", EVERY)
 def test_two_constraints_at_a_given_threshold_are_seldom_falsely_certified(setting, record):
-    """One is just missed; the other is kept with room to spare and does not add to the error."""
+    """One is just missed; the other is met with a margin and does not add to the error."""
     population, n, edge, _, confidence = SETTINGS[setting]
     at = levels(population, edge)
     goal = Goal.parse(f"max f1 s.t. precision >= {at['precision']}, recall >= 0.1")
@@ -232,13 +234,13 @@ def test_two_constraints_at_a_given_threshold_are_seldom_falsely_certified(setti
     assert 0.02 < false <= most(confidence, DRAWS)
 
 
-# --- bounds one by one ---------------------------------------------------------------------------
+# --- individual bounds ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", ["10 %, 1,000 rows", "20 %, negatives on top, 600 rows"])
 @pytest.mark.parametrize("what", ["precision", "precision and recall", "recall"])
-def test_each_bound_by_itself_is_seldom_beyond_the_truth(setting, what, record):
-    """Those of the constraints and that of the objective, certified or not."""
+def test_each_individual_bound_is_seldom_beyond_the_truth(setting, what, record):
+    """The bounds of the constraints and of the objective, certified or not."""
     population, n, edge, beyond, confidence = SETTINGS[setting]
     goal = goals(population, edge, beyond)[what]
     rng = generator(setting, what, "bounds")
@@ -249,9 +251,9 @@ def test_each_bound_by_itself_is_seldom_beyond_the_truth(setting, what, record):
             if b.bound is not None:
                 value = truth(population, found.threshold, b.metric)
                 false[i] += missed(b.metric, value, b.bound)
-    for name, share in zip([*(c.metric.name for c in goal.constraints), "objective"], false / DRAWS,
-                           strict=True):  # fmt: skip
-        record(f"bound of {name}: {goal}", setting, DRAWS, None, share, 1 - confidence)
+    names = [*(c.metric.name for c in goal.constraints), "objective"]
+    for name, fraction in zip(names, false / DRAWS, strict=True):
+        record(f"bound of {name}: {goal}", setting, DRAWS, None, fraction, 1 - confidence)
     assert (false / DRAWS <= most(confidence, DRAWS)).all()
 
 
@@ -259,7 +261,7 @@ def test_the_bound_of_a_constraint_holds_where_a_few_alarms_come_before_many(rec
     """Two planned thresholds: at the first precision is 0.9, at the second it just misses 0.5.
 
     The second passes in a tenth of the draws. In the others the first is chosen, and its bound may
-    fail as well: both together must not be more than the error.
+    fail too: both together must not exceed the allowed error.
     """
     cells = np.array([0.045, 0.005, 0.455, 0.495])
     labels, values = np.array([True, False] * 2), np.array([2.0, 2.0, 1.0, 1.0])
@@ -286,7 +288,7 @@ def test_the_bound_of_a_constraint_holds_where_a_few_alarms_come_before_many(rec
     assert beyond <= most(confidence, draws)
 
 
-# --- another share of positives ------------------------------------------------------------------
+# --- another prevalence --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["precision", "f1", "alarm_rate"])
@@ -294,22 +296,22 @@ def test_the_bound_of_a_constraint_holds_where_a_few_alarms_come_before_many(rec
     "setting", ["30 %, 6 tied scores, 100 rows", "10 %, 1,000 rows", "2 %, apart, 3,000 rows"]
 )
 def test_the_bound_at_another_prevalence_is_seldom_beyond_the_truth(setting, name, record):
-    """Drawn at one share of positives, promised at others."""
+    """Certified at one prevalence, bounded at others."""
     population, n, edge, _, confidence = SETTINGS[setting]
-    which, shares = metric(name), (0.005, 0.05, 0.6)
-    true = [truth(population, edge, which, there) for there in shares]
+    which, prevalences = metric(name), (0.005, 0.05, 0.6)
+    true = [truth(population, edge, which, there) for there in prevalences]
     rng = generator(setting, name)
-    false, said = np.zeros(len(shares)), np.zeros(len(shares))
+    false, informative = np.zeros(len(prevalences)), np.zeros(len(prevalences))
     for _ in range(DRAWS):
         found = certify(*population.draw(rng, n), Goal(which), edge, confidence)
-        for i, there in enumerate(shares):
+        for i, there in enumerate(prevalences):
             (bound,) = found.at_prevalence(there).bounds
             false[i] += missed(which, true[i], bound.bound)
-            said[i] += bound.bound > 0.25 * true[i] if which.sign > 0 else bound.bound < 1
-    for there, share in zip(shares, false / DRAWS, strict=True):
-        record(f"bound of {name} at {there:.1%} positives", setting, DRAWS, None, share, 0.1)
+            informative[i] += bound.bound > 0.25 * true[i] if which.sign > 0 else bound.bound < 1
+    for there, fraction in zip(prevalences, false / DRAWS, strict=True):
+        record(f"bound of {name} at {there:.1%} positives", setting, DRAWS, None, fraction, 0.1)
     assert (false / DRAWS <= most(confidence, DRAWS)).all()
-    assert (said / DRAWS > 0.5).all()
+    assert (informative / DRAWS > 0.5).all()
 
 
 @pytest.mark.parametrize("method", ["sequence", "split"])
@@ -317,10 +319,10 @@ def test_the_bound_at_another_prevalence_is_seldom_beyond_the_truth(setting, nam
     "setting", ["10 %, 1,000 rows", "20 %, negatives on top, 600 rows", "2 %, apart, 3,000 rows"]
 )
 def test_a_planned_threshold_is_seldom_false_at_another_prevalence(setting, method, record):
-    """The threshold is chosen for one share of positives and promised at a larger one."""
+    """The threshold is chosen at one prevalence and certified at a larger one."""
     population, n, edge, _, confidence = SETTINGS[setting]
-    there = min(0.5, 3 * population.share)
-    asked = truth(population, edge, metric("precision"), there) + 1e-6
+    there = min(0.5, 3 * population.prevalence)
+    required = truth(population, edge, metric("precision"), there) + 1e-6
     goal = Goal.parse(f"max recall s.t. precision >= {levels(population, edge)['precision']}")
     rng = generator(setting, method, "shifted")
     certified = false = 0
@@ -329,7 +331,7 @@ def test_a_planned_threshold_is_seldom_false_at_another_prevalence(setting, meth
         found = certify(y, scores, goal, confidence=confidence, method=method, random_state=draw)
         bound = found.at_prevalence(there).bounds[0].bound
         value = truth(population, found.threshold, metric("precision"), there)
-        certified += bound >= asked
+        certified += bound >= required
         false += missed(metric("precision"), value, bound)
     certified, false = certified / DRAWS, false / DRAWS
     record(

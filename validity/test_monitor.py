@@ -1,7 +1,7 @@
-"""How often a watch says that a promise is broken, where it is just kept and where it is not.
+"""How often repeated checks report a guarantee as broken, by simulation.
 
-The later rows keep the promise with nothing to spare: the hardest case. After every batch somebody
-looks, and one alarm in all looks of a run is a false one. Its share may be the level at most.
+In the hardest case the later rows just meet the guarantee. There is a check after every batch, and
+an alarm in any check of a run is false. At most a fraction ``level`` of the runs may have one.
 """
 
 import math
@@ -13,12 +13,12 @@ import pytest
 from setpoint import certify
 from setpoint.certificates import monitor
 
-RUNS, LOOKS, LEVEL = 2000, 100, 0.05
+RUNS, CHECKS, LEVEL = 2000, 100, 0.05
 
 # Of a thousand rows: true positives, false positives, false negatives, true negatives. Precision is
 # 0.8, recall 0.8 and fpr 2/15.
-JUST_KEPT = np.array([0.32, 0.08, 0.08, 0.52])
-PROMISES = {
+JUST_MET = np.array([0.32, 0.08, 0.08, 0.52])
+GUARANTEES = {
     "precision >= 0.8": "max recall s.t. precision >= 0.8",
     "recall >= 0.8": "max precision s.t. recall >= 0.8",
     "fpr <= 2/15": f"max recall s.t. fpr <= {2 / 15!r}",
@@ -34,41 +34,41 @@ def rows(counts):
 
 @pytest.fixture(autouse=True)
 def evidence_once(monkeypatch):
-    """Compute the evidence of the same counts only once: all runs together meet them often."""
+    """Cache the evidence of counts, which occur repeatedly."""
     once = lru_cache(maxsize=None)(monitor.evidence_against)
     monkeypatch.setattr(monitor, "evidence_against", once)
 
 
 def alarms(goal, cells, runs, seed):
-    """Return the looks after which each run said "broken" for the first time, inf if never."""
+    """Return the number of the first check of each run that returned "broken", inf if none."""
     certificate = certify(*rows([950, 20, 50, 980]), goal, 0.5)
     assert certificate.certified
     rng = np.random.default_rng(seed)
     found = np.full(runs, np.inf)
     for run in range(runs):
         verdict = None
-        for size in rng.integers(1, 21, size=LOOKS):
+        for size in rng.integers(1, 21, size=CHECKS):
             batch = rows(rng.multinomial(size, cells))
             verdict = certificate.check(*batch, after=verdict, level=LEVEL)
             if verdict.broken:
-                found[run] = verdict.looks
+                found[run] = verdict.checks
                 break
     return found
 
 
-@pytest.mark.parametrize("what", sorted(PROMISES))
-def test_a_promise_that_is_just_kept_is_seldom_called_broken(what, record):
-    """Two thousand runs of a hundred looks each, at batches of one to twenty rows."""
-    false = np.mean(np.isfinite(alarms(PROMISES[what], JUST_KEPT, RUNS, seed=len(what))))
-    record(f"watch over {what}", f"just kept, {LOOKS} looks", RUNS, None, false, LEVEL)
+@pytest.mark.parametrize("what", sorted(GUARANTEES))
+def test_a_guarantee_that_just_holds_is_seldom_reported_as_broken(what, record):
+    """Two thousand runs of a hundred checks each, with batches of one to twenty rows."""
+    false = np.mean(np.isfinite(alarms(GUARANTEES[what], JUST_MET, RUNS, seed=len(what))))
+    record(f"checks of {what}", f"just met, {CHECKS} checks", RUNS, None, false, LEVEL)
     assert 0 < false <= LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / RUNS)
 
 
-@pytest.mark.parametrize("what", sorted(PROMISES))
+@pytest.mark.parametrize("what", sorted(GUARANTEES))
 def test_a_clear_drop_is_found(what):
     """Precision falls to 0.65, recall to 0.65, fpr rises to 0.29."""
     dropped = np.array([0.26, 0.14, 0.14, 0.46])
     dropped = dropped if "precision" in what or "recall" in what else np.array([0.3, 0.2, 0.1, 0.4])
-    looks = alarms(PROMISES[what], dropped, RUNS // 10, seed=1)
-    assert np.isfinite(looks).mean() > 0.95
-    assert np.median(looks) < LOOKS / 2
+    checks = alarms(GUARANTEES[what], dropped, RUNS // 10, seed=1)
+    assert np.isfinite(checks).mean() > 0.95
+    assert np.median(checks) < CHECKS / 2

@@ -3,121 +3,47 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
-from setpoint import Bound, Certificate, Goal, SetpointError, certify
-from setpoint.certificates.bounds import bounds_of
+from certificate_rows import clopper_pearson, normal, rows_with_counts
+from setpoint import Certificate, Goal, SetpointError, certify
 from setpoint.certificates.certify import certify_best
 from setpoint.certificates.sequence import Rows, plan, worst_p_value
-from setpoint.goals.metrics import metric
-from setpoint.thresholds.operating_point import OperatingPoint
-
-
-def rows(tp, fp, fn, tn):
-    """Labels and scores with these counts at the threshold 0.5."""
-    y = np.repeat([True, False, True, False], [tp, fp, fn, tn])
-    return y, np.repeat([1.0, 1.0, 0.0, 0.0], [tp, fp, fn, tn])
 
 
 def given_beforehand(counts, goal, confidence=0.9):
-    """The certificate of the threshold 0.5 at these counts."""
-    return certify(*rows(*counts), goal, 0.5, confidence)
+    """Return the certificate of the threshold 0.5 at these counts."""
+    return certify(*rows_with_counts(*counts), goal, 0.5, confidence)
 
 
-def clopper_pearson(k, n, confidence):
-    """The exact lower bound of a share."""
-    return binomtest(k, n, alternative="greater").proportion_ci(confidence).low
+# --- guarantees ----------------------------------------------------------------------------------
 
 
-def normal(seed=0, n=1500, share=0.3, gap=2.0):
-    """Labels and scores, two normal distributions."""
-    rng = np.random.default_rng(seed)
-    y = rng.random(n) < share
-    return y, rng.normal(size=n) + gap * y
-
-
-# --- bounds --------------------------------------------------------------------------------------
-
-
-def test_bounds_allow_for_all_thresholds_that_were_planned():
-    found = certify(*normal(), "max recall s.t. precision >= 0.7")
-    precision, recall = found.bounds
-    assert found.certified
-    assert found.tested > 10
-    each = 1 - 0.1 / found.tested
-    expected = clopper_pearson(recall.successes, recall.trials, each)
-    assert recall.bound == pytest.approx(expected, abs=1e-9)
-    assert precision.bound >= 0.7
-
-
-def test_a_threshold_chosen_among_all_promises_its_constraints_and_nothing_else():
-    found = certify(*normal(), "max precision s.t. recall >= 0.7")
-    recall, precision = found.bounds
-    assert found.certified
-    assert recall.bound == 0.7
-    assert precision.bound is None
-    assert "precision: observed 0." in str(found)
-    assert "; no bound" in str(found)
-
-
-def test_what_is_not_certified_and_was_chosen_among_all_has_no_bound():
-    found = certify(*normal(), "max precision s.t. recall >= 0.99999")
-    assert not found.certified
-    assert [b.bound for b in found.bounds] == [None, None]
-
-
-@settings(max_examples=50)
-@given(st.tuples(*[st.integers(0, 30)] * 4), st.integers(1, 200))
-def test_more_thresholds_never_tighten_a_bound(counts, tested):
-    assume(sum(counts) > 0)
-    goal = Goal.parse("max recall s.t. precision >= 0.7, fpr <= 0.2")
-    point = OperatingPoint(0.5, *map(float, counts), goal)
-    one, many = (bounds_of(point, 0.9, t, False) for t in (1, tested))
-    assert one[-1].metric.sign * (one[-1].bound - many[-1].bound) >= -1e-12
-    if tested > 1:  # of a constraint that did not pass nothing is known
-        assert [b.bound for b in many[:-1]] == [None, None]
-
-
-def test_a_bound_says_what_it_is():
-    exact, estimate = (
-        given_beforehand((90, 5, 10, 95), g).bounds[0] for g in ("max f1", "max mcc")
-    )
-    assert str(exact).startswith("f1 >= 0.8")
-    assert str(exact).endswith("(observed 0.9231, 90 of 105; exact)")
-    assert str(estimate).endswith("; bootstrap estimate, no guarantee)")
-    ceiling = given_beforehand((90, 5, 10, 95), "min fpr").bounds[0]
-    assert str(ceiling).startswith("fpr <= 0.0")
-    unknown = Bound(metric("recall"), 0.9, float("nan"), None, "exact", 0, 0, 1.0)
-    assert str(unknown) == "recall: not observed, 0 of 0; no bound"
-
-
-# --- promises ------------------------------------------------------------------------------------
-
-
-def test_the_promises_are_the_constraints_that_were_certified():
+def test_the_guarantees_are_the_constraints_that_were_certified():
     found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8, fpr <= 0.2")
     assert found.certified
-    assert found.promises == found.goal.constraints
+    assert found.guarantees == found.goal.constraints
     missed = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.99")
     assert not missed.certified
-    assert missed.promises == ()
+    assert missed.guarantees == ()
+    with pytest.warns(DeprecationWarning, match="use guarantees"):
+        assert found.promises == found.guarantees
 
 
 @given(st.tuples(*[st.integers(1, 80)] * 4), st.sampled_from(["max f1", "max accuracy", "min fpr"]))
-def test_without_constraints_the_bound_of_the_objective_is_promised_rounded_to_the_safe_side(
+def test_without_constraints_the_bound_of_the_objective_is_guaranteed_rounded_conservatively(
     counts, goal
 ):
     found = given_beforehand(counts, goal)
-    (promise,) = found.promises
-    room = found.goal.objective.sign * (found.bounds[-1].bound - promise.level)
+    (guarantee,) = found.guarantees
+    room = found.goal.objective.sign * (found.bounds[-1].bound - guarantee.level)
     assert -1e-12 <= room < 1.0001e-4
-    assert len(str(promise.level)) <= 6
-    assert str(promise) in found.message
+    assert len(str(guarantee.level)) <= 6
+    assert str(guarantee) in found.message
 
 
-# --- what more labels would do -------------------------------------------------------------------
+# --- how many more labels are needed -------------------------------------------------------------
 
 FALLING_SHORT = [
     ((9, 0, 3, 30), "max recall s.t. precision >= 0.9"),
@@ -131,7 +57,7 @@ FALLING_SHORT = [
 
 
 @pytest.mark.parametrize(("counts", "goal"), FALLING_SHORT)
-def test_so_many_more_positives_at_the_same_rates_are_enough_and_much_fewer_are_not(counts, goal):
+def test_the_stated_number_of_more_positives_is_enough_and_far_fewer_are_not(counts, goal):
     found = given_beforehand(counts, goal)
     assert not found.certified
     P = counts[0] + counts[2]
@@ -142,7 +68,7 @@ def test_so_many_more_positives_at_the_same_rates_are_enough_and_much_fewer_are_
 
     assert issued(int(np.ceil(times)))
     assert not issued(int(0.9 * times))
-    assert f"{found.more_positives:,} or so more labelled positives" in found.message
+    assert f"about {found.more_positives:,} more labelled positives" in found.message
 
 
 @given(
@@ -150,7 +76,7 @@ def test_so_many_more_positives_at_the_same_rates_are_enough_and_much_fewer_are_
     st.sampled_from([0.5, 0.8, 0.9]),
     st.sampled_from(["max recall s.t. precision >= {}", "max precision s.t. recall >= {}"]),
 )
-def test_more_positives_are_asked_for_only_where_they_would_help(counts, level, goal):
+def test_more_positives_are_suggested_only_where_they_would_help(counts, level, goal):
     tp, fp, fn, _ = counts
     assume(tp + fn > 0)
     found = given_beforehand(counts, goal.format(level))
@@ -166,7 +92,7 @@ def test_more_positives_are_asked_for_only_where_they_would_help(counts, level, 
         assert given_beforehand([times * c for c in counts], goal.format(level)).certified
 
 
-def test_a_planned_threshold_says_how_many_more_positives_would_have_to_test_it():
+def test_the_stated_number_of_more_positives_certifies_a_planned_threshold():
     y, scores = normal(n=120, gap=3.0)
     planning = Rows.of(*normal(1, n=60, gap=3.0))
     goal = Goal.parse("max recall s.t. precision >= 0.95")
@@ -178,91 +104,102 @@ def test_a_planned_threshold_says_how_many_more_positives_would_have_to_test_it(
     assert worst_p_value(goal, tp, fp, *testing.totals).min() <= 0.1
 
 
-def test_without_positives_no_number_of_positives_is_named():
-    """A ceiling on fpr lacks negatives here: no factor of no positives is any positives."""
+def test_without_positives_no_number_of_positives_is_suggested():
+    """A ceiling on fpr lacks negatives here; no multiple of zero positives helps."""
     found = certify(np.zeros(10), np.arange(10.0), "max recall s.t. fpr <= 0.05")
     assert not found.certified
     assert found.more_positives is None
     assert "labelled positives" not in found.message
 
 
-# --- words ---------------------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------------
 
 
-def test_a_certificate_that_was_issued_says_so():
+def test_the_message_of_a_certificate_with_constraints():
     found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8, fpr <= 0.2")
     assert found.message == (
         "Certified at 90 % confidence: precision >= 0.8 and fpr <= 0.2. "
-        "On the certifying data recall is 0.900."
+        "On the certification rows recall is 0.900."
     )
     assert str(found).startswith(found.message + "\nthreshold 0.5 (given beforehand);")
     for assumption in found.assumptions:
         assert assumption in str(found)
 
 
-def test_a_certificate_without_constraints_says_what_its_bound_is():
+def test_the_message_of_a_certificate_without_constraints():
     found = given_beforehand((90, 5, 10, 95), "max f1")
     J = clopper_pearson(90, 105, 0.9)
     bound = np.floor(1e4 * 2 * J / (1 + J)) / 1e4
     assert found.message == (
-        f"Certified at 90 % confidence: f1 >= {bound}. On the certifying data f1 is 0.923."
+        f"Certified at 90 % confidence: f1 >= {bound}. On the certification rows f1 is 0.923."
     )
 
 
-def test_what_is_missing_is_said_with_its_counts():
+def test_a_refusal_states_the_constraint_and_its_counts():
     found = given_beforehand((17, 3, 10, 95), "max recall s.t. precision >= 0.9")
+    assert found.refusal in found.message
     assert found.message == (
-        "Not certified at 90 % confidence: 'precision >= 0.9' was observed at 0.850 (17 of 20); "
-        "more labels alone would not certify it. On the certifying data recall is 0.630."
+        "Not certified at 90 % confidence: precision is 0.850 (17 of 20), not enough to certify "
+        "'precision >= 0.9'; more labels at this rate would not help. On the certification rows "
+        "recall is 0.630."
     )
 
 
-def test_of_several_constraints_the_least_certain_is_named():
+def test_a_refusal_for_an_objective_that_is_zero():
+    """F1 was observed, but its lower bound is 0, which holds anyway."""
+    found = given_beforehand((0, 5, 10, 95), "max f1")
+    assert (
+        found.refusal == "the exact bound is only f1 >= 0.0000 (observed 0.0000, 0 of 15; exact)."
+    )
+    assert found.message == (
+        f"Not certified at 90 % confidence: {found.refusal} On the certification rows f1 is 0.000."
+    )
+
+
+def test_a_refusal_names_the_least_certain_of_several_constraints():
     found = given_beforehand((40, 1, 30, 200), "max f1 s.t. precision >= 0.8, recall >= 0.7")
-    assert "'recall >= 0.7' was observed at 0.571 (40 of 70)" in found.message
+    assert "recall is 0.571 (40 of 70), not enough to certify 'recall >= 0.7'" in found.message
 
 
-def test_the_rows_have_the_name_that_they_were_given():
-    found = certify(*normal(), "max recall s.t. precision >= 0.7", on="the data of May")
+def test_messages_name_the_rows_as_given():
+    found = certify(
+        *normal(n=1500, gap=2.0), "max recall s.t. precision >= 0.7", on="the data of May"
+    )
     assert "On the data of May recall is 0." in found.message
 
 
-@pytest.mark.parametrize(
-    ("goal", "way", "words"),
-    [
+def test_the_text_states_how_the_threshold_was_chosen():
+    for goal, way, words in [
         ("max recall s.t. precision >= 0.7", {}, "planned on other rows"),
         ("max recall s.t. precision >= 0.7", {"method": "split"}, "chosen on other rows"),
-        ("max precision s.t. recall >= 0.7", {}, "the best that passes of all"),
+        ("max precision s.t. recall >= 0.7", {}, "the best of all that pass"),
         ("max recall s.t. precision >= 0.7", {"threshold": 1.5}, "given beforehand"),
-    ],
-)
-def test_it_says_how_the_threshold_was_chosen(goal, way, words):
-    assert words in str(certify(*normal(), goal, **way))
+    ]:
+        assert words in str(certify(*normal(n=1500, gap=2.0), goal, **way))
 
 
-@pytest.mark.parametrize(
-    "goal", ["max precision s.t. recall >= 0.9", "max f1 s.t. precision >= 0.9, recall >= 0.5"]
-)
-def test_what_was_not_observed_is_not_said_to_be_nan(goal):
-    found = certify(np.zeros(20), np.linspace(0, 1, 20), goal, threshold=2.0)
-    assert not found.certified
-    assert "nan" not in str(found)
+def test_metrics_that_were_not_observed_are_not_printed_as_nan():
+    for goal in ("max precision s.t. recall >= 0.9", "max f1 s.t. precision >= 0.9, recall >= 0.5"):
+        found = certify(np.zeros(20), np.linspace(0, 1, 20), goal, threshold=2.0)
+        assert not found.certified
+        assert "nan" not in str(found)
 
 
-def test_no_alarms_are_not_said_to_be_precise():
+def test_without_alarms_precision_is_not_reported_as_observed():
     """Precision is 1 by convention where nothing is predicted positive: nothing was observed."""
     found = given_beforehand((0, 0, 20, 80), "max recall s.t. precision >= 0.9")
     assert not found.certified
-    assert "observed at 1.000" not in found.message
+    assert "precision is 1.000" not in found.message
     assert "observed 1.0000" not in str(found)
 
 
-def test_an_objective_without_draws_is_not_said_to_be_estimated():
-    """Precision has an exact bound; only there was not a single alarm."""
+def test_an_objective_without_observations_is_not_called_an_estimate():
+    """Precision has an exact bound, but there was not a single alarm."""
     found = given_beforehand((0, 0, 20, 80), "max precision")
     assert not found.certified
     assert "there is no exact bound" not in found.message
     assert "bootstrap" not in found.message
+    assert found.refusal == "no row counts towards precision at the threshold."
 
 
 # --- plain values --------------------------------------------------------------------------------
@@ -285,7 +222,7 @@ def test_a_certificate_can_be_written_as_json():
     assert recall["level"] is None
 
 
-def test_what_was_not_observed_is_null():
+def test_a_metric_that_was_not_observed_is_null():
     found = certify(np.zeros(20), np.linspace(0, 1, 20), "max precision s.t. recall >= 0.9", 2.0)
     assert found.to_dict()["bounds"][0]["value"] is None
 
@@ -297,7 +234,7 @@ def test_a_certificate_cannot_be_changed():
     assert isinstance(replace(found, confidence=0.5), Certificate)
 
 
-# --- another share of positives ------------------------------------------------------------------
+# --- another prevalence --------------------------------------------------------------------------
 
 
 def test_precision_at_another_prevalence_follows_from_recall_and_fpr():
@@ -312,41 +249,44 @@ def test_precision_at_another_prevalence_follows_from_recall_and_fpr():
     assert there.bounds[1] == found.bounds[1]  # recall is what it was
 
 
-@pytest.mark.parametrize("goal", ["max recall s.t. fpr <= 0.1", "min fpr s.t. recall >= 0.8"])
-@pytest.mark.parametrize("threshold", [None, 0.5])
-def test_what_does_not_depend_on_the_prevalence_is_promised_at_any(goal, threshold):
-    found = certify(*rows(180, 10, 20, 790), goal, threshold)
+@given(
+    st.sampled_from(["max recall s.t. fpr <= 0.1", "min fpr s.t. recall >= 0.8"]),
+    st.sampled_from([None, 0.5]),
+)
+def test_metrics_that_do_not_depend_on_the_prevalence_are_certified_at_any(goal, threshold):
+    found = certify(*rows_with_counts(180, 10, 20, 790), goal, threshold)
     there = found.at_prevalence(0.001)
     assert found.certified
     assert there.certified
     assert there.bounds == found.bounds
 
 
-def test_a_threshold_chosen_among_all_promises_no_alarm_rate_elsewhere():
-    found = certify(*normal(), "max recall s.t. alarm_rate <= 0.3")
+def test_a_threshold_chosen_among_all_has_no_bound_on_the_alarm_rate_elsewhere():
+    found = certify(*normal(n=1500, gap=2.0), "max recall s.t. alarm_rate <= 0.3")
     assert found.certified
     there = found.at_prevalence(0.1)
     assert not there.certified
     assert there.bounds[0].bound is None
 
 
-def test_more_positives_make_a_precision_easier_to_keep():
+def test_the_bound_on_precision_rises_with_the_prevalence():
     found = given_beforehand((180, 10, 20, 790), "max recall s.t. precision >= 0.5")
-    shares = (0.001, 0.01, 0.1, 0.5, 0.9)
-    bounds = [found.at_prevalence(share).bounds[0].bound for share in shares]
+    prevalences = (0.001, 0.01, 0.1, 0.5, 0.9)
+    bounds = [found.at_prevalence(prevalence).bounds[0].bound for prevalence in prevalences]
     assert bounds == sorted(bounds)
     assert not found.at_prevalence(0.001).certified
     assert found.at_prevalence(0.5).certified
 
 
-def test_a_certificate_for_another_prevalence_says_which_one():
+def test_a_certificate_for_another_prevalence_states_it():
     found = given_beforehand((180, 10, 20, 790), "max recall s.t. precision >= 0.5")
-    for share, words in ((0.5, "Certified at 90 %"), (0.001, "Not certified at 90 %")):
-        there = found.at_prevalence(share)
-        assert there.message.startswith(words)
-        assert f"where {100 * share:g} % of the cases are positive" in there.message
-        assert f"{100 * share:g} % of the cases are positive" in there.assumptions[-1]
-        assert "the share of positives stays the same" not in str(there)
+    for prevalence, start in ((0.5, "Certified at 90 %"), (0.001, "Not certified at 90 %")):
+        there = found.at_prevalence(prevalence)
+        assert there.message.startswith(start)
+        assert there.certified == (there.refusal is None)
+        assert f"where {100 * prevalence:g} % of the cases are positive" in there.message
+        assert f"{100 * prevalence:g} % of the cases are positive" in there.assumptions[-1]
+        assert "the prevalence stays the same" not in str(there)
         json.dumps(there.to_dict(), allow_nan=False)
 
 
@@ -358,25 +298,25 @@ def test_at_another_prevalence_even_an_estimated_metric_has_a_bound():
     assert "mcc >= 0." in there.message
 
 
-@pytest.mark.parametrize("prevalence", [0, 1, -0.5, 2, float("nan")])
-def test_a_prevalence_must_lie_between_0_and_1(prevalence):
+def test_a_prevalence_must_lie_between_0_and_1():
     found = given_beforehand((180, 10, 20, 790), "max f1")
-    with pytest.raises(SetpointError, match="prevalence must lie between 0 and 1"):
-        found.at_prevalence(prevalence)
+    for prevalence in (0, 1, -0.5, 2, float("nan")):
+        with pytest.raises(SetpointError, match="prevalence must lie between 0 and 1"):
+            found.at_prevalence(prevalence)
 
 
-def test_later_data_can_be_held_to_a_certificate_for_another_prevalence():
+def test_later_rows_are_checked_against_a_certificate_for_another_prevalence():
     found = given_beforehand((180, 10, 20, 790), "max recall s.t. precision >= 0.3")
     there = found.at_prevalence(0.05)
     assert there.certified
-    assert not there.check(*rows(50, 10, 5, 900)).broken
-    assert there.check(*rows(10, 190, 5, 900)).broken
+    assert not there.check(*rows_with_counts(50, 10, 5, 900)).broken
+    assert there.check(*rows_with_counts(10, 190, 5, 900)).broken
 
 
 # --- groups --------------------------------------------------------------------------------------
 
 
-def test_a_certificate_of_groups_says_for_whom_it_holds():
+def test_a_certificate_of_groups_states_its_assumption():
     found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8")
     grouped = replace(found, one_per_group=True)
     assert "one row of a new group" in str(grouped)
@@ -385,7 +325,7 @@ def test_a_certificate_of_groups_says_for_whom_it_holds():
     assert grouped.to_dict()["one_per_group"]
 
 
-def test_a_look_takes_one_row_of_each_group():
+def test_a_check_uses_one_row_of_each_group():
     """Ten copies of a row are one case."""
     found = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8")
     y, scores = np.array([1, 1, 0, 0, 0]), found.threshold + np.array([1.0, 1.0, 1.0, -1.0, -1.0])
@@ -393,8 +333,8 @@ def test_a_look_takes_one_row_of_each_group():
     assert whole == found.check(y, scores)
 
 
-def test_a_threshold_that_would_pass_after_one_that_failed_is_said_to_be_so():
+def test_a_refusal_mentions_a_safer_threshold_that_failed():
     """In a sequence the first failure ends it, whatever comes after."""
     passing = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8")
     unlucky = replace(passing, certified=False, choice="planned", tested=5)
-    assert "a safer threshold, which had to pass before it, failed" in unlucky.message
+    assert "a safer threshold that had to pass before it failed" in unlucky.message

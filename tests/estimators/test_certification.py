@@ -177,7 +177,7 @@ def test_the_certificate_can_be_monitored(which):
     shuffled = np.random.default_rng(0).permutation(y_new)
     later = clf.certificate_.check(shuffled, clf.positive_scores(X_new), after=verdict)
     assert later.broken
-    assert later.looks == 2
+    assert later.checks == 2
     names = np.where(y == 1, "fraud", "fine")
     texts = clone(clf).set_params(pos_label="fraud").fit(X, names)
     scores = texts.positive_scores(X)
@@ -311,7 +311,7 @@ def test_the_warning_points_to_the_line_of_the_caller(which):
 def test_a_metric_without_an_exact_bound_is_not_certified(which):
     X, y = cases(300)
     for goal in ("max mcc", "max recall s.t. mcc >= 0.1"):
-        with pytest.warns(UncertifiedWarning, match="for mcc there is no exact bound"):
+        with pytest.warns(UncertifiedWarning, match="there is no exact bound for mcc"):
             clf = both(goal)[which].fit(X, y)
         assert not clf.certificate_.certified
         assert clf.operating_point_.recall > 0

@@ -142,7 +142,7 @@ def test_a_verdict_on_another_certificate_raises_an_error(certified):
     verdict = certified.certificate.check(bad.y, bad.scores)
     with pytest.raises(SetpointError, match="needs the certificate that it is about"):
         replace(certified, certificate=None, verdict=verdict)
-    other = replace(verdict, promises=(replace(verdict.promises[0], level=0.3),))
+    other = replace(verdict, guarantees=(replace(verdict.guarantees[0], level=0.3),))
     with pytest.raises(SetpointError, match="the verdict is about another certificate"):
         replace(certified, verdict=other)
 

@@ -1,4 +1,4 @@
-"""Certificates: exact bounds on new data, certified thresholds, and a monitor."""
+"""Certificates: exact bounds on new data, certified thresholds, and monitoring."""
 
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate

@@ -1,7 +1,7 @@
 """Bounds on one metric at a threshold: exact, estimated, or at another prevalence.
 
-A metric that is a fraction of independent draws has an exact bound. Any other gets an estimate by
-the bootstrap. Exact bounds on recall and fpr give bounds on any metric at another prevalence.
+A metric that is a fraction of independent draws has an exact bound; any other has a bootstrap
+estimate. Exact bounds on recall and fpr give bounds on other metrics at another prevalence.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Kind = Literal["exact", "estimate"]
 
 @dataclass(frozen=True)
 class Bound:
-    """What is known of one metric at the threshold.
+    """The value of one metric at the threshold, and a bound on it for new data.
 
     Attributes
     ----------
     metric : Metric
         The metric.
     level : float or None
-        What the goal asks of it; None for the objective.
+        The level that the goal requires; None for the objective.
     value : float
-        What it is on the certifying rows.
+        The value on the certification rows.
     bound : float or None
-        What it is at least (or at most, for metrics of which less is better), by itself, with the
-        certificate's confidence. None where nothing can be said.
+        A lower bound, or an upper one where smaller is better. It holds on its own with the
+        certificate's confidence. None if no bound is known.
     kind : {"exact", "estimate"}
-        An exact binomial bound, or a bootstrap's estimate, which is no guarantee.
+        An exact binomial bound, or a bootstrap estimate, which is not a guarantee.
     successes, trials : int or None
-        The draws behind an exact bound.
+        The counts behind an exact bound.
     p_value : float or None
-        How likely counts this good would be if the level were just missed.
+        The probability of counts at least this good if the level were just missed.
     """
 
     metric: Metric
@@ -53,62 +53,62 @@ class Bound:
 
     def __str__(self) -> str:
         relation = ">=" if self.metric.direction == "max" else "<="
-        seen = f"observed {self.value:.4f}"
+        observed = f"observed {self.value:.4f}"
         if self.trials == 0 or np.isnan(self.value):
-            seen = "not observed"
+            observed = "not observed"
         draws = "" if self.trials is None else f", {self.successes} of {self.trials}"
         if self.bound is None:
-            return f"{self.metric}: {seen}{draws}; no bound"
-        how = "exact" if self.kind == "exact" else "bootstrap estimate, no guarantee"
-        known = weaker(self.metric, self.bound)
-        return f"{self.metric} {relation} {known:.4f} ({seen}{draws}; {how})"
+            return f"{self.metric}: {observed}{draws}; no bound"
+        kind = "exact" if self.kind == "exact" else "bootstrap estimate, no guarantee"
+        bound = round_conservatively(self.metric, self.bound)
+        return f"{self.metric} {relation} {bound:.4f} ({observed}{draws}; {kind})"
 
 
 def bounds_of(
     point: OperatingPoint, confidence: float, tested: int | None, certified: bool
 ) -> tuple[Bound, ...]:
-    """Return what is known of each constrained metric, and of the objective, at a point.
+    """Return the bounds on each constrained metric, and on the objective, at a point.
 
-    A bound allows for all the thresholds that were to be tested: each gets its share of the error.
-    Where several were, it is known of a certified constraint that its level holds, and that is its
-    bound; of one that is not certified there is none. To give whichever of two bounds is at hand
-    would add up their errors. Where all thresholds were tested (None), nothing else is known.
+    Bounds are valid for all ``tested`` thresholds at once, which divide the error equally. With
+    several thresholds, the bound of a certified constraint is its level, and one that is not
+    certified has no bound: choosing between two bounds would add up their errors. If all
+    thresholds were tested (None), certified levels are the only bounds.
     """
-    goal, at = point.goal, point.counts
+    goal, counts = point.goal, point.counts
     each = None if tested is None else 1 - (1 - confidence) / tested
-    asked = [(c.metric, c.level) for c in goal.constraints]
+    required = [(c.metric, c.level) for c in goal.constraints]
     bounds = []
-    for which, level in [*asked, (goal.objective, None)]:
+    for which, level in [*required, (goal.objective, None)]:
         rate, value = rate_of(which), point.value(which.name)
         if rate is None:
             estimate = None
-            if tested == 1:  # a bootstrap at a chosen threshold would flatter it
-                estimate = bootstrap_bound(which, confidence, *map(float, at))
+            if tested == 1:  # at a threshold chosen among several, it would be optimistic
+                estimate = bootstrap_bound(which, confidence, *map(float, counts))
             bounds.append(Bound(which, level, value, estimate, "estimate"))
             continue
-        successes, trials = (int(x) for x in rate.draws(*at))
-        p = None if level is None else float(rate.p_value(level, *at))
-        exact = None if each is None else rate.bound(each, *at)
+        successes, trials = (int(x) for x in rate.draws(*counts))
+        p = None if level is None else float(rate.p_value(level, *counts))
+        exact = None if each is None else rate.bound(each, *counts)
         if level is not None and tested != 1:
             exact = level if certified else None
         bounds.append(Bound(which, level, value, exact, "exact", successes, trials, p))
     return tuple(bounds)
 
 
-def says_something(which: Metric, point: OperatingPoint, confidence: float) -> bool:
-    """Whether the rows behind a point give an exact bound that is not the metric's worst value."""
+def has_informative_bound(which: Metric, point: OperatingPoint, confidence: float) -> bool:
+    """Return whether a metric has an exact bound at a point that is not just its worst value."""
     rate = rate_of(which)
     worst = 0.0 if which.direction == "max" else 1.0
     return rate is not None and rate.bound(confidence, *point.counts) != worst
 
 
-def weaker(which: Metric, bound: float) -> float:
-    """Return a bound with four digits, rounded to its weaker side."""
+def round_conservatively(which: Metric, bound: float) -> float:
+    """Return a bound rounded to four digits, in the direction that makes it weaker."""
     if not np.isfinite(bound):
         return bound
-    digits = round(bound, 9)  # 0.9 is not 0.8999 for its last bit
-    towards = math.floor if which.direction == "max" else math.ceil
-    return towards(round(digits * 10_000, 5)) / 10_000
+    digits = round(bound, 9)  # so that 0.9 less its last bit does not become 0.8999
+    round_to = math.floor if which.direction == "max" else math.ceil
+    return round_to(round(digits * 10_000, 5)) / 10_000
 
 
 _DRAWS = 2000
@@ -117,10 +117,10 @@ _DRAWS = 2000
 def bootstrap_bound(
     which: Metric, confidence: float, tp: float, fp: float, P: float, N: float
 ) -> float:
-    """Return the percentile bootstrap's bound on the metric's good side, at a fixed threshold.
+    """Return the percentile bootstrap's one-sided bound on a metric at a fixed threshold.
 
-    Rows are drawn again; of them only the four counts matter, which are multinomial. Draws without
-    one of the classes say nothing of most metrics and count as the worst value.
+    Only the four counts of resampled rows matter, and these are multinomial. Samples for which the
+    metric is undefined, e.g. for lack of positives, count as its worst value.
     """
     total = P + N
     worst = which.bounds[0] if which.direction == "max" else which.bounds[1]
@@ -129,14 +129,7 @@ def bootstrap_bound(
     cells = np.array([tp, fp, P - tp, N - fp]) / total
     drawn = np.random.default_rng(0).multinomial(round(total), cells, size=_DRAWS).astype(float)
     with np.errstate(all="ignore"):
-        values = np.array(
-            [
-                float(
-                    which.value(np.float64(a), np.float64(b), np.float64(a + c), np.float64(b + d))
-                )
-                for a, b, c, d in drawn
-            ]
-        )
+        values = np.array([float(which.value(a, b, a + c, b + d)) for a, b, c, d in drawn])
     values[np.isnan(values)] = worst
     if which.direction == "max":
         return float(np.quantile(values, 1 - confidence, method="lower"))
@@ -150,14 +143,13 @@ def bound_at_prevalence(
     confidence: float,
     tested: int | None = 1,
 ) -> tuple[float, float | None]:
-    """Return the metric's value and its bound at a prevalence.
+    """Return a metric's value and its bound at another prevalence.
 
-    With a share pi of positives, recall r and fpr f, a metric m of the counts is
-    m(pi r, (1 - pi) f, pi, 1 - pi). If it is monotone, it is worst at the least r and the greatest
-    f, and these two bounds hold together with the confidence, each with half the error. The bound
-    of a metric that is not monotone is not known and None, but for the alarm rate, which is
-    largest at the greatest r and f. Metrics of a user's own may depend on more than shares; their
-    bound is None too.
+    At prevalence pi, recall r and fpr f, a metric m of the counts is
+    m(pi r, (1 - pi) f, pi, 1 - pi). If it is monotone, it is worst at the lower bound of r and the
+    upper bound of f, which hold together with the stated confidence if each has half the error.
+    The alarm rate is largest at the upper bounds of both. The bound is None for other metrics that
+    are not monotone, and for custom ones, which may depend on more than fractions.
     """
     tp, fp, P, N = (float(x) for x in counts)
     if P == 0 or N == 0:
@@ -169,7 +161,7 @@ def bound_at_prevalence(
             return float(which.value(tp, fp, prevalence, 1 - prevalence))
 
     value = at(tp / P, fp / N)
-    if tested is None:  # the threshold was chosen among all: no bound on recall and fpr holds there
+    if tested is None:  # chosen among all thresholds: there are no bounds on recall and fpr
         return value, None
     each = 1 - (1 - confidence) / 2 / tested
     most_fpr = upper_bound(fp, N, each)

@@ -1,7 +1,8 @@
-"""What is promised of a classifier on new data, and with which confidence."""
+"""The certificate of a threshold: its guarantees on new data, or why there are none."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -10,53 +11,54 @@ from numpy.typing import ArrayLike
 
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.validation import check_fraction, check_groups, one_row_per_group
-from setpoint.certificates.bounds import Bound, bound_at_prevalence, weaker
-from setpoint.certificates.monitor import Verdict, watch
+from setpoint.certificates.bounds import Bound, bound_at_prevalence, round_conservatively
+from setpoint.certificates.monitor import Verdict, check_guarantees
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Constraint, Goal, format_metric
-from setpoint.goals.metrics import Metric, format_number, format_threshold
+from setpoint.goals.metrics import format_number, format_threshold
 from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 
 Choice = Literal["beforehand", "planned", "any"]
-_WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on the prevalence
+_WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # independent of the prevalence
 
 
 @dataclass(frozen=True)
 class Certificate(NotebookSummary):
-    """What is promised at a threshold, and on which assumptions.
+    """Guarantees for a threshold on new data, with their confidence and assumptions.
 
-    ``print`` it for all of it in words.
+    ``print`` shows all of it as text.
 
     Attributes
     ----------
     goal : Goal
-        What was asked for.
+        The goal to certify.
     threshold : float
         ``score > threshold`` is positive.
     confidence : float
-        Of all attempts, issued or not, at most a share 1 - confidence ends in a false certificate.
+        Of all attempts to certify, successful or not, at most a fraction 1 - confidence ends in a
+        false certificate.
     certified : bool
-        Whether every constraint of the goal is promised; for a goal without constraints, whether
-        the bound of its objective is a guarantee.
+        Whether every constraint of the goal is guaranteed; for a goal without constraints, whether
+        its objective has an exact bound.
     operating_point : OperatingPoint
-        Counts on the certifying rows.
+        Counts on the certification rows.
     bounds : tuple of Bound
-        One for each constraint, then one for the objective. Each holds by itself; where the
-        threshold was chosen on the certifying rows they allow for all thresholds that were planned.
+        One for each constraint, then one for the objective. Each holds on its own; if the
+        threshold was chosen on the certification rows, they are valid for all planned thresholds.
     choice : {"beforehand", "planned", "any"}
-        Whether the threshold was given beforehand, is the best that passed of those that other
-        rows had planned, or the best that passed of all there are.
+        Whether the threshold was given beforehand, is the best that passed of those planned on
+        other rows, or is the best that passed of all.
     tested : int or None
-        How many thresholds were to be tested; None for "any".
+        The number of thresholds to test; None for "any".
     more_positives : int or None
-        About how many more labelled positives would be needed, where nothing could be certified;
-        None where no number of them would help at what was observed.
+        If nothing was certified: roughly how many more labelled positives are needed, or None if
+        no number of them would help at the observed rates.
     one_per_group : bool
-        Whether rows came in groups, of each of which one certified: then the promise is for one
+        Whether the rows came in groups and one row of each was used. The guarantee is then for one
         case of each new group, not for all rows of large groups together.
     pos_label : object
-        The label of the positive class, where labels were not 0/1, -1/1 or booleans.
+        The label of the positive class, if labels were not 0/1, -1/1 or booleans.
     """
 
     goal: Goal
@@ -72,82 +74,95 @@ class Certificate(NotebookSummary):
     pos_label: Any = field(default=None, compare=False)
 
     @property
-    def promises(self) -> tuple[Constraint, ...]:
-        """What later data are held to: the goal's constraints, or the objective's bound."""
+    def guarantees(self) -> tuple[Constraint, ...]:
+        """What holds on new data: the goal's constraints, or the bound of its objective."""
         if not self.certified:
             return ()
         if self.goal.constraints:
             return self.goal.constraints
         bound = self.bounds[-1].bound
         assert bound is not None
-        return (Constraint(self.goal.objective, weaker(self.goal.objective, bound)),)
+        return (Constraint(self.goal.objective, round_conservatively(self.goal.objective, bound)),)
+
+    @property
+    def promises(self) -> tuple[Constraint, ...]:
+        """The former name of ``guarantees``; deprecated."""
+        warnings.warn(
+            "Certificate.promises is deprecated; use guarantees.", DeprecationWarning, stacklevel=2
+        )
+        return self.guarantees
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Without which nothing is promised."""
+        """The conditions under which the guarantees hold."""
         draws = (
-            "the certifying rows and new cases are independent draws from one population "
+            "the certification rows and new cases are independent draws from one population "
             "(rows of one patient, customer or hour are not independent)"
         )
         if self.one_per_group:
             draws = (
                 "groups are independent draws from one population, and a new case is one row of "
-                "a new group, drawn by chance: nothing is said of all rows of large groups"
+                "a new group, drawn at random: nothing is guaranteed for all rows of large groups"
             )
         return (
             draws,
-            "neither the model nor its features were trained or chosen on the certifying rows",
-            "the share of positives stays the same, as far as precision and the like are promised "
-            "(at_prevalence() answers for another share)",
+            "neither the model nor its features were trained or chosen on the certification rows",
+            "the prevalence stays the same, for precision and other metrics that depend on it "
+            "(at_prevalence() gives the bounds at another prevalence)",
         )
 
     @property
     def message(self) -> str:
-        """What a person should know, in plain sentences."""
+        """The outcome as a sentence: what is certified, or why nothing is."""
         percent = f"{100 * self.confidence:g} %"
         point, objective = self.operating_point, self.goal.objective
-        reached = f"On {point.on} {objective} is {point.objective:.3f}."
+        observed = f" On {point.on} {objective} is {point.objective:.3f}."
         if np.isnan(point.objective):
             missing = "positives" if point.tp + point.fn == 0 else "negatives"
-            reached = f"On {point.on} there are no {missing}."
-        if self.certified and self.goal.constraints:
-            held = " and ".join(map(str, self.goal.constraints))
-            empty = " Nothing is predicted positive there." if point.empty else ""
-            return f"Certified at {percent} confidence: {held}. {reached}{empty}"
-        bound = self.bounds[-1]
-        if self.certified:
-            return f"Certified at {percent} confidence: {self.promises[0]}. {reached}"
-        if not self.goal.constraints and bound.kind == "exact":
-            return f"Not certified: no row says anything about {objective} at the threshold."
-        if not self.goal.constraints:
-            return (
-                f"Not certified: for {objective} there is no exact bound. A bootstrap estimates "
-                f"{str(bound).split(' (')[0]} with {percent} confidence. {reached}"
-            )
-        return f"Not certified at {percent} confidence: {self._missing()} {reached}"
+            observed = f" On {point.on} there are no {missing}."
+        if self.refusal is not None:
+            if not self.goal.constraints and self.bounds[-1].trials == 0:
+                observed = ""
+            return f"Not certified at {percent} confidence: {self.refusal}{observed}"
+        if self.goal.constraints and point.empty:
+            observed += " Nothing is predicted positive there."
+        held = " and ".join(map(str, self.guarantees))
+        return f"Certified at {percent} confidence: {held}.{observed}"
 
-    def _missing(self) -> str:
-        weakest = max(self.bounds[:-1], key=lambda b: 1.0 if b.p_value is None else b.p_value)
-        which, level = weakest.metric, weakest.level
-        assert level is not None
-        if weakest.p_value is None:
-            return f"for {which} there is no exact bound, and {weakest} is an estimate."
-        asked = f"{which} {_relation(which)} {format_number(level)}"
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing was certified: the weakest constraint and its remedy; None if certified."""
+        if self.certified:
+            return None
+        weakest = max(
+            self.bounds[:-1] or self.bounds, key=lambda b: 1.0 if b.p_value is None else b.p_value
+        )
+        which = weakest.metric
+        if weakest.kind == "estimate":
+            estimate = ""
+            if weakest.bound is not None:
+                estimate = f" A bootstrap estimate is {str(weakest).split(' (')[0]}."
+            return f"there is no exact bound for {which}.{estimate}"
         if not weakest.trials:
-            return f"no row says anything about '{asked}' at the threshold."
-        seen = (
-            f"'{asked}' was observed at {weakest.value:.3f} "
-            f"({weakest.successes} of {weakest.trials})"
-        )
+            return f"no row counts towards {which} at the threshold."
+        if weakest.level is None or weakest.p_value is None:
+            return f"the exact bound is only {weakest}."
+        observed = f"{which} is {weakest.value:.3f} ({weakest.successes} of {weakest.trials})"
+        required = Constraint(which, weakest.level)
         if weakest.p_value <= 1 - self.confidence:
-            return f"{seen}, but a safer threshold, which had to pass before it, failed."
+            return (
+                f"{observed}, enough to certify '{required}', but a safer threshold that had to "
+                "pass before it failed."
+            )
         if self.more_positives is None:
-            return f"{seen}; more labels alone would not certify it."
-        return (
-            f"{seen}; {self.more_positives:,} or so more labelled positives, with other rows in "
-            "proportion, would be needed (certify on new rows: trying the same ones again and "
-            "again breaks the promise)."
-        )
+            remedy = "more labels at this rate would not help."
+        else:
+            remedy = (
+                f"about {self.more_positives:,} more labelled positives, with other rows in "
+                "proportion, would be needed (certify on new rows: repeated attempts on the same "
+                "rows invalidate the guarantee)."
+            )
+        return f"{observed}, not enough to certify '{required}'; {remedy}"
 
     def _summary(self) -> Summary:
         rows = [["metric", "required", "observed", "on new data"]]
@@ -155,7 +170,7 @@ class Certificate(NotebookSummary):
             side = "≥" if bound.metric.direction == "max" else "≤"
             known = "unknown"
             if bound.bound is not None:
-                known = f"{side} {format_number(weaker(bound.metric, bound.bound))}"
+                known = f"{side} {format_number(round_conservatively(bound.metric, bound.bound))}"
                 known += "" if bound.kind == "exact" else " (estimate)"
             draws = "" if bound.trials is None else f" ({bound.successes:,} of {bound.trials:,})"
             required = "" if bound.level is None else f"{side} {format_number(bound.level)}"
@@ -170,53 +185,50 @@ class Certificate(NotebookSummary):
         chosen = {
             "beforehand": "given beforehand",
             "planned": f"the best that passed of {self.tested} planned on other rows",
-            "any": "the best that passes of all",
+            "any": "the best of all that pass",
         }[self.choice]
         if self.choice == "planned" and self.tested == 1:
             chosen = "chosen on other rows"
         elif not self.certified and self.choice != "beforehand":
-            chosen = "nothing passed; this is the nearest"
-        lines = [self.message, f"threshold {self.threshold:.6g} ({chosen}); bounds one by one:"]
+            chosen = "the closest; no threshold passed"
+        lines = [self.message, f"threshold {self.threshold:.6g} ({chosen}); individual bounds:"]
         lines += [f"  {bound}" for bound in self.bounds]
-        lines += ["It assumes that", *(f"  - {a}" for a in self.assumptions)]
+        lines += ["Assumptions:", *(f"  - {a}" for a in self.assumptions)]
         return "\n".join(lines)
 
     def at_prevalence(self, prevalence: float) -> Certificate:
-        """Return what is promised where another share of the cases is positive.
+        """Return the certificate for another prevalence, that is, fraction of positive cases.
 
-        The scores of positives are taken to stay what they were, and so are those of negatives:
-        recall and fpr do not change, and precision follows from them. Its bound comes from one on
-        recall and one on fpr, each with half the error.
+        The scores of positives and of negatives are assumed to keep their distributions: recall
+        and fpr do not change, and precision follows from them. Its bound comes from one on recall
+        and one on fpr, each with half the error.
         """
         prevalence = check_fraction(prevalence, "prevalence")
-        at = self.operating_point.counts
-        # At one threshold each constraint has the whole error; where several were tested, all of
-        # them and all constraints share it.
-        shares = None
+        counts = self.operating_point.counts
+        # At one threshold each constraint has the whole error; several thresholds divide it, also
+        # among the constraints.
+        divisor = None
         if self.tested is not None:
-            shares = 1 if self.tested == 1 else self.tested * max(1, len(self.goal.constraints))
+            divisor = 1 if self.tested == 1 else self.tested * max(1, len(self.goal.constraints))
         bounds = []
         for bound in self.bounds:
             rate = rate_of(bound.metric) if bound.metric.name in _WITHIN_A_CLASS else None
-            if rate is not None and shares is not None:
-                worst = rate.bound(1 - (1 - self.confidence) / shares, *at)
-                bounds.append(replace(bound, bound=worst))
+            if rate is not None and divisor is not None:
+                exact = rate.bound(1 - (1 - self.confidence) / divisor, *counts)
+                bounds.append(replace(bound, bound=exact))
             elif rate is not None:
                 bounds.append(bound)
             else:
-                value, lowest = bound_at_prevalence(
-                    bound.metric, prevalence, at, self.confidence, shares
+                value, exact_there = bound_at_prevalence(
+                    bound.metric, prevalence, counts, self.confidence, divisor
                 )
-                bounds.append(Bound(bound.metric, bound.level, value, lowest, "exact"))
+                bounds.append(Bound(bound.metric, bound.level, value, exact_there, "exact"))
         certified = all(
             b.bound is not None and (b.level is None or b.metric.sign * (b.bound - b.level) >= 0)
             for b in (bounds[:-1] or bounds)
         )
-        return ShiftedCertificate(
-            self.goal, self.threshold, self.confidence, certified, self.operating_point,
-            tuple(bounds), self.choice, self.tested, None, self.one_per_group, self.pos_label,
-            prevalence,
-        )  # fmt: skip
+        changed = {"certified": certified, "bounds": tuple(bounds), "more_positives": None}
+        return ShiftedCertificate(**{**vars(self), **changed, "prevalence": prevalence})
 
     def check(
         self,
@@ -228,45 +240,46 @@ class Certificate(NotebookSummary):
         pos_label: Any = None,
         groups: ArrayLike | None = None,
     ) -> Verdict:
-        """Ask whether later labelled data still agree with the promise.
+        """Check whether later labelled rows contradict the guarantees.
 
-        The answer may be looked at as often as one likes, after every batch or every row: if the
-        promise holds, the chance that any look ever says "broken" is at most ``level``.
+        It may be called as often as you like, after every batch or every row: if the guarantees
+        hold, the probability that any check ever returns ``broken`` is at most ``level``.
 
         Parameters
         ----------
         y, scores : array-like of shape (n,)
-            Labels and scores of cases since the certificate; with ``after`` only those since then.
+            Labels and scores of cases since the certificate; with ``after``, since that check.
         after : Verdict, optional
-            The last answer, from which this one goes on.
+            The result of the previous check, which this one continues.
         level : float
-            The chance of a false alarm, over all looks together.
+            The probability of a false alarm, over all checks together.
         pos_label : optional
             The label of the positive class; by default that of the certificate.
         groups : array-like of shape (n,), optional
-            Rows that belong together; one of each group is looked at. Groups must not come back in
-            a later look. A certificate of groups needs them.
+            Rows that belong together; one row of each group is used. A group must not appear again
+            in a later check. Required if the certificate is for groups.
         """
-        found = check_groups(groups, np.shape(y))
-        if found is not None:
-            chosen = one_row_per_group(found)
-            y, scores = np.asarray(y)[chosen], np.asarray(scores)[chosen]
-        elif self.one_per_group:
+        if groups is None and self.one_per_group:
             raise SetpointError(
-                "the promise is for one case of each group; give groups=, or one row of each and "
+                "the guarantee is for one case of each group; give groups=, or one row of each and "
                 "groups=range(len(y))."
             )
+        y, scores = sample_groups(groups, 0, y, scores)
         if not self.certified:
-            raise SetpointError("nothing was certified, so later data cannot break it.")
-        for promise in self.promises:
-            if rate_of(promise.metric) is None:
-                raise SetpointError(f"'{promise}' is no share of draws and cannot be watched.")
+            raise SetpointError("nothing was certified, so later rows cannot contradict it.")
+        for guarantee in self.guarantees:
+            if rate_of(guarantee.metric) is None:
+                raise SetpointError(
+                    f"'{guarantee}' is not a fraction of independent draws and cannot be checked."
+                )
         label = self.pos_label if pos_label is None else pos_label
         identity = (str(self.goal), self.threshold, self.confidence, *self.operating_point.counts)
-        return watch(self.promises, self.threshold, y, scores, after, level, label, identity)
+        return check_guarantees(
+            self.guarantees, self.threshold, y, scores, after, level, label, identity
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON: what is no finite number is None."""
+        """Return plain values, ready for JSON; numbers that are not finite are None."""
         bounds = [
             {
                 "metric": b.metric.name, "level": b.level, "value": jsonable(b.value),
@@ -288,33 +301,40 @@ class Certificate(NotebookSummary):
 
 @dataclass(frozen=True)
 class ShiftedCertificate(Certificate):
-    """A certificate for a stated share of positives."""
+    """A certificate for a stated prevalence."""
 
     prevalence: float = 0.5
 
     @property
     def message(self) -> str:
-        """What a person should know, in plain sentences."""
-        where = f"where {100 * self.prevalence:g} % of the cases are positive"
-        percent = f"{100 * self.confidence:g} %"
-        shown = self.bounds[:-1] or self.bounds
-        known = [str(b).split(" (")[0] for b in shown]
-        if self.certified and self.goal.constraints:
-            held = " and ".join(map(str, self.goal.constraints))
-            return f"Certified at {percent} confidence {where}: {held} ({', '.join(known)})."
-        if self.certified:
-            return f"Certified at {percent} confidence {where}: {', '.join(known)}."
-        return (
-            f"Not certified at {percent} confidence {where}; known is only {' and '.join(known)}."
+        """The outcome as a sentence: what is certified, or why nothing is."""
+        certified = (
+            f"certified at {100 * self.confidence:g} % confidence "
+            f"where {100 * self.prevalence:g} % of the cases are positive"
         )
+        if self.refusal is not None:
+            return f"Not {certified}: {self.refusal}"
+        bounds = ", ".join(self._bounds)
+        if self.goal.constraints:
+            bounds = f"{' and '.join(map(str, self.goal.constraints))} ({bounds})"
+        return f"{certified.capitalize()}: {bounds}."
+
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing was certified: the bounds, which do not reach their levels."""
+        return None if self.certified else f"the bounds are only {' and '.join(self._bounds)}."
+
+    @property
+    def _bounds(self) -> list[str]:
+        return [str(b).split(" (")[0] for b in self.bounds[:-1] or self.bounds]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON: what is no finite number is None."""
+        """Return plain values, ready for JSON; numbers that are not finite are None."""
         return {**super().to_dict(), "prevalence": self.prevalence}
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Without which nothing is promised."""
+        """The conditions under which the guarantees hold."""
         return (
             *super().assumptions[:2],
             f"{100 * self.prevalence:g} % of the cases are positive, and the scores of positives "
@@ -322,5 +342,12 @@ class ShiftedCertificate(Certificate):
         )
 
 
-def _relation(which: Metric) -> str:
-    return ">=" if which.direction == "max" else "<="
+def sample_groups(
+    groups: ArrayLike | None, seed: int, y: ArrayLike, *columns: Any
+) -> tuple[Any, ...]:
+    """Return the columns with one random row per group, or unchanged if there are no groups."""
+    found = check_groups(groups, np.shape(y))
+    if found is None:
+        return y, *columns
+    chosen = one_row_per_group(found, seed)
+    return tuple(None if c is None else np.asarray(c)[chosen] for c in (y, *columns))

@@ -1,4 +1,4 @@
-"""Certificates from labels and scores."""
+"""Certify a threshold, given or chosen here, from labels and scores."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from setpoint._internal.validation import (
-    check_fraction,
-    check_groups,
-    check_number,
-    one_row_per_group,
-)
-from setpoint.certificates.bounds import bounds_of, says_something
-from setpoint.certificates.certificate import Certificate, Choice
+from setpoint._internal.validation import check_fraction, check_number
+from setpoint.certificates.bounds import bounds_of, has_informative_bound
+from setpoint.certificates.certificate import Certificate, Choice, sample_groups
 from setpoint.certificates.nested import best_nested_threshold, is_nested
 from setpoint.certificates.sequence import STEPS, Rows, plan, try_in_order, worst_p_value
 from setpoint.errors import SetpointError
@@ -25,7 +20,6 @@ from setpoint.thresholds.operating_point import OperatingPoint, check_scores
 
 Method = Literal["sequence", "split"]
 Floats = NDArray[np.floating]
-Labelled = tuple[NDArray[np.bool_], NDArray[np.floating]]
 PLANNING = 0.3
 
 
@@ -42,41 +36,42 @@ def certify(
     groups: ArrayLike | None = None,
     pos_label: Any = None,
     random_state: Any = 0,
-    on: str = "the certifying data",
+    on: str = "the certification rows",
 ) -> Certificate:
-    """Say what a threshold of a classifier's scores promises on new data.
+    """Certify that a threshold of a classifier's scores meets a goal on new data.
 
-    The rows must be independent draws that the classifier was not trained on.
+    The rows must be independent draws on which the classifier was not trained.
 
     Parameters
     ----------
     y, scores : array-like of shape (n,)
         Labels, and scores that are larger for likely positives.
     goal : str or Goal
-        What to promise, e.g. ``"max recall s.t. precision >= 0.9"``.
+        The goal to certify, e.g. ``"max recall s.t. precision >= 0.9"``.
     threshold : float, optional
-        A threshold that was fixed before these rows were looked at. None: it is chosen here, as
-        the one with the best objective among those whose constraints can be certified.
+        A threshold that was fixed without using these rows. By default, the one with the best
+        objective among those whose constraints can be certified is chosen here.
     confidence : float
-        Of all attempts, issued or not, at most a share 1 - confidence ends in a false certificate.
+        Of all attempts to certify, successful or not, at most a fraction 1 - confidence ends in a
+        false certificate.
     method : {"sequence", "split"}
-        How a threshold is chosen where precision is constrained. A share of the rows plans; the
-        rest test either many thresholds in the planned order, or the one that the planning rows
-        like best. Goals that constrain only recall (fnr), or only fpr (specificity, alarm_rate),
-        need no plan: all rows test.
+        How to choose a threshold if precision is constrained. Planning rows order many thresholds
+        to test (``"sequence"``) or choose one (``"split"``); all other rows are certification
+        rows. Goals that constrain only recall (fnr), or only fpr (specificity, alarm_rate), need
+        no plan: all rows are certification rows.
     planning : float
-        That share.
+        The fraction of planning rows.
     sample_weight : array-like of shape (n,), optional
-        Only weights of 0 and 1 (or all equal): exact bounds count rows.
+        Weights of 0 and 1, or all equal: exact bounds count rows.
     groups : array-like of shape (n,), optional
-        Rows that belong together, e.g. of one patient. They are no independent draws: one row of
-        each group is used, and the promise is for one case of each new group.
+        Rows that belong together, e.g. those of one patient, are not independent draws: one row of
+        each group is used, and the guarantee is for one case of each new group.
     pos_label : optional
         The label of the positive class.
     random_state : int, RandomState or None
-        Seed of the split. To try several and to keep the best breaks the promise.
+        Seed of the split. Trying several and keeping the best invalidates the guarantee.
     on : str
-        What to call these rows in messages.
+        The name of these rows in messages.
 
     Examples
     --------
@@ -91,14 +86,8 @@ def certify(
     goal = Goal.parse(goal)
     check_fraction(confidence, "confidence")
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    if groups is not None:
-        found = check_groups(groups, np.shape(y))
-        assert found is not None
-        chosen = one_row_per_group(found, seed)
-        y, scores = np.asarray(y)[chosen], np.asarray(scores)[chosen]
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight)[chosen]
-    rows = _rows(y, scores, sample_weight, pos_label)
+    y, scores, sample_weight = sample_groups(groups, seed, y, scores, sample_weight)
+    rows = _check_rows(y, scores, sample_weight, pos_label)
     details = {"one_per_group": groups is not None, "pos_label": pos_label}
     if threshold is not None:
         fixed = check_number(threshold, "threshold")
@@ -107,19 +96,19 @@ def certify(
     if method not in ("sequence", "split"):
         raise SetpointError(f"method is 'sequence' or 'split', not {method!r}.")
     planning = check_fraction(planning, "planning")
-    if is_nested(goal):  # all rows can test
-        everything = Rows.of(*rows)
-        return replace(certify_best(everything, everything, goal, confidence, on=on), **details)
-    plans = _drawn(len(rows[1]), planning, seed)
+    if is_nested(goal):  # no plan is needed
+        every = Rows.of(*rows)
+        return replace(certify_best(every, every, goal, confidence, on=on), **details)
+    plans = _draw_rows(len(rows[1]), planning, seed)
     steps = STEPS if method == "sequence" else 1
-    parts = Rows.of(*rows, plans), Rows.of(*rows, ~plans)
-    return replace(certify_best(*parts, goal, confidence, on=on, steps=steps), **details)
+    split = Rows.of(*rows, plans), Rows.of(*rows, ~plans)
+    return replace(certify_best(*split, goal, confidence, on=on, steps=steps), **details)
 
 
 def certify_threshold(
     rows: Rows, goal: Goal, threshold: float, confidence: float, *, on: str
 ) -> Certificate:
-    """Return the certificate of a threshold that was fixed beforehand."""
+    """Certify a threshold that was fixed without using these rows."""
     only, positives = np.array([float(threshold)]), rows.positive.total
     return _issue(rows, goal, only, confidence, "beforehand", on, positives)
 
@@ -127,13 +116,13 @@ def certify_threshold(
 def certify_best(
     planning: Rows, testing: Rows, goal: Goal, confidence: float, *, on: str, steps: int = STEPS
 ) -> Certificate:
-    """Choose the best threshold that can be certified on rows that test.
+    """Choose the best threshold that can be certified on the rows in ``testing``.
 
-    Other rows plan what to test, where a plan is needed.
+    If the goal needs a plan, the rows in ``planning`` determine which thresholds are tested.
     """
     alpha = 1 - confidence
     if is_nested(goal):
-        only = np.array([best_nested_threshold(testing, goal, alpha)[0]])
+        only = np.array([best_nested_threshold(testing, goal, alpha)])
         positives = testing.positive.total
         return _issue(testing, goal, only, confidence, "any", on, positives)
     thresholds = plan(planning, goal, sum(testing.totals), alpha, steps)
@@ -150,9 +139,9 @@ def _issue(
     on: str,
     positives: float,
 ) -> Certificate:
-    """Test the thresholds in their order and return the best that passed, or the nearest to it.
+    """Test the thresholds in order; certify the best that passed, or refuse the closest one.
 
-    ``positives`` is the number of all that were labelled for it, those that plan included.
+    ``positives`` is the number of labelled positives, including those of the planning rows.
     """
     P, N = rows.totals
     tp, fp = rows.counts(thresholds)
@@ -167,7 +156,8 @@ def _issue(
         else:
             best = int(np.argmin(values))
             times = min(
-                _factor(goal, a, b, P, N, 1 - confidence) for a, b in zip(tp, fp, strict=True)
+                _growth_needed(goal, a, b, P, N, 1 - confidence)
+                for a, b in zip(tp, fp, strict=True)
             )
             if np.isfinite(times) and P > 0:
                 more = max(1, int(np.ceil((times - 1) * positives)))
@@ -176,7 +166,7 @@ def _issue(
         N - float(fp[best]), goal, on,
     )  # fmt: skip
     if not goal.constraints:
-        certified = says_something(goal.objective, point, confidence)
+        certified = has_informative_bound(goal.objective, point, confidence)
     tested = None if choice == "any" else len(thresholds)
     bounds = bounds_of(point, confidence, tested, certified)
     return Certificate(
@@ -184,15 +174,15 @@ def _issue(
     )
 
 
-def _drawn(n: int, share: float, seed: int) -> NDArray[np.bool_]:
-    """Draw rows by chance alone, not by class, so that the others stay independent draws."""
-    # A stream of its own: someone may have drawn the data themselves with the same seed.
+def _draw_rows(n: int, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Draw rows at random regardless of class, so that the others remain independent draws."""
+    # The second number makes the stream differ from that of data drawn with the same seed.
     rng = np.random.default_rng([seed, 20_211])
-    return np.asarray(rng.integers(0, 2**16, n, dtype=np.uint16) < share * 2**16)
+    return np.asarray(rng.integers(0, 2**16, n, dtype=np.uint16) < fraction * 2**16)
 
 
-def _factor(goal: Goal, tp: float, fp: float, P: float, N: float, alpha: float) -> float:
-    """Return how many times as many rows with the same rates would pass; inf if none would."""
+def _growth_needed(goal: Goal, tp: float, fp: float, P: float, N: float, alpha: float) -> float:
+    """Return how many times as many rows, at the same rates, would pass; inf if none would."""
 
     def passes(times: float) -> bool:
         return bool(worst_p_value(goal, times * tp, times * fp, times * P, times * N) <= alpha)
@@ -206,13 +196,14 @@ def _factor(goal: Goal, tp: float, fp: float, P: float, N: float, alpha: float) 
     return high
 
 
-def _rows(
+def _check_rows(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
-) -> Labelled:
-    positive, own, weights = check_scores(y, scores, sample_weight, pos_label)
+) -> tuple[NDArray[np.bool_], Floats]:
+    """Return which rows are positive, and their scores; weights must be equal or zero."""
+    positive, checked, weights = check_scores(y, scores, sample_weight, pos_label)
     if weights is not None and len(weights) and (weights != weights[0]).any():
         raise SetpointError(
             "sample_weight has different weights; exact bounds count independent rows. Leave the "
-            "weights out, or give the rows that were drawn as they were drawn."
+            "weights out, and give the rows as they were drawn."
         )
-    return positive, own
+    return positive, checked

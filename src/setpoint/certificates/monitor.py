@@ -1,9 +1,9 @@
-"""Whether later data still agree with a promise, however often one looks.
+"""Monitoring: whether later rows contradict a guarantee, however often it is checked.
 
-For a promise "share >= p" every draw multiplies the evidence against it by the likelihood ratio of
-some q < p to p, averaged over all such q (a Beta(1/2, 1/2) prior cut off at p). If the promise
-holds, the evidence is a supermartingale that starts at 1, and the chance that it ever reaches
-1 / level is at most level (Ville, 1939). After k successes in n draws it is
+For a guarantee "fraction >= p" every draw multiplies the evidence against it by the likelihood
+ratio of some q < p to p, averaged over all such q (a Beta(1/2, 1/2) prior truncated at p). If the
+guarantee holds, the evidence is a supermartingale that starts at 1, and the probability that it
+ever reaches 1 / level is at most level (Ville, 1939). After k successes in n draws it is
 
     E = B(p; k + 1/2, n - k + 1/2) / B(p; 1/2, 1/2) / (p^k (1 - p)^(n - k)),
 
@@ -21,6 +21,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from scipy.stats import beta
 
 from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_fraction
 from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
@@ -29,99 +30,101 @@ from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold, jsonable
 
 
+@renamed_parameters(promises="guarantees", looks="checks")
 @dataclass(frozen=True)
 class Verdict(NotebookSummary):
-    """The answer of one look.
+    """The result of a check.
 
     Attributes
     ----------
     broken : bool
-        Whether this look or one before it says that a promise does not hold.
-    promises : tuple of Constraint
-        What was promised.
+        Whether this check or an earlier one contradicts a guarantee.
+    guarantees : tuple of Constraint
+        The guarantees of the certificate.
     evidence : tuple of float
-        Against each promise, the largest so far; odds of this size or more come up with a chance of
-        at most 1 / evidence if the promise holds.
+        The largest evidence so far against each guarantee. If the guarantee holds, evidence this
+        large has a probability of at most 1 / evidence.
     operating_point : OperatingPoint
         Counts of all cases since the certificate.
     level : float
-        The chance of a false alarm, over all looks together.
-    looks : int
-        How many looks there were.
+        The probability of a false alarm, over all checks together.
+    checks : int
+        The number of checks so far.
     identity : tuple
-        Of the certificate.
+        Values that identify the certificate.
     """
 
     broken: bool
-    promises: tuple[Constraint, ...]
+    guarantees: tuple[Constraint, ...]
     evidence: tuple[float, ...]
     operating_point: OperatingPoint
     level: float
-    looks: int = 1
+    checks: int = 1
     identity: tuple[Any, ...] = ()
 
     @property
     def alarm_at(self) -> float:
-        """The evidence from which a promise counts as broken."""
-        return len(self.promises) / self.level
+        """The evidence from which a guarantee counts as broken."""
+        return len(self.guarantees) / self.level
 
     @property
     def contradicted(self) -> tuple[Constraint, ...]:
-        """The promises that do not hold, by this look or one before it."""
-        pairs = zip(self.promises, self.evidence, strict=True)
-        return tuple(promise for promise, evidence in pairs if evidence >= self.alarm_at)
+        """The guarantees that this check or an earlier one contradicts."""
+        pairs = zip(self.guarantees, self.evidence, strict=True)
+        return tuple(guarantee for guarantee, evidence in pairs if evidence >= self.alarm_at)
 
-    def draws(self, promise: Constraint) -> tuple[int, int]:
-        """Return how many of how many draws were as a promise wants them."""
-        rate = rate_of(promise.metric)
-        assert rate is not None  # nothing else is ever promised
+    def draws(self, guarantee: Constraint) -> tuple[int, int]:
+        """Return the successes and trials of a guaranteed metric since the certificate."""
+        rate = rate_of(guarantee.metric)
+        assert rate is not None  # nothing else can be checked
         successes, trials = rate.draws(*self.operating_point.counts)
         return int(successes), int(trials)
 
     @property
     def message(self) -> str:
-        """The verdict in plain words."""
-        pairs = zip(self.promises, self.evidence, strict=True)
-        what = "; ".join(self._said(promise, evidence) for promise, evidence in pairs)
+        """The result as a sentence."""
+        pairs = zip(self.guarantees, self.evidence, strict=True)
+        found = "; ".join(self._describe(guarantee, evidence) for guarantee, evidence in pairs)
         if self.broken:
-            return f"BROKEN: {what}. Certify anew on recent data before relying on it."
-        if any(self._is_missed(promise) for promise in self.promises):
-            return f"Not broken so far: {what}."
-        return f"Agrees with the promise so far: {what}."
+            return f"BROKEN: {found}. Certify again on recent rows before relying on it."
+        if any(self._is_missed(guarantee) for guarantee in self.guarantees):
+            return f"Not broken so far: {found}."
+        return f"Consistent with the certificate so far: {found}."
 
-    def _is_missed(self, promise: Constraint) -> bool:
-        trials = self.draws(promise)[1]
-        return trials > 0 and bool(promise.shortfall(*self.operating_point.counts) > TOLERANCE)
+    def _is_missed(self, guarantee: Constraint) -> bool:
+        trials = self.draws(guarantee)[1]
+        return trials > 0 and bool(guarantee.shortfall(*self.operating_point.counts) > TOLERANCE)
 
-    def _said(self, promise: Constraint, evidence: float) -> str:
-        successes, trials = self.draws(promise)
+    def _describe(self, guarantee: Constraint, evidence: float) -> str:
+        successes, trials = self.draws(guarantee)
         if not trials:
-            return f"of '{promise}' there is nothing to see yet"
-        value = self.operating_point.value(promise.metric.name)
-        seen = f"'{promise}' is {value:.3f} ({successes:,} of {trials:,})"
+            return f"'{guarantee}' has no observations yet"
+        value = self.operating_point.value(guarantee.metric.name)
+        observed = f"'{guarantee}' is {value:.3f} ({successes:,} of {trials:,})"
         if evidence <= 1:
-            if self._is_missed(promise):
-                return f"{seen}, which is too few to contradict it"
-            return f"{seen}, and nothing speaks against it"
+            if self._is_missed(guarantee):
+                return f"{observed}, which is too few to contradict it"
+            return f"{observed}, with no evidence against it"
         chance = f"at most 1 in {f'{evidence:,.0f}' if evidence >= 100 else f'{evidence:.3g}'}"
         if evidence > 1e6:
             chance = "less than 1 in 1,000,000"
-        has = "which has" if self.looks == 1 else "which at its worst had"
+        has = "which has" if self.checks == 1 else "which at its worst had"
         return (
-            f"{seen}, {has} a chance of {chance} if it holds (broken at 1 in {self.alarm_at:.3g})"
+            f"{observed}, {has} a chance of {chance} if it holds "
+            f"(broken at 1 in {self.alarm_at:.3g})"
         )
 
     def _summary(self) -> Summary:
-        rows = [["metric", "promised", "observed since", "draws"]]
-        for promise in self.promises:
-            successes, trials = self.draws(promise)
-            value = format_metric(self.operating_point.value(promise.metric.name), promise)
+        rows = [["metric", "guaranteed", "observed since", "draws"]]
+        for guarantee in self.guarantees:
+            successes, trials = self.draws(guarantee)
+            value = format_metric(self.operating_point.value(guarantee.metric.name), guarantee)
             observed = value if trials else "–"
             draws = f"{successes:,} of {trials:,}"
-            rows.append([promise.metric.name, format_requirement(promise), observed, draws])
-        looks = "1 check" if self.looks == 1 else f"{self.looks:,} checks"
+            rows.append([guarantee.metric.name, format_requirement(guarantee), observed, draws])
+        checks = "1 check" if self.checks == 1 else f"{self.checks:,} checks"
         caption = (
-            f"{looks}; chance of a false alarm at most {format_number(self.level)} over all checks"
+            f"{checks}; chance of a false alarm at most {format_number(self.level)} over all checks"
         )
         return Summary(self.message, not self.broken, caption, [rows])
 
@@ -129,20 +132,20 @@ class Verdict(NotebookSummary):
         return self.message
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON: what is no finite number is None."""
+        """Return plain values, ready for JSON; numbers that are not finite are None."""
         return {
             "broken": self.broken,
-            "promises": [str(promise) for promise in self.promises],
+            "promises": [str(guarantee) for guarantee in self.guarantees],
             "evidence": [jsonable(value) for value in self.evidence],
             "level": self.level,
-            "looks": self.looks,
+            "looks": self.checks,
             "message": self.message,
             "operating_point": self.operating_point.to_dict(),
         }
 
 
-def watch(
-    promises: tuple[Constraint, ...],
+def check_guarantees(
+    guarantees: tuple[Constraint, ...],
     threshold: float,
     y: ArrayLike,
     scores: ArrayLike,
@@ -151,39 +154,39 @@ def watch(
     pos_label: Any,
     identity: tuple[Any, ...] = (),
 ) -> Verdict:
-    """Return the verdict on promises after these rows; see :meth:`Certificate.check`.
+    """Return the verdict on guarantees after these rows; see :meth:`Certificate.check`.
 
-    Several promises share the level equally.
+    Several guarantees divide the level equally.
     """
     level = check_fraction(level, "level")
     if after is not None:
-        if after.promises != promises or after.identity != identity:
-            raise SetpointError("the verdict to go on from belongs to another certificate.")
+        if after.guarantees != guarantees or after.identity != identity:
+            raise SetpointError("the verdict in after= belongs to another certificate.")
         if after.level != level:
-            raise SetpointError(f"the looks so far had the level {after.level}, not {level}.")
-        if len(np.shape(y)) == 1 and len(np.asarray(y)) == 0:  # a quiet day
-            return replace(after, looks=after.looks + 1)
-    goal = Goal(promises[0].metric, promises)
+            raise SetpointError(f"earlier checks had the level {after.level}, not {level}.")
+        if len(np.shape(y)) == 1 and len(np.asarray(y)) == 0:  # no new cases
+            return replace(after, checks=after.checks + 1)
+    goal = Goal(guarantees[0].metric, guarantees)
     point = evaluate_threshold(y, scores, threshold, goal, pos_label=pos_label, on="later data")
-    before = (0.0,) * len(promises)
+    before = (0.0,) * len(guarantees)
     if after is not None:
-        point = _together(after.operating_point, point)
+        point = _add_counts(after.operating_point, point)
         before = after.evidence
     evidence = []
-    for promise, largest in zip(promises, before, strict=True):
-        rate = rate_of(promise.metric)
+    for guarantee, largest in zip(guarantees, before, strict=True):
+        rate = rate_of(guarantee.metric)
         assert rate is not None
         k, n = (float(x) for x in rate.draws(*point.counts))
-        p = rate.to_share(promise.level)
-        share = (k, n, p) if promise.metric.direction == "max" else (n - k, n, 1 - p)
-        evidence.append(max(largest, evidence_against(*share)))
-    looks = 1 if after is None else after.looks + 1
-    found = Verdict(False, promises, tuple(evidence), point, level, looks, identity)
+        p = rate.to_fraction(guarantee.level)
+        floor = (k, n, p) if guarantee.metric.direction == "max" else (n - k, n, 1 - p)
+        evidence.append(max(largest, evidence_against(*floor)))
+    checks = 1 if after is None else after.checks + 1
+    found = Verdict(False, guarantees, tuple(evidence), point, level, checks, identity)
     return replace(found, broken=bool(found.contradicted))
 
 
 def evidence_against(successes: float, trials: float, p: float) -> float:
-    """Return the evidence against "share >= p" after so many successes."""
+    """Return the evidence against "fraction >= p" after so many successes."""
     failures = trials - successes
     if p <= 0 or trials == 0:
         return 1.0
@@ -195,6 +198,6 @@ def evidence_against(successes: float, trials: float, p: float) -> float:
         return float(np.exp(cut + whole - xlogy(successes, p) - xlog1py(failures, -p)))
 
 
-def _together(one: OperatingPoint, other: OperatingPoint) -> OperatingPoint:
+def _add_counts(one: OperatingPoint, other: OperatingPoint) -> OperatingPoint:
     tp, fp, fn, tn = (getattr(one, c) + getattr(other, c) for c in ("tp", "fp", "fn", "tn"))
     return OperatingPoint(one.threshold, tp, fp, fn, tn, other.goal, other.on)

@@ -1,12 +1,12 @@
-"""Metrics that are shares of independent draws, and their exact binomial tests and bounds.
+"""Metrics that are fractions of independent draws, with exact binomial tests and bounds.
 
-Precision is the share of the alarms that are real: given how many alarms there are, their number
-is binomial. The same holds for every metric of the form successes / trials in which each trial is
-a row and each success one of the trials. Nothing is assumed of the scores, and nothing is only
+Precision is the fraction of alarms that are real: given the number of alarms, the number of real
+ones is binomial. The same holds for every metric of the form successes / trials in which each trial
+is a row and each success one of the trials. This assumes nothing about the scores and is not
 asymptotic (Clopper and Pearson, 1934).
 
-F1 belongs to them as well: F1 = 2J / (1 + J), where J = TP / (TP + FP + FN) is the share of real
-positives among the rows that are positive or predicted so.
+F1 is included: F1 = 2J / (1 + J), where J = TP / (TP + FP + FN) is the fraction of true positives
+among the rows that are positive or predicted positive.
 """
 
 from __future__ import annotations
@@ -24,72 +24,72 @@ from setpoint.goals.metrics import JACCARD, LinearFraction, Metric, metric
 
 Floats = NDArray[np.float64]
 
-_SHARES = (
+_FRACTIONS = (
     "precision", "recall", "fpr", "fnr", "specificity", "npv", "accuracy", "jaccard", "alarm_rate",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A metric as an increasing function of a share.
+    """A metric as an increasing function of a fraction.
 
     Attributes
     ----------
     metric : Metric
         The metric.
-    share : LinearFraction
+    fraction : LinearFraction
         Successes over trials, both counts of rows.
-    to_share, from_share : callable
-        From a value of the metric to the share, and back.
+    to_fraction, from_fraction : callable
+        From a value of the metric to the fraction, and back.
     """
 
     metric: Metric
-    share: LinearFraction
-    to_share: Callable[[float], float]
-    from_share: Callable[[float], float]
+    fraction: LinearFraction
+    to_fraction: Callable[[float], float]
+    from_fraction: Callable[[float], float]
 
     def draws(self, tp: Any, fp: Any, P: Any, N: Any) -> tuple[Floats, Floats]:
         """Return successes and trials at the given counts."""
-        successes, trials = self.share.parts(tp, fp, P, N)
+        successes, trials = self.fraction.parts(tp, fp, P, N)
         shape = np.broadcast_shapes(np.shape(successes), np.shape(trials), np.shape(tp))
         return np.broadcast_to(successes, shape) + 0.0, np.broadcast_to(trials, shape) + 0.0
 
     def p_value(self, level: float, tp: Any, fp: Any, P: Any, N: Any) -> Floats:
-        """Return the chance of counts at least this good if the metric were just off its level.
+        """Return the probability of counts at least this good if the level were just missed.
 
-        Without trials nothing is known, and it is 1. Counts need not be whole: what is expected of
-        a sample of another size can be asked as well.
+        It is 1 without trials. Counts need not be whole: they may be those expected of a sample of
+        another size.
         """
         k, n = self.draws(tp, fp, P, N)
-        p = self.to_share(level)
+        p = self.to_fraction(level)
         tail = at_least(k, n, p) if self.metric.direction == "max" else at_most(k, n, p)
         return np.asarray(np.where(n > 0, tail, 1.0))
 
     def bound(self, confidence: float, tp: Any, fp: Any, P: Any, N: Any) -> float:
-        """Return the bound on the metric's good side: a lower one for a floor, else an upper one.
+        """Return the lower bound, or the upper one of a metric where smaller is better.
 
-        Without trials it is the worst value that the metric can have.
+        Without trials it is the metric's worst value.
         """
         k, n = (float(x) for x in self.draws(tp, fp, P, N))
         if self.metric.direction == "max":
-            share = 0.0 if n == 0 else lower_bound(k, n, confidence)
+            fraction = 0.0 if n == 0 else lower_bound(k, n, confidence)
         else:
-            share = 1.0 if n == 0 else upper_bound(k, n, confidence)
-        return float(self.from_share(share))
+            fraction = 1.0 if n == 0 else upper_bound(k, n, confidence)
+        return float(self.from_fraction(fraction))
 
 
 def rate_of(which: Metric) -> Rate | None:
-    """Return the metric as a rate, or None where it is none."""
+    """Return a metric as a rate, or None if it is not a fraction of independent draws."""
     if which.name == "f1" and which == metric("f1"):
         assert JACCARD.fraction is not None
         return Rate(which, JACCARD.fraction, lambda f: f / (2 - f), lambda j: 2 * j / (1 + j))
-    if which.fraction is None or which.name not in _SHARES:
+    if which.fraction is None or which.name not in _FRACTIONS:
         return None
     return Rate(which, which.fraction, float, float)
 
 
 def p_value(constraint: Constraint, tp: Any, fp: Any, P: Any, N: Any) -> Floats:
-    """Return the p-value of "the constraint is broken"; 1 for metrics without an exact test."""
+    """Return the p-value of "the constraint is missed"; 1 for metrics without an exact test."""
     rate = rate_of(constraint.metric)
     if rate is None:
         return np.ones(np.shape(tp))
@@ -112,12 +112,12 @@ def at_most(successes: ArrayLike, trials: ArrayLike, p: float) -> Floats:
 
 
 def lower_bound(successes: float, trials: float, confidence: float) -> float:
-    """Return the least p for which so many successes are no rarer than 1 - confidence."""
+    """Return the least p at which P(K >= successes) is at least 1 - confidence."""
     if successes <= 0:
         return 0.0
     return float(betaincinv(successes, trials - successes + 1, 1 - confidence))
 
 
 def upper_bound(successes: float, trials: float, confidence: float) -> float:
-    """Return the mirror image of :func:`lower_bound`."""
+    """Return the greatest p at which P(K <= successes) is at least 1 - confidence."""
     return 1.0 - lower_bound(trials - successes, trials, confidence)

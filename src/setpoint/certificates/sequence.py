@@ -1,15 +1,15 @@
-"""A threshold that is chosen and certified on the same data: fixed-sequence testing.
+"""Fixed-sequence testing: a threshold that is chosen and certified on the same data.
 
-Some rows, apart from the others, *plan*: they say at which thresholds the goal might be certified,
-and in which order to ask. The other rows *test*: the thresholds are tried in that order, each with
-the whole error 1 - confidence, until the first one fails. All that passed are certified at once:
-a false certificate needs the first threshold of the sequence that breaks the goal to pass, and
-that is one fixed threshold, whose test passes with a chance of at most 1 - confidence. This is
-"Learn then Test" (Angelopoulos et al., 2021) with an order that the testing rows know nothing of.
+*Planning rows* determine at which thresholds the goal might be certified, and in which order to
+test them. On the *certification rows* the thresholds are tested in that order, each with the whole
+error 1 - confidence, until the first one fails. All that passed are certified at once: a false
+certificate requires the first threshold of the sequence that misses the goal to pass, and that is
+one fixed threshold, whose test passes with a probability of at most 1 - confidence. This is "Learn
+then Test" (Angelopoulos et al., 2021) with an order that is independent of the certification rows.
 
 At one threshold the claim is "all constraints hold". It passes if each constraint passes with the
-whole error (an intersection-union test): the claim is false only if some constraint is broken, and
-that one passes with a chance of at most 1 - confidence.
+whole error (an intersection-union test): the claim is false only if some constraint is missed, and
+that one passes with a probability of at most 1 - confidence.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from setpoint.thresholds.sweep import ClassScores, best_cut, threshold_below
 Floats = NDArray[np.floating]
 
 STEPS = 200
-_CUTS = 2000  # looked at when planning
+_CUTS = 2000  # considered when planning
 _MANY = 20_000
 _CUTS_BELOW = 50
-_HOPELESS = 0.9  # a sequence ends where a p-value beyond this is expected
-_PROMISING = 0.2  # what a single threshold should be expected to pass with
+_HOPELESS = 0.9  # a sequence ends where the expected p-value exceeds this
+_PROMISING = 0.2  # the expected p-value of a single threshold, as a fraction of alpha
 
 
 class Rows(NamedTuple):
@@ -44,13 +44,13 @@ class Rows(NamedTuple):
         cls,
         positive: NDArray[np.bool_],
         scores: NDArray[np.floating],
-        part: NDArray[np.bool_] | None = None,
+        among: NDArray[np.bool_] | None = None,
     ) -> Rows:
-        """Sort the scores of each class, or those of them that belong to a part."""
+        """Sort the scores of each class, of all rows or of those selected by a mask."""
         classes = [positive, ~positive]
-        if part is not None:
-            classes = [own & part for own in classes]
-        return cls(*(ClassScores(scores, None, own) for own in classes))
+        if among is not None:
+            classes = [rows & among for rows in classes]
+        return cls(*(ClassScores(scores, None, rows) for rows in classes))
 
     @property
     def totals(self) -> tuple[float, float]:
@@ -63,7 +63,7 @@ class Rows(NamedTuple):
 
 
 def worst_p_value(goal: Goal, tp: Any, fp: Any, P: Any, N: Any) -> Floats:
-    """Return the p-value of "some constraint is broken" at each threshold."""
+    """Return the p-value of "some constraint is missed" at each threshold."""
     values = [p_value(c, tp, fp, P, N) for c in goal.constraints]
     return np.asarray(np.max(np.broadcast_arrays(*values, np.zeros(np.shape(tp))), axis=0))
 
@@ -71,17 +71,17 @@ def worst_p_value(goal: Goal, tp: Any, fp: Any, P: Any, N: Any) -> Floats:
 def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = STEPS) -> Floats:
     """Return thresholds in the order in which to test them on ``test_rows`` other rows.
 
-    The first is the one most certain to pass, by what the planning rows say; the next ones lead
-    from there to where the objective is better, for as long as there is any hope. One step alone
-    is taken to the best objective that is expected to pass with some room.
+    The first is the one most certain to pass according to the planning rows. The next ones lead
+    from there towards better objectives, as long as they may pass. A single step goes to the best
+    objective that is expected to pass with a margin.
     """
     positive, negative = rows
     P, N = rows.totals
-    if P == 0 or N == 0:  # these rows cannot say anything
+    if P == 0 or N == 0:  # nothing can be planned
         return np.array([np.inf])
     if not all(rate_of(c.metric) for c in goal.constraints) or not goal.constraints:
         if not goal.constraints and goal.is_monotone and P > _MANY:
-            # Planning rows say less than the difference between neighbours among so many.
+            # Neighbours among so many differ by less than the sampling error.
             cuts = _some_cuts(positive, _MANY)
             gain = goal.gain(positive.at_or_above(cuts), negative.at_or_above(cuts), P, N)
             return _thresholds(cuts[[int(np.argmax(gain))]], positive.sorted, negative.sorted)
@@ -105,7 +105,7 @@ def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = ST
 
 
 def try_in_order(rows: Rows, goal: Goal, thresholds: Floats, alpha: float) -> tuple[Floats, int]:
-    """Return the p-value at each threshold, and how many of the first ones pass."""
+    """Return the p-value at each threshold, and how many pass before the first failure."""
     tp, fp = rows.counts(thresholds)
     values = worst_p_value(goal, tp, fp, *rows.totals)
     failed = np.flatnonzero(~(values <= alpha))
@@ -113,11 +113,11 @@ def try_in_order(rows: Rows, goal: Goal, thresholds: Floats, alpha: float) -> tu
 
 
 def _thresholds(cuts: Floats, *classes: Floats) -> Floats:
-    """Return thresholds halfway between each cut and the next lower score of all classes."""
+    """Return thresholds halfway between each cut and the next lower score of any class."""
     lower = np.full(len(cuts), -np.inf, dtype=cuts.dtype)
-    for own in classes:
-        at = np.searchsorted(own, cuts, side="left")
-        np.maximum(lower, np.where(at > 0, own[np.maximum(at - 1, 0)], -np.inf), out=lower)
+    for scores in classes:
+        at = np.searchsorted(scores, cuts, side="left")
+        np.maximum(lower, np.where(at > 0, scores[np.maximum(at - 1, 0)], -np.inf), out=lower)
     with np.errstate(invalid="ignore"):
         middle = lower / 2 + cuts / 2
     middle = np.where((lower <= middle) & (middle < cuts), middle, lower).astype(float)
@@ -127,16 +127,16 @@ def _thresholds(cuts: Floats, *classes: Floats) -> Floats:
 
 
 def _some_cuts(positive: ClassScores, most: int = _CUTS) -> Floats:
-    """Return scores of positives, from the highest, at which to cut; evenly spaced if many."""
-    own = positive.sorted
-    if len(own) > most:
-        own = own[np.linspace(0, len(own) - 1, most).astype(int)]
-    distinct = np.unique(own)[::-1]
+    """Return distinct scores of positives, from the highest; of very many, evenly spaced ones."""
+    scores = positive.sorted
+    if len(scores) > most:
+        scores = scores[np.linspace(0, len(scores) - 1, most).astype(int)]
+    distinct = np.unique(scores)[::-1]
     return np.asarray(distinct[distinct > -np.inf])  # no threshold lies below -inf
 
 
 def _cuts_below(positive: ClassScores, negative: ClassScores) -> Floats:
-    """Return some cuts below the lowest positive: the test rows may have positives there."""
+    """Return some cuts below the lowest positive: certification rows may have positives there."""
     room = int(np.searchsorted(negative.sorted, positive.sorted[0], side="left"))
     if room == 0:
         return np.empty(0, dtype=negative.sorted.dtype)  # thresholds keep the scores' precision
@@ -146,7 +146,7 @@ def _cuts_below(positive: ClassScores, negative: ClassScores) -> Floats:
 
 
 def _walk(expected: Floats, gain: Floats, steps: int) -> NDArray[np.intp]:
-    """Return indices from the most certain cut towards better objectives."""
+    """Return the indices of cuts from the most certain one towards better objectives."""
     start = int(np.lexsort((-gain, expected))[0])
     likely = np.flatnonzero(expected <= 0.5)
     end = int(likely[np.argmax(gain[likely])]) if len(likely) else start

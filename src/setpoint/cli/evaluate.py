@@ -94,7 +94,7 @@ def evaluate(
         parts.append(one_class_message(point))
     if verdict is not None:
         parts.append(str(verdict))
-        if caution := one_class_caution(point, verdict.promises):
+        if caution := one_class_caution(point, verdict.guarantees):
             parts.append(caution)
             output.notes.append(caution)
         if not verdict.broken:
@@ -181,17 +181,17 @@ def _parse_verdict(fields: dict[str, Any], certificate: Certificate) -> Verdict:
     from setpoint.goals.goal import Goal
     from setpoint.thresholds.operating_point import OperatingPoint
 
-    promises = certificate.promises
+    guarantees = certificate.guarantees
     counts = [float(fields["operating_point"][name]) for name in ("tp", "fp", "fn", "tn")]
     # JSON has no infinity, which evidence may be.
     evidence = [math.inf if value is None else float(value) for value in fields["evidence"]]
-    if len(evidence) != len(promises) or not all(0 <= x < math.inf for x in counts):
+    if len(evidence) != len(guarantees) or not all(0 <= x < math.inf for x in counts):
         raise ValueError("it belongs to another certificate")
     tp, fp, fn, tn = counts
-    goal = Goal(promises[0].metric, promises)
+    goal = Goal(guarantees[0].metric, guarantees)
     return Verdict(
         bool(fields["broken"]),
-        promises,
+        guarantees,
         tuple(evidence),
         OperatingPoint(certificate.threshold, tp, fp, fn, tn, goal, "later data"),
         float(fields["level"]),

@@ -207,7 +207,7 @@ class Report:
                 f"the certificate is for the threshold {certificate.threshold!r} and does not "
                 f"apply to the report's, {self.threshold!r}."
             )
-        if self.verdict is not None and self.verdict.promises != certificate.promises:
+        if self.verdict is not None and self.verdict.guarantees != certificate.guarantees:
             raise SetpointError(
                 "the verdict is about another certificate; get it from this certificate's check()."
             )
@@ -241,7 +241,7 @@ class Report:
             return self.verdict
         if not (self.rows.unseen and certificate.certified) or certificate.one_per_group:
             return None
-        if any(rate_of(promise.metric) is None for promise in certificate.promises):
+        if any(rate_of(c.metric) is None for c in certificate.guarantees):
             return None
         return certificate.check(self.rows.y, self.rows.scores, pos_label=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.certificates.bounds import weaker
+from setpoint.certificates.bounds import round_conservatively
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
 from setpoint.goals.goal import format_metric, format_requirement
 from setpoint.goals.metrics import display_name, format_number, format_threshold
@@ -122,7 +122,8 @@ def _bounds(certificate: Certificate) -> list[list[str]]:
             draws = f" ({bound.successes:,} of {bound.trials:,})".replace(" of ", "\xa0of\xa0")
         known = "unknown"
         if bound.bound is not None:
-            known = f"{side}\N{NO-BREAK SPACE}{format_number(weaker(bound.metric, bound.bound))}"
+            rounded = round_conservatively(bound.metric, bound.bound)
+            known = f"{side}\N{NO-BREAK SPACE}{format_number(rounded)}"
             known += "" if bound.kind == "exact" else " (estimate, no guarantee)"
         rows.append(
             [display_name(bound.metric.name), required, format_metric(bound.value) + draws, known]

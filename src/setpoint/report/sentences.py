@@ -66,7 +66,7 @@ def _broken(report: Report) -> str:
             found.append(f"{now}, but {_level(promise)} was certified")
         else:  # a contradicted certificate stays contradicted
             found.append(f"{now} now, but an earlier check contradicted {_level(promise)}")
-    rows = "These rows" if verdict.looks == 1 else "The cases since certification"
+    rows = "These rows" if verdict.checks == 1 else "The cases since certification"
     return f"{rows} contradict the certificate: {'; '.join(found)}."
 
 
@@ -171,7 +171,7 @@ def _despite_missed_goal(report: Report) -> str:
     verdict = report.checked
     if verdict is None:
         return not_compared(report) or "It is based on the certification rows only."
-    missed = [c for c in _missed(report.point) if c in verdict.promises]
+    missed = [c for c in _missed(report.point) if c in verdict.guarantees]
     if not missed:  # the certificate is not about the missed level
         return "These rows do not contradict it."
     found = []
