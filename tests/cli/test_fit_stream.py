@@ -251,7 +251,7 @@ def test_result_and_report_are_about_the_test_rows(folder, tmp_path, capsys):
     assert 350 < count < 550
     assert answer["report"] == str(page)
     text = page.read_text("utf-8")
-    assert f"{count:,.0f} rows of the test part" in text
+    assert f"Based on the test rows: {count:,.0f} rows" in text
     assert {p.name for p in tmp_path.iterdir()} == {"m.zip", "report.html"}
 
 

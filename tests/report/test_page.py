@@ -218,11 +218,11 @@ def test_a_contradicted_certificate_and_another_prevalence_are_shown(certified):
     assert "✗ certificate contradicted" in text
     assert "✓ certified" not in text
     assert "A certificate is not permanent" not in text
-    assert "The share of positives differs: " in text
+    assert "The fraction of positives differs: " in text
     same = " ".join(Page(html(certified)).text)
     assert "do not contradict it" in same
     assert "A certificate is not permanent" in same
-    assert "The share of positives differs" not in same
+    assert "The fraction of positives differs" not in same
 
 
 def test_rows_that_may_be_the_certification_rows_are_not_compared(certified):
@@ -243,7 +243,7 @@ def test_a_given_verdict_is_shown_whether_or_not_the_rows_are_unseen(certified):
     text = " ".join(page.text)
     assert "✗ certificate contradicted" in text
     assert "One row of each group was used" in text
-    assert "The share of positives differs" in text
+    assert "The fraction of positives differs" in text
     assert "✓ certified" not in text
 
 

@@ -15,11 +15,11 @@ from setpoint.goals.metrics import metric
 from setpoint.report import Report, Rows, headline
 from setpoint.report.sentences import (
     between,
+    fraction,
     goal_in_words,
     headline_parts,
     interval,
     meaning,
-    share,
 )
 
 
@@ -144,12 +144,12 @@ def test_a_missing_certificate_is_reported(counted):
 
 def test_the_basis_gives_the_number_of_rows_and_intervals(counted):
     text = headline_parts(counted(3, 2, 4, 91)).basis
-    assert "Based on 100 rows of the test data, including 7 frauds." in text
+    assert "Based on the test data: 100 rows, including 7 frauds." in text
     assert "between 9 and 82 of 100 frauds are caught" in text  # exact: 0.0990 to 0.8159
     assert "between 14 and 95 of 100 alarms are real" in text
     assert text.endswith("each; less if the model or threshold was chosen on these rows).")
     one = headline_parts(counted(0, 0, 1, 9)).basis
-    assert "10 rows of the test data, including 1 fraud." in one
+    assert "Based on the test data: 10 rows, including 1 fraud." in one
     assert "alarms are real" not in one
 
 
@@ -252,7 +252,7 @@ def test_rows_on_which_the_threshold_was_chosen_give_no_expectation(counted):
         in text
     )
     assert "long run" not in text
-    assert text.endswith("10,000 rows of the test data, including 200 frauds.")
+    assert text.endswith("Based on the test data: 10,000 rows, including 200 frauds.")
 
 
 def test_a_certificate_allows_for_the_choice(certified):
@@ -261,7 +261,7 @@ def test_a_certificate_allows_for_the_choice(certified):
     assert "likely to be worse; the certificate allows for this." in text
 
 
-# --- shares, goals and metrics in words ----------------------------------------------------------
+# --- fractions, goals and metrics in words -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -285,14 +285,14 @@ def test_a_certificate_allows_for_the_choice(certified):
         (120_000, 120_000, "all 120,000 alarms", True),
     ],
 )
-def test_shares_in_words(k, n, text, plural):
-    assert share(k, n, "alarm", "alarms") == (text, plural)
+def test_fractions_in_words(k, n, text, plural):
+    assert fraction(k, n, "alarm", "alarms") == (text, plural)
 
 
 @given(st.integers(1, 10**6), st.data())
-def test_a_rounded_share_is_close_and_never_all_or_none(n, data):
+def test_a_rounded_fraction_is_close_and_never_all_or_none(n, data):
     k = data.draw(st.integers(0, n))
-    text = share(k, n, "alarm", "alarms").text
+    text = fraction(k, n, "alarm", "alarms").text
     assert text.startswith("all ") == (k == n > 1)
     assert text.startswith(("none ", "not one ")) == (k == 0)
     if found := re.fullmatch(r"([\d,]+) of ([\d,]+) alarms", text):

@@ -292,7 +292,7 @@ def drawn_bounds(certificate: Certificate | None) -> list[Bound]:
     ]
 
 
-class Contents:
+class ReportData:
     """A report with everything that is computed from it once."""
 
     def __init__(self, report: Report) -> None:
