@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli_tables import GOAL, fit_arguments, run
+from cli_tables import GOAL, fit_arguments, printed, run
 
 import setpoint
 from setpoint.cli import main
@@ -23,9 +23,9 @@ def test_with_json_an_error_is_one_json_object(files, model, tmp_path, capsys):
     ):
         assert run(*command, "--json") == 1
         out, err = capsys.readouterr()
-        told = json.loads(out)
-        assert list(told) == ["error"]
-        assert err == f"error: {told['error']}\n"
+        result = json.loads(out)
+        assert list(result) == ["error"]
+        assert err == f"error: {result['error']}\n"
         assert run(*command) == 1
         assert capsys.readouterr().out == ""
 
@@ -41,7 +41,7 @@ def test_with_json_internal_and_memory_errors_are_json_too(files, tmp_path, caps
 
         monkeypatch.setattr("setpoint.tables.fitting.fit_table", fails)
         assert run(*fit_arguments(files, tmp_path / "m", "--json")) == code
-        assert words in json.loads(capsys.readouterr().out)["error"]
+        assert words in printed(capsys)["error"]
 
 
 def test_wrong_usage_prints_nothing_on_stdout(model, capsys):

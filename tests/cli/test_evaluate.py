@@ -4,15 +4,11 @@ import json
 
 import pandas as pd
 import pytest
-from cli_tables import DROPPED, later, payments, run
+from cli_tables import DROPPED, later, payments, printed, run
 
 from setpoint.cli import main
 from setpoint.model_files import load
 from setpoint.tables.model import TableModel
-
-
-def printed(capsys):
-    return json.loads(capsys.readouterr().out)
 
 
 def evaluated(capsys, *arguments):
@@ -20,7 +16,7 @@ def evaluated(capsys, *arguments):
     assert run("evaluate", *arguments) == 0
     text = capsys.readouterr().out
     code = run("evaluate", *arguments, "--json", "--strict")
-    return code, text, json.loads(capsys.readouterr().out)
+    return code, text, printed(capsys)
 
 
 def met_row(text):
@@ -51,9 +47,9 @@ def test_the_check_uses_one_row_per_group(files, tmp_path, capsys):
     rows = tmp_path / "rows.csv"
     payments(seed=1).drop(columns=["id", "when"]).to_csv(rows, index=False)
     assert main(["evaluate", str(tmp_path / "m"), str(rows), "--json"]) == 0
-    told = printed(capsys)
-    assert told["verdict"]["looks"] == 1
-    assert not told["verdict"]["broken"]
+    result = printed(capsys)
+    assert result["verdict"]["looks"] == 1
+    assert not result["verdict"]["broken"]
     payments(seed=1).drop(columns=["id", "when", "customer"]).to_csv(rows, index=False)
     assert main(["evaluate", str(tmp_path / "m"), str(rows)]) == 1
     assert "'customer'" in capsys.readouterr().err
@@ -107,9 +103,9 @@ def test_a_check_continues_from_file_to_file(promising, tmp_path, capsys):
     assert run("evaluate", promising, one, "--json") == 0
     kept.write_text(capsys.readouterr().out, "utf-8")
     assert run("evaluate", promising, two, "--after", kept, "--json") == 0
-    went_on = json.loads(capsys.readouterr().out)
+    went_on = printed(capsys)
     assert run("evaluate", promising, both, "--json") == 0
-    at_once = json.loads(capsys.readouterr().out)
+    at_once = printed(capsys)
     assert went_on["verdict"]["looks"] == 2
     for name in ("tp", "fp", "fn", "tn"):
         assert (
@@ -192,31 +188,31 @@ def test_after_is_suggested_where_a_check_can_continue(promising, model, tmp_pat
 @pytest.mark.parametrize(("only", "missing"), [("fraud", "negatives"), ("ok", "positives")])
 def test_goals_that_need_both_classes_cannot_be_judged(promising, tmp_path, capsys, only, missing):
     rows = later(tmp_path / "rows.csv", only=only)
-    code, text, told = evaluated(capsys, promising, rows)
+    code, text, result = evaluated(capsys, promising, rows)
     assert met_row(text).split(maxsplit=1) == ["yes", "cannot be judged"]
     assert f"there are no {missing}, so the goal" in text
     assert code == 3
-    point = told["evaluated"]
+    point = result["evaluated"]
     assert point["feasible"] is None
     assert point["violation"] is None
     assert point["precision"] is None
     assert point["f1"] is None
     assert (point["recall"] is None) == (only == "ok")
     assert "cannot be judged" in point["message"]
-    assert told["verdict"]["operating_point"]["feasible"] is None
+    assert result["verdict"]["operating_point"]["feasible"] is None
     assert "selected by label" in text  # for then the check of precision says nothing
-    assert any("selected by label" in note for note in told["notes"])
+    assert any("selected by label" in note for note in result["notes"])
 
 
 def test_recall_can_be_judged_on_positives_alone(promising_recall, tmp_path, capsys):
     rows = later(tmp_path / "rows.csv", only="fraud")
-    code, text, told = evaluated(capsys, promising_recall, rows)
+    code, text, result = evaluated(capsys, promising_recall, rows)
     assert code == 0
     assert met_row(text).split() == ["yes", "yes"]
     assert "cannot be judged" not in text
     assert "there are no negatives" in text
-    assert told["evaluated"]["feasible"] is True
-    assert told["evaluated"]["objective"] is None  # precision
+    assert result["evaluated"]["feasible"] is True
+    assert result["evaluated"]["objective"] is None  # precision
     assert "selected by label" not in text
 
 
@@ -227,12 +223,12 @@ def test_positives_alone_can_break_a_certificate_of_recall(promising_recall, tmp
     for line in lines:
         line[head.index("amount")], line[head.index("night hour")] = "0.01", "False"
     rows.write_text("\n".join(",".join(line) for line in [head, *lines]), "utf-8")
-    code, text, told = evaluated(capsys, promising_recall, rows)
+    code, text, result = evaluated(capsys, promising_recall, rows)
     assert code == 3
     assert met_row(text).split() == ["yes", "no"]
     assert "BROKEN" in text
-    assert told["evaluated"]["feasible"] is False
-    assert told["verdict"]["broken"] is True
+    assert result["evaluated"]["feasible"] is False
+    assert result["verdict"]["broken"] is True
 
 
 def test_a_report_on_one_class_is_rejected_before_scoring(promising, tmp_path, capsys, monkeypatch):

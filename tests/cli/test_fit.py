@@ -1,22 +1,17 @@
 """``setpoint fit`` on a table in memory."""
 
 import errno
-import json
 import os
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from cli_tables import DROPPED, GOAL, failure, fit_arguments, payments, run
+from cli_tables import DROPPED, GOAL, failure, fit_arguments, payments, printed, run
 
 from setpoint.cli import main
 from setpoint.model_files import load
 from setpoint.tables import fitting
-
-
-def printed(capsys):
-    return json.loads(capsys.readouterr().out)
 
 
 def drifting(n=1200):
@@ -83,12 +78,12 @@ def test_time_and_group_columns_are_not_features(files, tmp_path, capsys):
                  "--model", "logistic", "--drop", "id", "--out", str(tmp_path / "m"),
                  "--json"]  # fmt: skip
     assert main([*arguments, "--time", "when", "--group", "customer"]) == 0
-    told = printed(capsys)
+    result = printed(capsys)
     names = load(tmp_path / "m").schema.names
     assert "when" not in names
     assert "customer" not in names
     assert "night hour" in names
-    assert told["test"]["tp"] + told["test"]["fn"] > 0
+    assert result["test"]["tp"] + result["test"]["fn"] > 0
 
 
 def test_comparisons_and_reports_need_test_rows(files, tmp_path, capsys):
@@ -108,9 +103,9 @@ def test_strict_applies_to_the_test_rows(tmp_path, capsys):
            "logistic", "--drop", "id", "--drop", "customer", "--time", "when",
            "--out", tmp_path / "m", "--json"]  # fmt: skip
     assert run(*fit) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["threshold_set_on"]["feasible"]
-    assert not told["test"]["feasible"]
+    result = printed(capsys)
+    assert result["threshold_set_on"]["feasible"]
+    assert not result["test"]["feasible"]
     assert run(*fit, "--strict") == 3
     capsys.readouterr()
 
@@ -208,7 +203,7 @@ def test_an_invalid_goal_and_an_infeasible_one(files, tmp_path, capsys):
         {"x": rng.normal(size=400), "class": rng.choice(["a", "b"], 400, p=[0.9, 0.1])}
     )
     arguments = fit_of(noise, tmp_path, goal="max recall s.t. precision >= 0.9, recall >= 0.9")
-    assert run(*arguments) == 0  # the closest point is kept, and the reader told
+    assert run(*arguments) == 0  # the closest point is kept, and the reader result
     out, err = capsys.readouterr()
     assert "warning" in err
     assert "no" in out

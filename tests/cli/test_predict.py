@@ -1,20 +1,15 @@
 """``setpoint predict``."""
 
 import errno
-import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from cli_tables import DROPPED, failure, payments, run
+from cli_tables import DROPPED, failure, payments, printed, run
 
 from setpoint.cli import main
 from setpoint.data.table_reader import read_table
 from setpoint.model_files import load
-
-
-def printed(capsys):
-    return json.loads(capsys.readouterr().out)
 
 
 def test_the_file_has_the_scores_of_the_loaded_model(files, model, tmp_path, capsys):
@@ -23,15 +18,15 @@ def test_the_file_has_the_scores_of_the_loaded_model(files, model, tmp_path, cap
     kept = [word for name in (*DROPPED, "class") for word in ("--keep", name)]
     rows = str(files / "new.parquet")
     assert main(["predict", str(model), rows, "--out", str(out), *kept, "--json"]) == 0
-    told = printed(capsys)
+    result = printed(capsys)
     scored = pd.read_parquet(out)
     frame = read_table(files / "new.parquet").drop(columns=[*DROPPED, "class"])
     expected = load(model).predict(frame)
     assert scored["score"].to_numpy().tobytes() == expected["score"].to_numpy().tobytes()
     assert scored["id"].tolist() == payments(seed=1)["id"].tolist()
     assert set(scored["predicted"]) == {"fraud", "ok"}
-    assert told["rows"] == len(scored) == 600
-    assert told["alarms"] == int(scored["alarm"].sum())
+    assert result["rows"] == len(scored) == 600
+    assert result["alarms"] == int(scored["alarm"].sum())
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "arrow"])
@@ -121,7 +116,7 @@ def test_unseen_values_are_noted(model, write_rows, tmp_path, capsys):
         assert "'country'" in err
         assert "12" in err
         assert run(*command, "--json") == 0
-        assert any("'country'" in n for n in json.loads(capsys.readouterr().out)["notes"])
+        assert any("'country'" in n for n in printed(capsys)["notes"])
 
 
 def test_a_column_named_label_can_be_kept(model, write_rows, tmp_path):

@@ -7,7 +7,7 @@ import shlex
 from html import unescape
 
 import pytest
-from cli_tables import GOAL, fit_arguments, later, payments, run
+from cli_tables import GOAL, fit_arguments, later, payments, printed, run
 
 import setpoint
 
@@ -84,7 +84,7 @@ def test_options_without_effect_are_noted(files, model, tmp_path, capsys):
         assert run(*command, *words, "--figures", tmp_path / "figs") == 0
         assert "no effect" not in capsys.readouterr().err
     assert run("evaluate", model, rows, "--title", "Mine", "--json") == 0
-    notes = json.loads(capsys.readouterr().out)["notes"]
+    notes = printed(capsys)["notes"]
     assert any(note.startswith("--title has no effect") for note in notes)
 
 
@@ -113,11 +113,11 @@ def test_a_failed_report_does_not_hide_the_model(files, tmp_path, capsys, full_d
 def test_a_failed_report_leaves_one_json_object(files, tmp_path, capsys, full_disk):
     page = tmp_path / "page.html"
     assert run(*fit_arguments(files, tmp_path / "m", "--report", page, "--json")) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["model"] == str(tmp_path / "m")
-    assert told["report"] is None
-    assert "No space left" in told["error"]
-    assert told["test"]["tp"] > 0
+    result = printed(capsys)
+    assert result["model"] == str(tmp_path / "m")
+    assert result["report"] is None
+    assert "No space left" in result["error"]
+    assert result["test"]["tp"] > 0
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_any_error_in_a_report_leaves_the_result(
     rows = later(tmp_path / "rows.csv")
     assert run("evaluate", model, rows, "--json", "--report", tmp_path / "r.html") == code
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert told["evaluated"]["tp"] > 0
-    assert told["report"] is None
-    assert told["error"] in err
+    result = json.loads(out)
+    assert result["evaluated"]["tp"] > 0
+    assert result["report"] is None
+    assert result["error"] in err
     assert ("internal error" in err) == (code == 4)
 
 
@@ -156,7 +156,7 @@ def test_json_contains_the_paths_of_report_and_figures(files, model, tmp_path, c
     for _ in range(2):  # their own they may replace
         capsys.readouterr()
         assert run("evaluate", model, rows, "--json", "--report", page, "--figures", figures) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["report"] == str(page)
-    assert sorted(told["figures"]) == sorted(str(p) for p in figures.iterdir())
-    assert "error" not in told
+    result = printed(capsys)
+    assert result["report"] == str(page)
+    assert sorted(result["figures"]) == sorted(str(p) for p in figures.iterdir())
+    assert "error" not in result
