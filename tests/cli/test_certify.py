@@ -21,7 +21,7 @@ def test_scores_of_any_model_are_certified(files, tmp_path, capsys):
     assert certificate["certified"]
     assert certificate["confidence"] == 0.9
     best = choose_threshold(y, scores, "max recall s.t. precision >= 0.7")
-    assert certificate["threshold"] >= best.threshold  # a promise is more careful
+    assert certificate["threshold"] >= best.threshold  # certifying takes a margin
     hard = [a.replace("0.7", "0.999") for a in arguments]
     assert main(hard) == 0
     assert not printed(capsys)["certificate"]["certified"]

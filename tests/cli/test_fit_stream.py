@@ -229,7 +229,7 @@ def by_month(tmp_path):
 def test_partition_columns_are_reported(by_month, tmp_path, capsys):
     assert main(arguments(by_month, tmp_path / "m", "--json")) == 0
     notes = printed(capsys)["notes"]
-    (note,) = (n for n in notes if "'month'" in note)
+    (note,) = (n for n in notes if "'month'" in n)
     assert "not in the table" in note
     assert "write it into the files" in note
     assert "month" not in load(tmp_path / "m").schema.names

@@ -222,7 +222,7 @@ def test_the_demo_is_not_written_into_a_model(model, tmp_path, capsys, no_work):
 
 
 def test_nothing_is_written_deep_into_a_model(
-    model, promising, rows, files, tmp_path, capsys, no_work
+    model, certified, rows, files, tmp_path, capsys, no_work
 ):
     (model / "deep" / "er").mkdir(parents=True)
     try:
@@ -230,15 +230,15 @@ def test_nothing_is_written_deep_into_a_model(
         link = tmp_path / "link"
         link.symlink_to(model / "deep")
         fit = fit_arguments(files, tmp_path / "new")
-        score = ["predict", promising, rows, "--out"]
+        score = ["predict", certified, rows, "--out"]
         for command in (
-            ["evaluate", promising, rows, "--figures", model / "deep" / "figs"],
-            ["evaluate", promising, rows, "--figures", model / "deep"],
-            ["evaluate", promising, rows, "--report", model / "deep" / "er" / "r.html"],
-            ["evaluate", promising, rows, "--report", link / "r.html"],
+            ["evaluate", certified, rows, "--figures", model / "deep" / "figs"],
+            ["evaluate", certified, rows, "--figures", model / "deep"],
+            ["evaluate", certified, rows, "--report", model / "deep" / "er" / "r.html"],
+            ["evaluate", certified, rows, "--report", link / "r.html"],
             [*fit, "--report", model / "deep" / "r.html"],
             [*score, model / "deep" / "s.csv"],
-            ["export", promising, model / "deep" / "er" / "m.onnx"],
+            ["export", certified, model / "deep" / "er" / "m.onnx"],
             fit_arguments(files, model / "inner"),
             fit_arguments(files, model / "deep" / "er" / "inner.zip"),
             fit_arguments(files, link / "inner"),
