@@ -92,9 +92,9 @@ def point_fields(point: OperatingPoint) -> dict[str, Any]:
     return {**fields, "message": one_class_message(point)}
 
 
-def one_class_caution(point: OperatingPoint, promises: tuple[Constraint, ...]) -> str:
+def one_class_caution(point: OperatingPoint, certified: tuple[Constraint, ...]) -> str:
     """Return when a check of a certificate does not apply to rows of one class; "" if it does."""
-    undefined = [f"'{p}'" for p in promises if not _is_defined(point, p.metric.name)]
+    undefined = [f"'{c}'" for c in certified if not _is_defined(point, c.metric.name)]
     if not undefined:
         return ""
     return (

@@ -176,10 +176,10 @@ def plot_certificate(
 
         ax = plt.subplots(figsize=(6, 4.5), layout="constrained")[1]
     label = certificate.pos_label if pos_label is None else pos_label
-    positive, own, _ = check_scores(y, scores, None, label)
-    here = evaluate_threshold(positive, own, certificate.threshold, certificate.goal)
+    positive, checked, _ = check_scores(y, scores, None, label)
+    here = evaluate_threshold(positive, checked, certificate.threshold, certificate.goal)
     points = ((here, "D", "the threshold on these rows"),)
-    curve = Curve(Steps.of(positive, own), MODEL, label="every threshold, on the rows given",
+    curve = Curve(Steps.of(positive, checked), MODEL, label="every threshold, on the rows given",
                   points=points)  # fmt: skip
     draw_precision_recall(ax, certificate.goal, [curve], certificate)
     ax.set_title(textwrap.fill(certificate.message, 70), fontsize="medium", loc="left")
