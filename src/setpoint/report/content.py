@@ -39,7 +39,7 @@ class Rows:
         Whether none of them was used for the model, the threshold or the certificate. Only then do
         they show what to expect of new data, and count as evidence about a certificate.
     chose : bool
-        Whether the threshold was chosen on them, so that results on new rows are likely to be worse.
+        Whether the threshold was chosen on them; then new rows are likely to have worse results.
     """
 
     y: NDArray[np.bool_]
