@@ -24,23 +24,6 @@ TABLES = [folder for folder in SAVED if (folder / "rows.csv").exists()]
 BY_COMMAND = [f for f in TABLES if f.name in ("table_trees", "table_writings", "table_streamed")]
 # Products of matrices are rounded otherwise on other processors.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
-NAMES = {
-    "0.1.0": {
-        "classifier": """
-            at_prevalence certified float32 goal_not_met groups linear mlp
-            not_standardized own_metric own_module text_labels uncertified weights
-        """,
-        "table": """
-            forest groups_and_time linear logistic_certified mlp streamed text trees
-            writings
-        """,
-        "threshold": """
-            at_prevalence boosting calibrated certified forest logistic
-            of_a_classifier of_a_fitted_one own_metric pipeline uncertified weights
-        """,
-    },
-}
-
 # Objects of scikit-learn often load and score the same with other versions of it.
 pytestmark = pytest.mark.filterwarnings("ignore::setpoint.ModelVersionWarning")
 
@@ -97,10 +80,7 @@ def test_all_saved_models_are_there():
     found: dict[str, set[str]] = {}
     for folder in SAVED:
         found.setdefault(folder.parent.name, set()).add(folder.name)
-    assert found == {
-        version: {f"{kind}_{name}" for kind, names in kinds.items() for name in names.split()}
-        for version, kinds in NAMES.items()
-    }
+    assert found == {"0.1.0": {*writer.estimators(), *writer.TABLES}}
 
 
 @pytest.mark.parametrize("folder", SAVED, ids=name_of)
