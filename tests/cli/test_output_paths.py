@@ -237,6 +237,7 @@ def test_nothing_is_written_deep_into_a_model(
             ["evaluate", certified, rows, "--report", model / "deep" / "er" / "r.html"],
             ["evaluate", certified, rows, "--report", link / "r.html"],
             [*fit, "--report", model / "deep" / "r.html"],
+            [*fit, "--model", "linear", "--checkpoint", model / "deep" / "kept.pt"],
             [*score, model / "deep" / "s.csv"],
             ["export", certified, model / "deep" / "er" / "m.onnx"],
             fit_arguments(files, model / "inner"),
@@ -278,6 +279,8 @@ def test_outputs_do_not_share_a_path(files, model, rows, tmp_path, capsys, no_wo
     figures.mkdir()
     err = failure(capsys, *evaluate, "--report", figures / "scores.svg", "--figures", figures)
     assert "scores.svg is the report" in err
+    fit = fit_arguments(files, tmp_path / "m", "--model", "linear", "--report", page)
+    assert "is the report" in failure(capsys, *fit, "--checkpoint", page)
     for out in (page, page / "m", page / "deep" / "m.zip"):
         err = failure(capsys, *fit_arguments(files, out, "--report", page))
         assert "the model" in err
