@@ -93,7 +93,7 @@ def point_fields(point: OperatingPoint) -> dict[str, Any]:
 
 
 def one_class_caution(point: OperatingPoint, certified: tuple[Constraint, ...]) -> str:
-    """Return when a check of a certificate does not apply to rows of one class; "" if it does."""
+    """Return which certified constraints rows of one class may not test; "" if they test all."""
     undefined = [f"'{c}'" for c in certified if not _is_defined(point, c.metric.name)]
     if not undefined:
         return ""

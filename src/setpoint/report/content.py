@@ -285,18 +285,9 @@ def report_of(
 ) -> Report:
     """Return the report of a fitted SetpointClassifier or SetpointThreshold.
 
-    Parameters
-    ----------
-    classifier : SetpointClassifier or SetpointThreshold
-        Fitted.
-    X, y : array-like, optional
-        Labelled rows that are new to the classifier. Without them the report is about the rows on
-        which the threshold was chosen.
-    groups : array-like, optional
-        The groups of the rows, where the certificate is about one case of each group.
-    **options
-        Further fields of :class:`Report`: title, positive, positives, baseline, tuned, costs,
-        facts, notes.
+    ``X`` and ``y`` are labelled rows that are new to the classifier, with their ``groups`` if the
+    certificate is about one case of each group. Without them the report is about the rows on which
+    the threshold was chosen. ``options`` are further fields of :class:`Report`.
     """
     check_is_fitted(
         classifier,
