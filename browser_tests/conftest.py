@@ -81,10 +81,10 @@ def emulate_fixture():
 # --- reports -------------------------------------------------------------------------------------
 
 
-def drawn(n, share, gap, seed=0):
+def drawn(n, prevalence, gap, seed=0):
     """Return rows of two classes with normal scores as probabilities."""
     rng = np.random.default_rng(seed)
-    y = rng.random(n) < share
+    y = rng.random(n) < prevalence
     return y, 1 / (1 + np.exp(-(rng.normal(size=n) + gap * y - gap)))
 
 

@@ -1,5 +1,7 @@
 """Small tables for the command line's tests."""
 
+import json
+
 import numpy as np
 import pandas as pd
 
@@ -14,8 +16,13 @@ def run(*arguments):
     return main([str(a) for a in arguments])
 
 
+def printed(capsys):
+    """Return the JSON object that a command has printed."""
+    return json.loads(capsys.readouterr().out)
+
+
 def failure(capsys, *arguments, code=1):
-    """Run a command that fails; return what it prints on stderr."""
+    """Run a command that fails; return its error message."""
     assert run(*arguments) == code
     out, err = capsys.readouterr()
     assert out == ""

@@ -23,14 +23,14 @@ def model(files, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def promising(tmp_path_factory):
-    """A model that promises a precision."""
+def certified(tmp_path_factory):
+    """A model with a certificate of precision."""
     return certified_model(tmp_path_factory.mktemp("m"), "max recall s.t. precision >= 0.5")
 
 
 @pytest.fixture(scope="session")
-def promising_recall(tmp_path_factory):
-    """A model that promises a recall."""
+def certified_recall(tmp_path_factory):
+    """A model with a certificate of recall."""
     return certified_model(tmp_path_factory.mktemp("m"), "max precision s.t. recall >= 0.5")
 
 

@@ -2,8 +2,7 @@
 
 import json
 
-import pytest
-from cli_tables import GOAL, fit_arguments, run
+from cli_tables import GOAL, fit_arguments, printed, run
 
 import setpoint
 from setpoint.cli import main
@@ -23,9 +22,9 @@ def test_with_json_an_error_is_one_json_object(files, model, tmp_path, capsys):
     ):
         assert run(*command, "--json") == 1
         out, err = capsys.readouterr()
-        told = json.loads(out)
-        assert list(told) == ["error"]
-        assert err == f"error: {told['error']}\n"
+        result = json.loads(out)
+        assert list(result) == ["error"]
+        assert err == f"error: {result['error']}\n"
         assert run(*command) == 1
         assert capsys.readouterr().out == ""
 
@@ -41,7 +40,7 @@ def test_with_json_internal_and_memory_errors_are_json_too(files, tmp_path, caps
 
         monkeypatch.setattr("setpoint.tables.fitting.fit_table", fails)
         assert run(*fit_arguments(files, tmp_path / "m", "--json")) == code
-        assert words in json.loads(capsys.readouterr().out)["error"]
+        assert words in printed(capsys)["error"]
 
 
 def test_wrong_usage_prints_nothing_on_stdout(model, capsys):
@@ -87,9 +86,10 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"setpoint {setpoint.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
+def test_invalid_options_are_reported_before_any_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    fit = ["fit", tmp_path / "no.csv", "--target", "y", "--goal", GOAL, "--out", tmp_path / "m"]
+    for option, value, words in (
         ("--seed", "-1", "from 0"),
         ("--seed", str(2**40), "from 0"),
         ("--test", ".999", "--test 0"),
@@ -99,17 +99,11 @@ def test_version(capsys):
         ("--confidence", "nan", "between 0 and 1"),
         ("--called", "fraud", "fraud,frauds"),
         ("--called", "fraud,", "fraud,frauds"),
-    ],
-)
-def test_invalid_options_are_reported_before_any_work(
-    option, value, words, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setenv("COLUMNS", "200")
-    fit = ["fit", tmp_path / "no.csv", "--target", "y", "--goal", GOAL, "--out", tmp_path / "m"]
-    assert run(*fit, option, value) == 2
-    err = " ".join(capsys.readouterr().err.replace("│", " ").split())
-    assert words in err
-    assert option in err
+    ):
+        assert run(*fit, option, value) == 2
+        err = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert words in err
+        assert option in err
 
 
 def test_an_unknown_model_is_reported_before_the_table_is_read(tmp_path, capsys):
@@ -128,9 +122,8 @@ def test_usage_and_debug(capsys, tmp_path):
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["[red]rows.csv", "[bold].csv", "a [blink]b c.csv"])
-def test_file_names_are_not_markup(model, write_rows, capsys, name, monkeypatch):
-    table = write_rows(name=name)
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal, with a bar
-    assert run("evaluate", model, table) == 0
-    assert f"on {name}" in capsys.readouterr().out
+def test_file_names_are_not_markup(model, write_rows, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal, with a progress bar
+    for name in ("[red]rows.csv", "[bold].csv", "a [blink]b c.csv"):
+        assert run("evaluate", model, write_rows(name=name)) == 0
+        assert f"on {name}" in capsys.readouterr().out

@@ -3,17 +3,18 @@ import json
 import pytest
 
 from setpoint.cli import demo, main
+from setpoint.cli.output import Output
 
 
 @pytest.fixture(scope="module")
 def outcomes():
-    return demo.run()
+    return demo.run(Output(quiet=True))
 
 
 def test_the_demo_prints_a_table_draws_a_picture_and_writes_a_report(
     outcomes, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(demo, "run", lambda quiet=False: outcomes)
+    monkeypatch.setattr(demo, "run", lambda output: outcomes)
     folder = tmp_path / "new"
     picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
     assert main(["demo", "--folder", str(folder)]) == 0
@@ -35,7 +36,7 @@ def test_on_validation_rows_the_goals_are_met_and_never_worse_than_the_baseline(
 
 
 def test_json_and_quiet(outcomes, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(demo, "run", lambda quiet=False: outcomes)
+    monkeypatch.setattr(demo, "run", lambda output: outcomes)
     for name in ("draw", "report"):
         monkeypatch.setattr(demo, name, lambda *given: None)
     assert main(["demo", "--folder", str(tmp_path), "--quiet"]) == 0

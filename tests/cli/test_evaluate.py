@@ -4,15 +4,11 @@ import json
 
 import pandas as pd
 import pytest
-from cli_tables import DROPPED, later, payments, run
+from cli_tables import DROPPED, later, payments, printed, run
 
 from setpoint.cli import main
 from setpoint.model_files import load
 from setpoint.tables.model import TableModel
-
-
-def printed(capsys):
-    return json.loads(capsys.readouterr().out)
 
 
 def evaluated(capsys, *arguments):
@@ -20,7 +16,7 @@ def evaluated(capsys, *arguments):
     assert run("evaluate", *arguments) == 0
     text = capsys.readouterr().out
     code = run("evaluate", *arguments, "--json", "--strict")
-    return code, text, json.loads(capsys.readouterr().out)
+    return code, text, printed(capsys)
 
 
 def met_row(text):
@@ -51,9 +47,9 @@ def test_the_check_uses_one_row_per_group(files, tmp_path, capsys):
     rows = tmp_path / "rows.csv"
     payments(seed=1).drop(columns=["id", "when"]).to_csv(rows, index=False)
     assert main(["evaluate", str(tmp_path / "m"), str(rows), "--json"]) == 0
-    told = printed(capsys)
-    assert told["verdict"]["looks"] == 1
-    assert not told["verdict"]["broken"]
+    result = printed(capsys)
+    assert result["verdict"]["looks"] == 1
+    assert not result["verdict"]["broken"]
     payments(seed=1).drop(columns=["id", "when", "customer"]).to_csv(rows, index=False)
     assert main(["evaluate", str(tmp_path / "m"), str(rows)]) == 1
     assert "'customer'" in capsys.readouterr().err
@@ -71,15 +67,15 @@ def test_rows_are_scored_once(model, write_rows, monkeypatch):
     assert calls.count(600) == 1
 
 
-def test_strict_applies_to_goal_and_certificate(promising, tmp_path, capsys):
+def test_strict_applies_to_goal_and_certificate(certified, tmp_path, capsys):
     good, bad = later(tmp_path / "good.csv"), later(tmp_path / "bad.csv", broken=True)
-    assert run("evaluate", promising, good, "--strict", "-q") == 0
+    assert run("evaluate", certified, good, "--strict", "-q") == 0
     page = tmp_path / "page.html"
-    assert run("evaluate", promising, bad, "--report", page) == 0
+    assert run("evaluate", certified, bad, "--report", page) == 0
     out = capsys.readouterr().out
     assert "BROKEN" in out
     assert "certificate contradicted" in page.read_text("utf-8")
-    assert run("evaluate", promising, bad, "--strict") == 3
+    assert run("evaluate", certified, bad, "--strict") == 3
     assert "BROKEN" in capsys.readouterr().out
 
 
@@ -98,18 +94,18 @@ def test_a_report_shows_a_broken_certificate_of_groups(tmp_path, capsys):
     assert "certificate contradicted" in page.read_text("utf-8")
 
 
-def test_a_check_continues_from_file_to_file(promising, tmp_path, capsys):
-    """In parts it says what it says of all rows together."""
+def test_a_check_continues_from_file_to_file(certified, tmp_path, capsys):
+    """Checked in parts, the counts are those of all rows together."""
     one, two = later(tmp_path / "one.csv", seed=1), later(tmp_path / "two.csv", seed=2)
     both = tmp_path / "both.csv"
     pd.concat([pd.read_csv(one), pd.read_csv(two)]).to_csv(both, index=False)
     kept = tmp_path / "verdict.json"
-    assert run("evaluate", promising, one, "--json") == 0
+    assert run("evaluate", certified, one, "--json") == 0
     kept.write_text(capsys.readouterr().out, "utf-8")
-    assert run("evaluate", promising, two, "--after", kept, "--json") == 0
-    went_on = json.loads(capsys.readouterr().out)
-    assert run("evaluate", promising, both, "--json") == 0
-    at_once = json.loads(capsys.readouterr().out)
+    assert run("evaluate", certified, two, "--after", kept, "--json") == 0
+    went_on = printed(capsys)
+    assert run("evaluate", certified, both, "--json") == 0
+    at_once = printed(capsys)
     assert went_on["verdict"]["looks"] == 2
     for name in ("tp", "fp", "fn", "tn"):
         assert (
@@ -119,15 +115,15 @@ def test_a_check_continues_from_file_to_file(promising, tmp_path, capsys):
     assert went_on["evaluated"]["tp"] < at_once["evaluated"]["tp"]  # of these rows alone
 
 
-def test_a_broken_certificate_stays_broken(promising, tmp_path, capsys):
+def test_a_broken_certificate_stays_broken(certified, tmp_path, capsys):
     bad, good = later(tmp_path / "bad.csv", broken=True), later(tmp_path / "good.csv")
     kept = tmp_path / "verdict.json"
-    assert run("evaluate", promising, bad, "--json") == 0
+    assert run("evaluate", certified, bad, "--json") == 0
     kept.write_text(capsys.readouterr().out, "utf-8")
-    assert run("evaluate", promising, good, "--after", kept, "--strict", "-q") == 3
+    assert run("evaluate", certified, good, "--after", kept, "--strict", "-q") == 3
 
 
-def test_files_that_a_check_cannot_continue_from(promising, model, tmp_path, capsys):
+def test_files_that_a_check_cannot_continue_from(certified, model, tmp_path, capsys):
     rows, kept = later(tmp_path / "rows.csv"), tmp_path / "verdict.json"
     good = {"broken": False, "evidence": [1.0], "level": 0.05, "looks": 1, "certificate": ["x"],
             "operating_point": {"tp": 1, "fp": 0, "fn": 0, "tn": 3}}  # fmt: skip
@@ -135,20 +131,20 @@ def test_files_that_a_check_cannot_continue_from(promising, model, tmp_path, cap
                     json.dumps({"verdict": {**good, "evidence": []}}),
                     json.dumps({"verdict": {**good, "operating_point": {}}})):  # fmt: skip
         kept.write_text(content)
-        assert run("evaluate", promising, rows, "--after", kept) == 1
+        assert run("evaluate", certified, rows, "--after", kept) == 1
         assert "is not the output of 'setpoint evaluate --json'" in capsys.readouterr().err
     kept.write_text(json.dumps({"verdict": good}))
-    assert run("evaluate", promising, rows, "--after", kept) == 1
+    assert run("evaluate", certified, rows, "--after", kept) == 1
     assert "another certificate" in capsys.readouterr().err
-    assert run("evaluate", promising, rows, "--after", tmp_path / "nothing.json") == 1
+    assert run("evaluate", certified, rows, "--after", tmp_path / "nothing.json") == 1
     assert "nothing.json" in capsys.readouterr().err
     assert run("evaluate", model, rows, "--after", kept) == 1
     assert "no certificate" in capsys.readouterr().err
 
 
-def test_the_file_of_after_is_checked_before_the_rows_are_read(promising, tmp_path, capsys):
+def test_the_file_of_after_is_checked_before_the_rows_are_read(certified, tmp_path, capsys):
     rows = tmp_path / "not_read.csv"
-    after = ["evaluate", promising, rows, "--after"]
+    after = ["evaluate", certified, rows, "--after"]
     for place, words in (
         (tmp_path / "nofile.json", "there is no file"),
         (tmp_path, "is a folder"),
@@ -170,72 +166,72 @@ def test_the_file_of_after_is_checked_before_the_rows_are_read(promising, tmp_pa
     assert "is not the output of 'setpoint evaluate --json'" in capsys.readouterr().err
 
 
-def test_after_is_suggested_where_a_check_can_continue(promising, model, tmp_path, capsys):
+def test_after_is_suggested_where_a_check_can_continue(certified, model, tmp_path, capsys):
     rows = later(tmp_path / "rows.csv")
     page = tmp_path / "page.html"
-    assert run("evaluate", promising, rows, "--report", page) == 0
+    assert run("evaluate", certified, rows, "--report", page) == 0
     assert "--after" in capsys.readouterr().out
     assert "setpoint evaluate --after" in page.read_text("utf-8")
-    assert run("evaluate", promising, later(tmp_path / "bad.csv", broken=True)) == 0
+    assert run("evaluate", certified, later(tmp_path / "bad.csv", broken=True)) == 0
     assert "--after" not in capsys.readouterr().out
-    table = promising.parent / "table.parquet"
+    table = certified.parent / "table.parquet"
     fit = ["fit", table, "--target", "class", "--goal", "max recall s.t. precision >= 0.5",
            "--positive", "fraud", "--model", "logistic", "--out", tmp_path / "m"]  # fmt: skip
     assert run(*fit, "--confidence", 0.9) == 0
     assert "'setpoint evaluate', with --after" in capsys.readouterr().out
     assert run(*fit) == 0
     assert "--after" not in capsys.readouterr().out
-    assert run("evaluate", model, rows) == 0  # which promises nothing
+    assert run("evaluate", model, rows) == 0  # which has no certificate
     assert "--after" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("only", "missing"), [("fraud", "negatives"), ("ok", "positives")])
-def test_goals_that_need_both_classes_cannot_be_judged(promising, tmp_path, capsys, only, missing):
+def test_goals_that_need_both_classes_cannot_be_judged(certified, tmp_path, capsys, only, missing):
     rows = later(tmp_path / "rows.csv", only=only)
-    code, text, told = evaluated(capsys, promising, rows)
+    code, text, result = evaluated(capsys, certified, rows)
     assert met_row(text).split(maxsplit=1) == ["yes", "cannot be judged"]
     assert f"there are no {missing}, so the goal" in text
     assert code == 3
-    point = told["evaluated"]
+    point = result["evaluated"]
     assert point["feasible"] is None
     assert point["violation"] is None
     assert point["precision"] is None
     assert point["f1"] is None
     assert (point["recall"] is None) == (only == "ok")
     assert "cannot be judged" in point["message"]
-    assert told["verdict"]["operating_point"]["feasible"] is None
-    assert "selected by label" in text  # for then the check of precision says nothing
-    assert any("selected by label" in note for note in told["notes"])
+    assert result["verdict"]["operating_point"]["feasible"] is None
+    assert "selected by label" in text  # then the check of precision does not apply
+    assert any("selected by label" in note for note in result["notes"])
 
 
-def test_recall_can_be_judged_on_positives_alone(promising_recall, tmp_path, capsys):
+def test_recall_can_be_judged_on_positives_alone(certified_recall, tmp_path, capsys):
     rows = later(tmp_path / "rows.csv", only="fraud")
-    code, text, told = evaluated(capsys, promising_recall, rows)
+    code, text, result = evaluated(capsys, certified_recall, rows)
     assert code == 0
     assert met_row(text).split() == ["yes", "yes"]
     assert "cannot be judged" not in text
     assert "there are no negatives" in text
-    assert told["evaluated"]["feasible"] is True
-    assert told["evaluated"]["objective"] is None  # precision
+    assert result["evaluated"]["feasible"] is True
+    assert result["evaluated"]["objective"] is None  # precision
     assert "selected by label" not in text
 
 
-def test_positives_alone_can_break_a_certificate_of_recall(promising_recall, tmp_path, capsys):
+def test_positives_alone_can_break_a_certificate_of_recall(certified_recall, tmp_path, capsys):
     rows = later(tmp_path / "rows.csv", only="fraud")
     calm = rows.read_text("utf-8").splitlines()
     head, *lines = (line.split(",") for line in calm)
     for line in lines:
         line[head.index("amount")], line[head.index("night hour")] = "0.01", "False"
     rows.write_text("\n".join(",".join(line) for line in [head, *lines]), "utf-8")
-    code, text, told = evaluated(capsys, promising_recall, rows)
+    code, text, result = evaluated(capsys, certified_recall, rows)
     assert code == 3
     assert met_row(text).split() == ["yes", "no"]
     assert "BROKEN" in text
-    assert told["evaluated"]["feasible"] is False
-    assert told["verdict"]["broken"] is True
+    assert result["evaluated"]["feasible"] is False
+    assert result["verdict"]["broken"] is True
 
 
-def test_a_report_on_one_class_is_rejected_before_scoring(promising, tmp_path, capsys, monkeypatch):
+def test_a_report_on_one_class_is_rejected_before_scoring(certified, tmp_path, capsys, monkeypatch):
     def scored(*given, **named):
         raise AssertionError("the work had begun")
 
@@ -244,7 +240,7 @@ def test_a_report_on_one_class_is_rejected_before_scoring(promising, tmp_path, c
     for only, missing in (("fraud", "negative"), ("ok", "positive")):
         rows = later(tmp_path / "rows.csv", only=only)
         for option in (["--report", page], ["--figures", figures]):
-            assert run("evaluate", promising, rows, *option) == 1
+            assert run("evaluate", certified, rows, *option) == 1
             out, err = capsys.readouterr()
             assert out == ""
             assert f"no {missing} rows in rows.csv; a report needs both classes" in err

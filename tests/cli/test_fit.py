@@ -1,26 +1,20 @@
 """``setpoint fit`` on a table in memory."""
 
 import errno
-import json
 import os
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pytest
-from cli_tables import DROPPED, GOAL, failure, fit_arguments, payments, run
+from cli_tables import DROPPED, GOAL, failure, fit_arguments, payments, printed, run
 
 from setpoint.cli import main
 from setpoint.model_files import load
 from setpoint.tables import fitting
 
 
-def printed(capsys):
-    return json.loads(capsys.readouterr().out)
-
-
 def drifting(n=1200):
-    """Rows in order of time, the newest fifth of which is another world."""
+    """Return rows in order of time, the newest fifth from another distribution."""
     frame = payments(n)
     old = np.arange(n) < 0.8 * n
     rng = np.random.default_rng(5)
@@ -35,19 +29,8 @@ def fit_of(frame, tmp_path, *more, target="class", goal=GOAL):
         table.write_text(frame, "utf-8")
     else:
         frame.to_csv(table, index=False)
-    return [
-        "fit",
-        table,
-        "--target",
-        target,
-        "--goal",
-        goal,
-        "--out",
-        tmp_path / "m",
-        "--model",
-        "logistic",
-        *more,
-    ]
+    return ["fit", table, "--target", target, "--goal", goal, "--out", tmp_path / "m", "--model",
+            "logistic", *more]  # fmt: skip
 
 
 def test_the_result_and_all_paths_are_printed(files, tmp_path, capsys):
@@ -83,12 +66,12 @@ def test_time_and_group_columns_are_not_features(files, tmp_path, capsys):
                  "--model", "logistic", "--drop", "id", "--out", str(tmp_path / "m"),
                  "--json"]  # fmt: skip
     assert main([*arguments, "--time", "when", "--group", "customer"]) == 0
-    told = printed(capsys)
+    result = printed(capsys)
     names = load(tmp_path / "m").schema.names
     assert "when" not in names
     assert "customer" not in names
     assert "night hour" in names
-    assert told["test"]["tp"] + told["test"]["fn"] > 0
+    assert result["test"]["tp"] + result["test"]["fn"] > 0
 
 
 def test_comparisons_and_reports_need_test_rows(files, tmp_path, capsys):
@@ -102,17 +85,13 @@ def test_comparisons_and_reports_need_test_rows(files, tmp_path, capsys):
 
 
 def test_strict_applies_to_the_test_rows(tmp_path, capsys):
-    table = tmp_path / "table.csv"
-    drifting().to_csv(table, index=False)
-    fit = ["fit", table, "--target", "class", "--goal", GOAL, "--positive", "fraud", "--model",
-           "logistic", "--drop", "id", "--drop", "customer", "--time", "when",
-           "--out", tmp_path / "m", "--json"]  # fmt: skip
+    fit = fit_of(drifting(), tmp_path, "--positive", "fraud", "--drop", "id", "--drop", "customer",
+                 "--time", "when", "--json")  # fmt: skip
     assert run(*fit) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["threshold_set_on"]["feasible"]
-    assert not told["test"]["feasible"]
+    result = printed(capsys)
+    assert result["threshold_set_on"]["feasible"]
+    assert not result["test"]["feasible"]
     assert run(*fit, "--strict") == 3
-    capsys.readouterr()
 
 
 def test_without_test_rows_strict_applies_to_the_validation_rows(files, tmp_path):
@@ -135,30 +114,15 @@ def test_a_goal_met_without_alarms_is_missed(files, tmp_path, capsys, monkeypatc
 
 
 def test_too_few_rows_for_a_test_split_names_the_option(tmp_path, capsys):
-    table = tmp_path / "table.csv"
     frame = payments(40)
     frame["class"] = ["fraud", *["ok"] * 39]
-    frame.to_csv(table, index=False)
-    fit = ["fit", table, "--target", "class", "--goal", "max f1", "--out", tmp_path / "m"]
-    assert run(*fit) == 1
-    assert "--test 0" in capsys.readouterr().err
+    assert "--test 0" in failure(capsys, *fit_of(frame, tmp_path, goal="max f1"))
 
 
 def test_a_missing_table(tmp_path, capsys):
-    err = failure(
-        capsys,
-        *[
-            "fit",
-            tmp_path / "nothing.csv",
-            "--target",
-            "y",
-            "--goal",
-            GOAL,
-            "--out",
-            tmp_path / "m",
-        ],
-    )
-    assert "nothing.csv" in err
+    fit = fit_of("", tmp_path)
+    fit[1] = tmp_path / "nothing.csv"
+    assert "nothing.csv" in failure(capsys, *fit)
 
 
 def test_a_missing_column(tmp_path, capsys):
@@ -183,7 +147,7 @@ def test_a_table_without_rows(tmp_path, capsys):
 def test_an_empty_column_is_reported_and_left_out(files, tmp_path, capsys):
     frame = payments()
     frame["nothing"] = np.nan
-    assert main([str(a) for a in fit_of(frame, tmp_path, "--positive", "fraud")]) == 0
+    assert run(*fit_of(frame, tmp_path, "--positive", "fraud")) == 0
     assert "'nothing'" in capsys.readouterr().err
 
 
@@ -208,7 +172,7 @@ def test_an_invalid_goal_and_an_infeasible_one(files, tmp_path, capsys):
         {"x": rng.normal(size=400), "class": rng.choice(["a", "b"], 400, p=[0.9, 0.1])}
     )
     arguments = fit_of(noise, tmp_path, goal="max recall s.t. precision >= 0.9, recall >= 0.9")
-    assert run(*arguments) == 0  # the closest point is kept, and the reader told
+    assert run(*arguments) == 0  # the closest point is kept, and the reader result
     out, err = capsys.readouterr()
     assert "warning" in err
     assert "no" in out
@@ -230,21 +194,16 @@ def test_a_read_only_output_folder(files, tmp_path, capsys, monkeypatch):
     assert "Permission denied" in err
 
 
-@pytest.mark.parametrize(
-    ("device", "model", "expected"),
-    [
+def test_an_unavailable_device_is_reported_before_the_table_is_read(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    for device, model, expected in (
         ("cuda", "linear", "requests a GPU, but torch finds none"),
         ("cuda:0", "logistic", "requests a GPU"),
         ("mps", "mlp", "not supported"),
         ("gpu", "linear", "'auto', 'cpu', 'cuda'"),
-    ],
-)
-def test_an_unavailable_device_is_reported_before_the_table_is_read(
-    tmp_path, capsys, device, model, expected, monkeypatch
-):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    arguments = fit_of("not a table\n", tmp_path, "--device", device, "--model", model)
-    assert expected in failure(capsys, *arguments)
+    ):
+        arguments = fit_of("not a table\n", tmp_path, "--device", device, "--model", model)
+        assert expected in failure(capsys, *arguments)
 
 
 def test_a_gpu_for_a_model_that_is_trained_on_the_cpu(tmp_path, capsys, monkeypatch):

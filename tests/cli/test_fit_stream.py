@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_tables import payments
+from cli_tables import payments, printed
 from stream_processes import run_together, use_small_solver
 
 from forked import PATIENCE, free_port
@@ -67,9 +67,9 @@ def alone(folder, tmp_path_factory):
 def failed(capsys, given):
     """Return what a command says that cannot be done."""
     assert main(given) == 1
-    said = capsys.readouterr()
-    assert said.err.startswith("error: ")
-    return said.err
+    message = capsys.readouterr()
+    assert message.err.startswith("error: ")
+    return message.err
 
 
 # --- one process ----------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def test_a_model_fitted_on_a_folder_predicts_evaluates_and_exports(alone, files,
     frame = pd.read_parquet(files / "new.parquet")
     np.testing.assert_array_equal(pd.read_parquet(scored)["score"], model.scores(frame))
     assert main(["evaluate", str(alone), str(files / "new.parquet"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["evaluated"]["f1"] > 0.3
+    assert printed(capsys)["evaluated"]["f1"] > 0.3
     assert main(["export", str(alone), str(tmp_path / "model.onnx"), "-q"]) == 0
 
 
@@ -122,9 +122,9 @@ def test_a_folder_is_scored_in_the_order_of_its_files(alone, files, new_folder, 
     more = ["--batch-rows", "70", "--json", "--keep", "id", "--keep", "customer", "--keep", "when",
             "--ignore-extra"]  # fmt: skip
     assert main(["predict", str(alone), str(files / "new.parquet"), "--out", str(one), *more]) == 0
-    expected = json.loads(capsys.readouterr().out)
+    expected = printed(capsys)
     assert main(["predict", str(alone), str(new_folder), "--out", str(many), *more]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = printed(capsys)
     assert (found["rows"], found["alarms"]) == (600, expected["alarms"])
     assert found["alarms"] > 0
     pd.testing.assert_frame_equal(pd.read_parquet(many), pd.read_parquet(one))
@@ -152,7 +152,7 @@ def test_a_folder_is_evaluated_like_the_file(alone, files, new_folder, capsys):
     answers = []
     for data in (files / "new.parquet", new_folder):
         assert main(["evaluate", str(alone), str(data), "--ignore-extra", "--json"]) == 0
-        answers.append(json.loads(capsys.readouterr().out)["evaluated"])
+        answers.append(printed(capsys)["evaluated"])
     for answer in answers:
         del answer["on"], answer["message"]
     assert answers[0] == answers[1]
@@ -173,8 +173,8 @@ def test_folders_that_cannot_be_scored(alone, new_folder, tmp_path, capsys):
     frame.to_parquet(data / "a.parquet", index=False)
     frame[:0].to_parquet(data / "b.parquet", index=False)
     frame.drop(columns="amount").to_parquet(data / "c.parquet", index=False)
-    said = refused(data)
-    assert "c.parquet has no column 'amount'" in said
+    message = refused(data)
+    assert "c.parquet has no column 'amount'" in message
     frame.to_csv(data / "c.csv", index=False)
     (data / "c.parquet").unlink()
     assert "c.csv is neither Parquet nor Arrow" in refused(data)
@@ -184,9 +184,9 @@ def test_folders_that_cannot_be_scored(alone, new_folder, tmp_path, capsys):
     frame.to_parquet(data / "c.parquet", index=False)
     assert "'amount' is of type string in" in refused(data)
     (data / "0.parquet").unlink()
-    said = refused(data)
-    assert "'a lot' in row 8" in said
-    assert f"row 1 is row 1 of {data / 'c.parquet'}" in said
+    message = refused(data)
+    assert "'a lot' in row 8" in message
+    assert f"row 1 is row 1 of {data / 'c.parquet'}" in message
 
 
 @pytest.mark.parametrize("place", ["0", "9"])
@@ -228,30 +228,30 @@ def by_month(tmp_path):
 
 def test_partition_columns_are_reported(by_month, tmp_path, capsys):
     assert main(arguments(by_month, tmp_path / "m", "--json")) == 0
-    notes = json.loads(capsys.readouterr().out)["notes"]
-    (told,) = (note for note in notes if "'month'" in note)
-    assert "not in the table" in told
-    assert "write it into the files" in told
+    notes = printed(capsys)["notes"]
+    (note,) = (n for n in notes if "'month'" in n)
+    assert "not in the table" in note
+    assert "write it into the files" in note
     assert "month" not in load(tmp_path / "m").schema.names
     assert main(arguments(by_month, tmp_path / "n")) == 0
     assert "warning: 'month' " in capsys.readouterr().err
     assert main(arguments(by_month, tmp_path / "o", "--drop", "month")) == 0
     assert "month" not in capsys.readouterr().err  # who leaves it out knows
-    said = failed(capsys, arguments(by_month, tmp_path / "p", "--group", "month"))
-    assert "names of folders" in said
+    message = failed(capsys, arguments(by_month, tmp_path / "p", "--group", "month"))
+    assert "names of folders" in message
 
 
 def test_result_and_report_are_about_the_test_rows(folder, tmp_path, capsys):
     page = tmp_path / "report.html"
     more = ("--json", "--report", page, "--test", "0.3", "--seed", "3", "--group", "customer")
     assert main(arguments(folder, tmp_path / "m.zip", *more)) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = printed(capsys)
     test = answer["test"]
     count = sum(test[name] for name in ("tp", "fp", "fn", "tn"))
     assert 350 < count < 550
     assert answer["report"] == str(page)
     text = page.read_text("utf-8")
-    assert f"{count:,.0f} rows of the test part" in text
+    assert f"Based on the test rows: {count:,.0f} rows" in text
     assert {p.name for p in tmp_path.iterdir()} == {"m.zip", "report.html"}
 
 
@@ -281,8 +281,8 @@ def test_tables_that_cannot_be_streamed(folder, files, tmp_path, capsys):
     both = arguments(folder, out, "--time", "when", "--group", "country")
     assert "name only one of them" in failed(capsys, both)
     for path in (folder, out):
-        said = failed(capsys, arguments(folder, out, "--checkpoint", path))
-        assert "checkpoint" in said
+        message = failed(capsys, arguments(folder, out, "--checkpoint", path))
+        assert "checkpoint" in message
     assert not out.exists()
 
 
@@ -291,11 +291,11 @@ def test_nothing_is_written_into_the_table(folder, tmp_path, capsys, monkeypatch
     monkeypatch.setattr("setpoint.data.table_reader.TableFile", None)  # before any work
     (tmp_path / "link").symlink_to(folder)
     for inside in (folder / "ck.parquet", folder / "new" / "ck.pt", tmp_path / "link" / "ck.pt"):
-        said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
-        assert f"{inside} is inside the table, {folder}; name another path for the" in said
+        message = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
+        assert f"{inside} is inside the table, {folder}; name another path for the" in message
     inside = tmp_path / "model" / "ck.pt"
-    said = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
-    assert f"{inside} is inside the model, {tmp_path / 'model'}; name another path" in said
+    message = failed(capsys, arguments(folder, tmp_path / "model", option, inside))
+    assert f"{inside} is inside the model, {tmp_path / 'model'}; name another path" in message
     assert sorted(file.name for file in folder.iterdir()) == [f"{i}.parquet" for i in range(3)]
 
 
@@ -305,8 +305,8 @@ def test_a_file_of_another_schema_is_named(folder, tmp_path, capsys):
     for file in folder.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
     payments(20).rename(columns={"country": "land"}).to_parquet(copy / "x.parquet")
-    said = failed(capsys, arguments(copy, tmp_path / "model"))
-    assert "x.parquet has no column 'country'" in said
+    message = failed(capsys, arguments(copy, tmp_path / "model"))
+    assert "x.parquet has no column 'country'" in message
 
 
 def test_a_table_in_memory_can_have_a_checkpoint(files, tmp_path, capsys, short_ordinary):
@@ -377,8 +377,8 @@ def test_a_process_without_test_rows(folder, tmp_path, capsys):
     """The newest rows are the last ones, in few row groups."""
     more = ("--time", "when", "--test", "0.05", "--json")
     assert main(arguments(folder, tmp_path / "one", *more)) == 0
-    wanted = json.loads(capsys.readouterr().out)
-    first, other = run_together(arguments(folder, tmp_path / "two", *more), tmp_path / "said")
+    wanted = printed(capsys)
+    first, other = run_together(arguments(folder, tmp_path / "two", *more), tmp_path / "output")
     assert (first.code, other.code) == (0, 0), other.err
     answer = json.loads(first.out)
     assert answer["test"] == wanted["test"]
@@ -397,7 +397,7 @@ def test_an_error_in_one_process_ends_all(folder, tmp_path):
     with file.open("r+b") as damaged:
         damaged.seek(column.data_page_offset)
         damaged.write(b"\xff" * 40)
-    first, other = run_together(arguments(copy, tmp_path / "m", "--json"), tmp_path / "said")
+    first, other = run_together(arguments(copy, tmp_path / "m", "--json"), tmp_path / "output")
     assert (first.code, other.code) == (1, 1)
     assert first.err == first.out == ""  # it failed because of the other, which says why
     assert "0.parquet cannot be read" in other.err
@@ -406,16 +406,16 @@ def test_an_error_in_one_process_ends_all(folder, tmp_path):
 
 
 def test_an_error_in_all_processes_is_reported_once(folder, tmp_path):
-    ended = run_together(arguments(folder, tmp_path / "m", "--time", "nix"), tmp_path / "said")
+    ended = run_together(arguments(folder, tmp_path / "m", "--time", "nix"), tmp_path / "output")
     assert [e.code for e in ended] == [1, 1]
-    said = "".join(e.err for e in ended)
-    assert said.count("there is no column 'nix'") == 1
+    message = "".join(e.err for e in ended)
+    assert message.count("there is no column 'nix'") == 1
 
 
 def test_other_commands_use_one_process(alone, files, tmp_path):
     scored = tmp_path / "scored.csv"
     given = ["predict", alone, files / "new.csv", "--out", scored]
-    first, other = run_together(given, tmp_path / "said")
+    first, other = run_together(given, tmp_path / "output")
     assert (first.code, other.code) == (0, 0)
     assert "600 rows" in first.out
     assert other.out == other.err == ""
@@ -425,7 +425,7 @@ def test_other_commands_use_one_process(alone, files, tmp_path):
 def test_more_processes_than_row_groups(files, tmp_path):
     data = tmp_path / "one.parquet"
     payments(300).to_parquet(data)
-    ended = run_together(arguments(data, tmp_path / "m"), tmp_path / "said")
+    ended = run_together(arguments(data, tmp_path / "m"), tmp_path / "output")
     assert [e.code for e in ended] == [1, 1]
     assert "1 row group with rows, too few for 2 processes" in "".join(e.err for e in ended)
 
@@ -439,9 +439,9 @@ def test_empty_row_groups_do_not_count(folder, tmp_path):
         part = whole[750 * i : 750 * (i + 1)]
         part.to_parquet(data / f"{i}a.parquet", index=False)
         part[:0].to_parquet(data / f"{i}b.parquet", index=False)
-    ended = run_together(arguments(data, tmp_path / "m", "-q"), tmp_path / "said")
+    ended = run_together(arguments(data, tmp_path / "m", "-q"), tmp_path / "output")
     assert [(e.code, e.err) for e in ended] == [(0, ""), (0, "")]
     (data / "1a.parquet").unlink()
-    ended = run_together(arguments(data, tmp_path / "m"), tmp_path / "said")
+    ended = run_together(arguments(data, tmp_path / "m"), tmp_path / "output")
     assert [e.code for e in ended] == [1, 1]
     assert "1 row group with rows, too few for 2 processes" in "".join(e.err for e in ended)

@@ -1,4 +1,4 @@
-"""Reports of commands: their words, their facts, and failures to write them."""
+"""Reports of commands: their titles and facts, and failures to write them."""
 
 import errno
 import hashlib
@@ -7,14 +7,14 @@ import shlex
 from html import unescape
 
 import pytest
-from cli_tables import GOAL, fit_arguments, later, payments, run
+from cli_tables import GOAL, fit_arguments, payments, printed, run
 
 import setpoint
 
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """Reports find no room."""
+    """The disk is full when a report is written."""
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -25,8 +25,8 @@ def full_disk(monkeypatch):
 def test_title_and_called_appear_in_reports(files, model, write_rows, tmp_path):
     page = tmp_path / "page.html"
     words = ["--report", page, "--called", "fraud, frauds", "--title", "Is it <fraud>?", "-q"]
-    certify = ["certify", write_rows(), "--label", "class", "--score", "amount", "--goal", GOAL]
-    certify[1] = write_rows(payments(seed=1).dropna(), "full.csv")
+    full = write_rows(payments(seed=1).dropna(), "full.csv")
+    certify = ["certify", full, "--label", "class", "--score", "amount", "--goal", GOAL]
     for command in (
         fit_arguments(files, tmp_path / "m"),
         ["evaluate", model, write_rows()],
@@ -65,18 +65,17 @@ def test_a_report_on_other_rows_names_model_and_data(model, write_rows, tmp_path
 
 def test_without_a_report_the_table_is_not_hashed(files, tmp_path, monkeypatch):
     def hashed(*given):
-        raise AssertionError("for whom?")
+        raise AssertionError("the table was hashed")
 
     monkeypatch.setattr("setpoint.cli.reports.hashlib.file_digest", hashed)
     assert run(*fit_arguments(files, tmp_path / "m", "-q")) == 0
 
 
-def test_options_without_effect_are_noted(files, model, tmp_path, capsys):
-    rows = later(tmp_path / "rows.csv")
+def test_options_without_effect_are_noted(model, rows, tmp_path, capsys):
     words = ["--title", "Mine", "--called", "fraud,frauds", "--cost-alarm", 1, "--cost-miss", 9]
-    certify = ["certify", rows, "--label", "class", "--score", "amount", "--goal", GOAL]
-    certify[1] = tmp_path / "full.csv"
-    certify[1].write_text("class,amount\n" + "fraud,2\nok,1\n" * 60)
+    full = tmp_path / "full.csv"
+    full.write_text("class,amount\n" + "fraud,2\nok,1\n" * 60)
+    certify = ["certify", full, "--label", "class", "--score", "amount", "--goal", GOAL]
     for command in (["evaluate", model, rows], certify):
         assert run(*command, *words) == 0
         err = capsys.readouterr().err
@@ -84,7 +83,7 @@ def test_options_without_effect_are_noted(files, model, tmp_path, capsys):
         assert run(*command, *words, "--figures", tmp_path / "figs") == 0
         assert "no effect" not in capsys.readouterr().err
     assert run("evaluate", model, rows, "--title", "Mine", "--json") == 0
-    notes = json.loads(capsys.readouterr().out)["notes"]
+    notes = printed(capsys)["notes"]
     assert any(note.startswith("--title has no effect") for note in notes)
 
 
@@ -113,50 +112,45 @@ def test_a_failed_report_does_not_hide_the_model(files, tmp_path, capsys, full_d
 def test_a_failed_report_leaves_one_json_object(files, tmp_path, capsys, full_disk):
     page = tmp_path / "page.html"
     assert run(*fit_arguments(files, tmp_path / "m", "--report", page, "--json")) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["model"] == str(tmp_path / "m")
-    assert told["report"] is None
-    assert "No space left" in told["error"]
-    assert told["test"]["tp"] > 0
+    result = printed(capsys)
+    assert result["model"] == str(tmp_path / "m")
+    assert result["report"] is None
+    assert "No space left" in result["error"]
+    assert result["test"]["tp"] > 0
 
 
 @pytest.mark.parametrize(
     ("error", "code"), [(MemoryError(), 1), (OSError("no room"), 1), (KeyError("x"), 4)]
 )
 def test_any_error_in_a_report_leaves_the_result(
-    error, code, files, model, tmp_path, capsys, monkeypatch
+    error, code, model, rows, tmp_path, capsys, monkeypatch
 ):
     def fails(*given):
         raise error
 
     monkeypatch.setattr("setpoint.cli.reports.write_report", fails)
-    rows = later(tmp_path / "rows.csv")
     assert run("evaluate", model, rows, "--json", "--report", tmp_path / "r.html") == code
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert told["evaluated"]["tp"] > 0
-    assert told["report"] is None
-    assert told["error"] in err
+    result = json.loads(out)
+    assert result["evaluated"]["tp"] > 0
+    assert result["report"] is None
+    assert result["error"] in err
     assert ("internal error" in err) == (code == 4)
 
 
-def test_evaluate_prints_its_result_if_the_report_fails(files, model, tmp_path, capsys, full_disk):
-    rows = tmp_path / "rows.csv"
-    payments(seed=1).drop(columns=["id", "when", "customer"]).to_csv(rows, index=False)
+def test_evaluate_prints_its_result_if_the_report_fails(model, rows, tmp_path, capsys, full_disk):
     assert run("evaluate", model, rows, "--report", tmp_path / "page.html") == 1
     out, err = capsys.readouterr()
     assert "on rows.csv" in out
     assert "No space left" in err
 
 
-def test_json_contains_the_paths_of_report_and_figures(files, model, tmp_path, capsys):
-    rows = tmp_path / "rows.csv"
-    payments(seed=1).drop(columns=["id", "when", "customer"]).to_csv(rows, index=False)
+def test_json_contains_the_paths_of_report_and_figures(model, rows, tmp_path, capsys):
     page, figures = tmp_path / "page.html", tmp_path / "figures"
     for _ in range(2):  # their own they may replace
         capsys.readouterr()
         assert run("evaluate", model, rows, "--json", "--report", page, "--figures", figures) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["report"] == str(page)
-    assert sorted(told["figures"]) == sorted(str(p) for p in figures.iterdir())
-    assert "error" not in told
+    result = printed(capsys)
+    assert result["report"] == str(page)
+    assert sorted(result["figures"]) == sorted(str(p) for p in figures.iterdir())
+    assert "error" not in result

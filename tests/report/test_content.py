@@ -22,9 +22,8 @@ from setpoint.training import Lifted
 Y, SCORES = np.array([True, False, True]), np.array([0.9, 0.1, 0.4])
 
 
-@pytest.mark.parametrize(
-    ("y", "scores", "says"),
-    [
+def test_invalid_rows_raise_an_error():
+    for y, scores, message in (
         ([], [], "there are no samples"),
         ([True, True], [0.1, 0.2], "there are no negative rows in the test data"),
         ([False, False], [0.1, 0.2], "there are no positive rows in the test data"),
@@ -32,11 +31,9 @@ Y, SCORES = np.array([True, False, True]), np.array([0.9, 0.1, 0.4])
         ([True, False], [0.1], "one entry per sample"),
         ([True, False], ["a", "b"], "scores must be numbers"),
         (["yes", "no"], [0.1, 0.2], "pos_label"),
-    ],
-)
-def test_invalid_rows_raise_an_error(y, scores, says):
-    with pytest.raises(SetpointError, match=says):
-        Rows(np.array(y), np.array(scores), "the test data")
+    ):
+        with pytest.raises(SetpointError, match=message):
+            Rows(np.array(y), np.array(scores), "the test data")
 
 
 def test_labels_become_booleans():
@@ -44,19 +41,18 @@ def test_labels_become_booleans():
     assert Rows(np.array([-1, 1, 1]), SCORES).y.tolist() == [False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("scores", "threshold", "says"),
-    [
+def test_baselines_must_have_valid_scores_of_the_same_rows():
+    report = Report("max f1", Rows(Y, SCORES), 0.5)
+    for scores, threshold, message in (
         (np.ones(2), 0.5, r"shape \(2,\), but the report has 3 rows"),
         (np.ones((3, 1)), 0.5, r"shape \(3, 1\)"),
         (np.array([1, np.nan, 2]), 0.5, "1 scores of the baseline 'rules' are NaN"),
         (np.array(["a", "b", "c"]), 0.5, "are not numbers"),
         (np.ones(3), np.nan, "the threshold of the baseline 'rules' is NaN"),
-    ],
-)
-def test_a_baseline_must_have_valid_scores_of_the_same_rows(scores, threshold, says):
-    with pytest.raises(SetpointError, match=says):
-        Report("max f1", Rows(Y, SCORES), 0.5, baseline=Baseline("rules", scores, threshold))
+    ):
+        for field in ("baseline", "tuned"):
+            with pytest.raises(SetpointError, match=message):
+                replace(report, **{field: Baseline("rules", scores, threshold)})
 
 
 def test_a_nan_threshold_and_notes_in_one_string_raise_an_error():
@@ -73,13 +69,11 @@ def test_a_certificate_for_another_threshold_or_goal_raises_an_error(certified):
         replace(certified, goal="max recall s.t. precision >= 0.7")
 
 
-@pytest.mark.parametrize(
-    ("costs", "says"),
-    [((-1, 2), "'alarm' must not be negative"), ((1, np.inf), "'miss' must be a finite number")],
-)
-def test_costs_must_be_finite_and_not_negative(costs, says):
-    with pytest.raises(SetpointError, match=says):
-        Costs(*costs)
+def test_costs_must_be_finite_and_not_negative():
+    with pytest.raises(SetpointError, match="'alarm' must not be negative"):
+        Costs(-1, 2)
+    with pytest.raises(SetpointError, match="'miss' must be a finite number"):
+        Costs(1, np.inf)
 
 
 def test_costs_add_up(counted):
@@ -94,18 +88,14 @@ def test_operating_points_equal_those_of_the_library(rows):
     assert report.baselines[0][1].tp == (rows.y & (rows.scores < 0)).sum()
 
 
-@pytest.mark.parametrize(
-    ("given", "one", "many"),
-    [
+def test_positives_have_a_name_that_fits_into_sentences():
+    for given, one, many in (
         ({}, "positive", "positives"),
         ({"positive": "fraud", "positives": "frauds"}, "fraud", "frauds"),
         ({"positive": "yes"}, "“yes” case", "“yes” cases"),
-        ({"positive": "1"}, "“1” case", "“1” cases"),
-    ],
-)
-def test_positives_have_a_name_that_fits_into_sentences(given, one, many):
-    report = Report("max f1", Rows(Y, SCORES), 0.5, **given)
-    assert (report.singular, report.plural) == (one, many)
+    ):
+        report = Report("max f1", Rows(Y, SCORES), 0.5, **given)
+        assert (report.singular, report.plural) == (one, many)
 
 
 # --- rows compared with a certificate ------------------------------------------------------------
@@ -160,11 +150,6 @@ def test_certificates_that_rows_cannot_be_compared_with(certified):
 def test_rows_on_which_the_threshold_was_chosen_are_not_unseen():
     with pytest.raises(SetpointError, match="cannot be unseen if the threshold was chosen on them"):
         Rows(Y, SCORES, chose=True, unseen=True)
-
-
-def test_a_tuned_baseline_must_have_scores_of_the_same_rows():
-    with pytest.raises(SetpointError, match="baseline 'tuned' has scores of shape"):
-        Report("max f1", Rows(Y, SCORES), 0.5, tuned=Baseline("tuned", np.ones(2), 0.1))
 
 
 def test_baselines_are_in_the_order_baseline_and_tuned(rows):

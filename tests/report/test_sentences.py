@@ -1,4 +1,4 @@
-"""Sentences are correct in every case, and never better than the numbers."""
+"""Sentences are correct in every case, and never more favourable than the numbers."""
 
 import re
 from dataclasses import replace
@@ -15,17 +15,18 @@ from setpoint.goals.metrics import metric
 from setpoint.report import Report, Rows, headline
 from setpoint.report.sentences import (
     between,
+    fraction,
     goal_in_words,
     headline_parts,
     interval,
     meaning,
-    share,
 )
 
+BUILT_IN = [name for name in metric_names() if not name.endswith("(b)")]
 
-@pytest.mark.parametrize(
-    ("counts", "says"),
-    [
+
+def test_expected_results(counted):
+    for counts, sentence in (
         ((164, 18, 36, 9782),
          "At this threshold, expect to catch 82 of 100 frauds; 9 of 10 alarms are real."),
         ((0, 0, 150, 850),
@@ -48,15 +49,12 @@ from setpoint.report.sentences import (
          "frauds; 18 of 100 alarms are real."),
         ((2, 9000, 19998, 10000), "At this threshold, expect to catch fewer than 1 of 1,000 "
          "frauds; fewer than 1 of 1,000 alarms is real."),
-    ],
-)  # fmt: skip
-def test_expected_results(counted, counts, says):
-    assert headline_parts(counted(*counts)).expected == says
+    ):  # fmt: skip
+        assert headline_parts(counted(*counts)).expected == sentence
 
 
-@pytest.mark.parametrize(
-    ("goal", "says"),
-    [
+def test_other_metrics_of_the_goal_are_described(counted):
+    for goal, end in (
         ("max recall s.t. fpr <= 0.01", "; 2 of 1,000 other cases raise a false alarm."),
         ("max recall s.t. specificity >= 0.9, fpr <= 0.1",
          "; 2 of 1,000 other cases raise a false alarm."),
@@ -65,12 +63,10 @@ def test_expected_results(counted, counts, says):
         ("max fbeta(2)", "; fbeta(2) is 0.835."),
         ("max precision s.t. recall >= 0.5", "9 of 10 alarms are real."),
         ("min fnr s.t. precision >= 0.5", "9 of 10 alarms are real."),
-    ],
-)  # fmt: skip
-def test_other_metrics_of_the_goal_are_described(counted, goal, says):
-    text = headline_parts(counted(164, 18, 36, 9782, goal=goal)).expected
-    assert text.endswith(says)
-    assert text.count("false alarm") <= 1
+    ):  # fmt: skip
+        text = headline_parts(counted(164, 18, 36, 9782, goal=goal)).expected
+        assert text.endswith(end), goal
+        assert text.count("false alarm") <= 1
 
 
 def test_custom_metrics_are_described(counted):
@@ -118,13 +114,13 @@ def test_what_is_missing_for_a_certificate_is_reported():
     assert "On the certification rows" not in text
 
 
-@pytest.mark.parametrize("goal", ["max f1", "max gmean"])
-def test_certificates_of_goals_without_constraints(rows, goal):
-    certificate = certify(rows.y, rows.scores, goal, threshold=1.5)
-    text = headline(Report(goal, rows, 1.5, certificate=certificate))
-    refused = "Not certified at 90 % confidence: there is no exact bound for gmean."
-    expected = "Certified at 90 % confidence: f1 >= " if goal == "max f1" else refused
-    assert expected in text
+def test_certificates_of_goals_without_constraints(rows):
+    for goal, expected in (
+        ("max f1", "Certified at 90 % confidence: f1 >= "),
+        ("max gmean", "Not certified at 90 % confidence: there is no exact bound for gmean."),
+    ):
+        certificate = certify(rows.y, rows.scores, goal, threshold=1.5)
+        assert expected in headline(Report(goal, rows, 1.5, certificate=certificate))
 
 
 def test_a_certificate_for_another_prevalence_is_reported_as_such(certified):
@@ -145,12 +141,12 @@ def test_a_missing_certificate_is_reported(counted):
 
 def test_the_basis_gives_the_number_of_rows_and_intervals(counted):
     text = headline_parts(counted(3, 2, 4, 91)).basis
-    assert "Based on 100 rows of the test data, including 7 frauds." in text
+    assert "Based on the test data: 100 rows, including 7 frauds." in text
     assert "between 9 and 82 of 100 frauds are caught" in text  # exact: 0.0990 to 0.8159
     assert "between 14 and 95 of 100 alarms are real" in text
     assert text.endswith("each; less if the model or threshold was chosen on these rows).")
     one = headline_parts(counted(0, 0, 1, 9)).basis
-    assert "10 rows of the test data, including 1 fraud." in one
+    assert "Based on the test data: 10 rows, including 1 fraud." in one
     assert "alarms are real" not in one
 
 
@@ -194,22 +190,19 @@ def test_several_checks_are_reported_together(counted):
     assert "an earlier check contradicted at least 0.8" in text
 
 
-@pytest.mark.parametrize(
-    ("counts", "says"),
-    [
+def test_a_missed_goal_despite_a_certificate_is_explained(counted):
+    for counts, reason in (
         ((28, 12, 20, 940), "40 alarms are too few to contradict it."),
         ((0, 1, 20, 940), "1 alarm is too few to contradict it."),
-    ],
-)
-def test_a_missed_goal_despite_a_certificate_is_explained(counted, counts, says):
-    text = headline(with_certificate(counted, *counts))
-    assert "The goal is not met on these rows: precision is " in text
-    assert "Certified at 90 % confidence: precision >= 0.8. The certificate still stands: " in text
-    assert f"still stands: {says}" in text
+    ):
+        text = headline(with_certificate(counted, *counts))
+        assert "The goal is not met on these rows: precision is " in text
+        assert "Certified at 90 % confidence: precision >= 0.8. The certificate still " in text
+        assert f"still stands: {reason}" in text
 
 
 def test_the_metric_determines_which_cases_are_too_few(rows):
-    for goal, says in (
+    for goal, cases in (
         ("max precision s.t. recall >= 0.9", "frauds are too few"),
         ("max recall s.t. fpr <= 0.1", "other cases are too few"),
     ):
@@ -221,7 +214,7 @@ def test_the_metric_determines_which_cases_are_too_few(rows):
             goal, Rows(y, scores, unseen=True), certificate.threshold, certificate=certificate,
             positive="fraud", positives="frauds",
         )  # fmt: skip
-        assert f"20 {says} to contradict it" in headline(report)
+        assert f"20 {cases} to contradict it" in headline(report)
 
 
 def test_rows_are_not_compared_with_a_certificate_by_group(counted):
@@ -253,7 +246,7 @@ def test_rows_on_which_the_threshold_was_chosen_give_no_expectation(counted):
         in text
     )
     assert "long run" not in text
-    assert text.endswith("10,000 rows of the test data, including 200 frauds.")
+    assert text.endswith("Based on the test data: 10,000 rows, including 200 frauds.")
 
 
 def test_a_certificate_allows_for_the_choice(certified):
@@ -262,12 +255,11 @@ def test_a_certificate_allows_for_the_choice(certified):
     assert "likely to be worse; the certificate allows for this." in text
 
 
-# --- shares, goals and metrics in words ----------------------------------------------------------
+# --- fractions, goals and metrics in words -------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "text", "plural"),
-    [
+def test_fractions_in_words():
+    for k, n, text, plural in (
         (82, 100, "82 of 100 alarms", True),
         (900, 1000, "9 of 10 alarms", True),
         (8960, 10000, "9 of 10 alarms", True),
@@ -284,16 +276,14 @@ def test_a_certificate_allows_for_the_choice(certified):
         (99_999, 100_000, "more than 999 of 1,000 alarms", True),
         (997, 1000, "997 of 1,000 alarms", True),
         (120_000, 120_000, "all 120,000 alarms", True),
-    ],
-)
-def test_shares_in_words(k, n, text, plural):
-    assert share(k, n, "alarm", "alarms") == (text, plural)
+    ):
+        assert fraction(k, n, "alarm", "alarms") == (text, plural)
 
 
 @given(st.integers(1, 10**6), st.data())
-def test_a_rounded_share_is_close_and_never_all_or_none(n, data):
+def test_a_rounded_fraction_is_close_and_never_all_or_none(n, data):
     k = data.draw(st.integers(0, n))
-    text = share(k, n, "alarm", "alarms").text
+    text = fraction(k, n, "alarm", "alarms").text
     assert text.startswith("all ") == (k == n > 1)
     assert text.startswith(("none ", "not one ")) == (k == 0)
     if found := re.fullmatch(r"([\d,]+) of ([\d,]+) alarms", text):
@@ -313,9 +303,8 @@ def test_intervals_equal_scipys_and_are_rounded_outwards(n, data):
     assert most / base >= exact.high - 1e-9
 
 
-@pytest.mark.parametrize(
-    ("value", "asked", "text"),
-    [
+def test_rounding_does_not_hide_whether_a_level_is_met():
+    for value, required, text in (
         (0.8999, "precision >= 0.9", "0.8999"),  # not 0.900, which would be enough
         (0.9, "precision >= 0.9", "0.900"),
         (0.89996, "precision >= 0.9", "0.89996"),
@@ -324,11 +313,9 @@ def test_intervals_equal_scipys_and_are_rounded_outwards(n, data):
         (0.91234, "precision >= 0.9", "0.912"),
         (0.95036, "precision >= 0.9503", "0.9504"),  # 0.950 would not be
         (np.nan, "precision >= 0.9", "–"),
-    ],
-)
-def test_rounding_does_not_hide_whether_a_level_is_met(value, asked, text):
-    name, _, level = asked.split()
-    assert format_metric(value, Constraint(metric(name), float(level))) == text
+    ):
+        name, _, level = required.split()
+        assert format_metric(value, Constraint(metric(name), float(level))) == text
 
 
 def test_goals_in_words():
@@ -343,7 +330,7 @@ def test_goals_in_words():
     )
 
 
-@pytest.mark.parametrize("name", [n for n in metric_names() if not n.endswith("(b)")])
-def test_every_built_in_metric_is_explained(name):
-    assert meaning(metric(name), "frauds") != "a custom metric"
+def test_every_built_in_metric_is_explained():
+    for name in BUILT_IN:
+        assert meaning(metric(name), "frauds") != "a custom metric"
     assert "2 times" in meaning(metric("fbeta(2)"), "frauds")

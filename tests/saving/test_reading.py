@@ -42,28 +42,30 @@ def edited(folder, change, *, honest=True):
     (folder / "model.json").write_text(json.dumps(content))
 
 
-def refused(path, match):
+def rejected(path, match):
+    """Assert that a path is not loaded, with a message that names it; return the message."""
     with pytest.raises(ModelFileError, match=match) as caught:
         load(path)
     assert str(path) in str(caught.value)
+    return str(caught.value)
 
 
 def test_paths_without_a_model(tmp_path):
-    refused(tmp_path / "nothing", "there is no model")
-    refused(tmp_path, "no model.json")
+    rejected(tmp_path / "nothing", "there is no model")
+    rejected(tmp_path, "no model.json")
     (tmp_path / "text").write_text("hello")
-    refused(tmp_path / "text", "is not a model, or is damaged")
+    rejected(tmp_path / "text", "is not a model, or is damaged")
     (tmp_path / "empty.zip").write_bytes(b"")
-    refused(tmp_path / "empty.zip", "is not a model, or is damaged")
+    rejected(tmp_path / "empty.zip", "is not a model, or is damaged")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as file:
         file.writestr("a.txt", "a")
-    refused(tmp_path / "other.zip", "is not a model")
+    rejected(tmp_path / "other.zip", "is not a model")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', "[" * 100_000, "\xff"])
-def test_a_model_json_of_another_program(folder, text):
-    (folder / "model.json").write_text(text, encoding="latin-1")
-    refused(folder, "cannot be read|does not describe a setpoint model")
+def test_a_model_json_of_another_program(folder):
+    for text in ("", "{", "[]", "null", '{"format": 1}', "[" * 100_000, "\xff"):
+        (folder / "model.json").write_text(text, encoding="latin-1")
+        rejected(folder, "cannot be read|does not describe a setpoint model")
 
 
 def test_a_newer_format_asks_for_an_upgrade(folder):
@@ -71,17 +73,14 @@ def test_a_newer_format_asks_for_an_upgrade(folder):
         content["format"], content["setpoint"] = FORMAT + 1, "9.1"
 
     edited(folder, newer)
-    refused(folder, r"setpoint 9\.1 in format 2; this is setpoint .*format 1: upgrade")
+    rejected(folder, r"setpoint 9\.1 in format 2; this is setpoint .*format 1: upgrade")
 
 
-@pytest.mark.parametrize("value", [0, -1, "1", "0", 1.5, True, None, [1]])
-def test_an_invalid_format_does_not(folder, value):
-    edited(folder, lambda content: content.update(format=value))
-    with pytest.raises(
-        ModelFileError, match="no version of setpoint writes.*damaged or changed"
-    ) as caught:
-        load(folder)
-    assert "upgrade" not in str(caught.value)
+def test_an_invalid_format_does_not(folder):
+    for value in (0, -1, "1", "0", 1.5, True, None, [1]):
+        edited(folder, lambda content, value=value: content.update(format=value))
+        message = rejected(folder, "no version of setpoint writes.*damaged or changed")
+        assert "upgrade" not in message
 
 
 def test_every_changed_byte_of_a_file_is_detected(folder):
@@ -89,14 +88,14 @@ def test_every_changed_byte_of_a_file_is_detected(folder):
     data = file.read_bytes()
     for changed in (data[:-1], data + b"\0", b""):
         file.write_bytes(changed)
-        refused(folder, f"is {len(changed):,} bytes long instead of {len(data):,}")
+        rejected(folder, f"is {len(changed):,} bytes long instead of {len(data):,}")
     for position in (0, len(data) // 2, len(data) - 1):
         flipped = bytearray(data)
         flipped[position] ^= 1
         file.write_bytes(flipped)
-        refused(folder, "checksum of weights-.* does not match")
+        rejected(folder, "checksum of weights-.* does not match")
     file.unlink()
-    refused(folder, "weights-.* is missing")
+    rejected(folder, "weights-.* is missing")
 
 
 def test_changed_numbers_in_model_json_are_detected(folder):
@@ -104,14 +103,14 @@ def test_changed_numbers_in_model_json_are_detected(folder):
         content["model"]["operating_point"]["tp"] += 1
 
     edited(folder, looser, honest=False)
-    refused(folder, "checksum of model.json does not match")
+    rejected(folder, "checksum of model.json does not match")
 
 
 def test_every_truncated_zip_is_rejected(archive):
     data = archive.read_bytes()
     for length in [0, 1, 30, *range(100, len(data), len(data) // 40), len(data) - 1]:
         archive.write_bytes(data[:length])
-        refused(archive, "is not a model, or is damaged")
+        rejected(archive, "is not a model, or is damaged")
 
 
 def test_every_flipped_byte_of_a_zip_is_rejected_or_harmless(archive, linear, rows):
@@ -133,15 +132,10 @@ def test_every_flipped_byte_of_a_zip_is_rejected_or_harmless(archive, linear, ro
     assert harmless < 60
 
 
-@pytest.mark.parametrize(
-    "name", ["../../etc/passwd", "/etc/passwd", "weights.pkl", "a/weights.skops", 7, None]
-)
-def test_model_json_cannot_list_files_elsewhere(folder, name):
-    def elsewhere(content):
-        content["files"]["weights.safetensors"]["name"] = name
-
-    edited(folder, elsewhere)
-    refused(folder, "lists an unknown file")
+def test_model_json_cannot_list_files_elsewhere(folder):
+    for name in ("../../etc/passwd", "/etc/passwd", "weights.pkl", "a/weights.skops", 7, None):
+        edited(folder, lambda c, name=name: c["files"]["weights.safetensors"].update(name=name))
+        rejected(folder, "lists an unknown file")
 
 
 def forge(path, entries):
@@ -173,10 +167,10 @@ def test_zips_that_setpoint_does_not_write(archive):
         ([*original, *[(f"{i}.skops", "") for i in range(99)]], "is not a model"),
     ]:
         forge(archive, entries)
-        refused(archive, message)
+        rejected(archive, message)
     with pytest.warns(UserWarning, match="Duplicate name"):
         forge(archive, [*original, original[1]])
-    refused(archive, "appears twice")
+    rejected(archive, "appears twice")
 
 
 def test_a_zip_bomb_is_rejected_before_it_is_unpacked(archive):
@@ -185,7 +179,7 @@ def test_a_zip_bomb_is_rejected_before_it_is_unpacked(archive):
     packed.compress_type = zipfile.ZIP_DEFLATED
     forge(archive, [original[0], (packed, b"\0" * 20_000_000)])
     assert archive.stat().st_size < 100_000
-    refused(archive, "is compressed")
+    rejected(archive, "is compressed")
 
 
 def test_overlapping_entries_are_rejected(archive):
@@ -208,7 +202,7 @@ def test_overlapping_entries_are_rejected(archive):
     length = buffer.tell() - start
     buffer.write(struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, *[len(names)] * 2, length, start, 0))
     archive.write_bytes(buffer.getvalue())
-    refused(archive, "holds more than it can|damaged")
+    rejected(archive, "holds more than it can|damaged")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
@@ -217,13 +211,13 @@ def test_links_and_pipes_in_a_folder_are_rejected(folder, tmp_path):
     moved = tmp_path / "elsewhere"
     file.rename(moved)
     file.symlink_to(moved)
-    refused(folder, "is a link")
+    rejected(folder, "is a link")
     file.unlink()
     os.mkfifo(file)
-    refused(folder, "not a regular file")  # and does not wait for someone to write
+    rejected(folder, "not a regular file")  # and does not wait for someone to write
     file.unlink()
     file.mkdir()
-    refused(folder, "directory|not a regular file")
+    rejected(folder, "directory|not a regular file")
 
 
 def test_a_folder_that_is_replaced_while_it_is_read(
@@ -242,9 +236,9 @@ def test_a_folder_that_is_replaced_while_it_is_read(
     assert np.array_equal(scores, other_linear.positive_scores(rows[0]))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_consistent_forgeries_raise_an_error(folder):
+    original = (folder / "model.json").read_bytes()
+    for change in (
         lambda c: c.pop("model"),
         lambda c: c.pop("files"),
         lambda c: c.pop("versions"),
@@ -260,11 +254,10 @@ def test_a_folder_that_is_replaced_while_it_is_read(
         lambda c: c["model"]["module"].update(name="os.system"),
         lambda c: c["model"].update(logit_threshold={"$": "pickle"}),
         lambda c: c["model"]["parameters"]["kept"].update(goal={"$": "tuple"}),
-    ],
-)
-def test_consistent_forgeries_raise_an_error(folder, change):
-    edited(folder, change)
-    refused(folder, "model")
+    ):
+        (folder / "model.json").write_bytes(original)
+        edited(folder, change)
+        rejected(folder, "model")
 
 
 def test_unknown_parameters_are_ignored(folder, linear, rows):

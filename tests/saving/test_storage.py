@@ -18,7 +18,7 @@ CALLS = ("open", "write", "fsync", "close", "replace", "mkdir", "rmdir", "unlink
 
 
 class Crash(BaseException):
-    """The process dies."""
+    """The process was killed."""
 
 
 class Fragile:
@@ -103,7 +103,7 @@ def test_a_crash_at_any_call_leaves_a_complete_model(
     # First always the old one, then, from one call on, always the new one.
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
-    save(linear, path)  # and the remains are in nobody's way
+    save(linear, path)  # what a crash left does not matter
     assert is_same(load(path), linear, rows)
 
 
@@ -125,7 +125,7 @@ def test_a_crash_of_the_first_save_leaves_no_model_or_the_new_one(
         assert is_same(load(target), linear, rows)
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EACCES])
 def test_an_error_leaves_the_former_model_and_nothing_else(
     path, error, linear, other_linear, rows, monkeypatch, tmp_path
 ):
@@ -149,14 +149,13 @@ def test_an_error_leaves_the_former_model_and_nothing_else(
     assert failures >= 4
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS])
-def test_a_first_save_that_fails_leaves_no_trace(path, error, linear, monkeypatch, tmp_path):
+def test_a_first_save_that_fails_leaves_no_trace(path, linear, monkeypatch, tmp_path):
     total = calls_of_a_save(linear, tmp_path / "other" / path.name, monkeypatch)
     before = everything(tmp_path)
     failures = 0
     for k in range(1, total + 1):
         with monkeypatch.context() as patch:
-            patch_os(patch, Fragile(k, error=error))
+            patch_os(patch, Fragile(k, error=errno.EROFS))
             try:
                 save(linear, path)
             except ModelFileError:

@@ -5,15 +5,15 @@ commit what it wrote:
 
     python tests/saving/write_fixtures.py tests/saving/fixtures/0.1.0
 
-Never run it to repair a failing test. ``test_saved_before.py`` stands for models that people have
-on their disks; if it fails, those no longer load, or score otherwise, and the code is to be
-repaired. That is why a folder that exists is refused.
+Never run it to repair a failing test. ``test_saved_before.py`` stands for the models that users
+have; if it fails, these no longer load or have other scores, and the code must be repaired. That is
+why an existing folder raises an error.
 
 Every model has a folder of its own with
 
 - ``model/`` or ``model.zip``: the model as it was saved;
 - ``rows.npz`` (``X``, and ``columns`` where they have names) or ``rows.csv``: rows to score;
-- ``expected.json``: what the model is, and what it makes of the rows.
+- ``expected.json``: the attributes of the model, and its scores of the rows.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ ZIPPED = ("classifier_certified", "table_trees")  # one file each; the others ar
 # Rows with a score nearer to the threshold are left out: another processor's might be beyond it.
 CLEARANCE = 1e-3
 
-# --- what a file does not hold, and who loads it must bring ---------------------------------------
+# --- not in a model file: needed for loading ------------------------------------------------------
 
 
 class OwnNetwork(nn.Module):
-    """A module of a user's own, with a buffer and an integer among its weights."""
+    """A custom module, with a buffer and an integer among its weights."""
 
     def __init__(self, n_features: int) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ MODULES: dict[str, Callable[[int], nn.Module]] = {"classifier_own_module": OwnNe
 
 
 def define_own_metric() -> None:
-    """Tell the goal language a metric of a user's own."""
+    """Define a custom metric."""
     define_metric(
         "worth_of_saved_models",
         lambda tp, fp, P, N: (5 * tp - fp) / (5 * P),
@@ -93,7 +93,7 @@ def define_own_metric() -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A classifier, what it is fitted on, and what is meant to come of it."""
+    """A classifier, the rows it is fitted on, and the expected certificate."""
 
     model: Any
     rows: int = 200
@@ -106,7 +106,7 @@ class Case:
     weights: bool = False
     groups: bool = False
     certified: bool | None = None
-    prevalence: float | None = None  # for which the certificate is restated
+    prevalence: float | None = None  # of the certificate
 
     def fit(self) -> Any:
         """Return the fitted classifier."""
@@ -132,7 +132,7 @@ class Case:
         return clf
 
     def later(self) -> Any:
-        """Return rows to score, the last of them unlike any that a model has seen."""
+        """Return rows to score, the last of them unlike all training rows."""
         strange = np.array(
             [
                 [0.0, 0.0, 0.0, 0.0],
@@ -176,7 +176,7 @@ def estimators() -> dict[str, Case]:
     boosting = HistGradientBoostingClassifier(max_iter=6, max_leaf_nodes=6, random_state=0)
     forest = RandomForestClassifier(6, max_depth=3, random_state=0)
     fitted = clone(logistic).fit(*make_rows(200, seed=4, standard=False))
-    split = StratifiedShuffleSplit(1, test_size=0.3, random_state=0)  # which no file keeps
+    split = StratifiedShuffleSplit(1, test_size=0.3, random_state=0)  # which is not saved
     strict = "max f1 s.t. precision >= 0.95 and recall >= 0.9"
     worth = "max worth_of_saved_models"
     return {
@@ -235,9 +235,9 @@ def estimators() -> dict[str, Case]:
 
 
 def fit_and_score_estimator(name: str, case: Case, folder: Path) -> None:
-    """Fit a classifier, save it, and keep what it made of other rows before it was saved."""
+    """Fit a classifier, save it, and write its scores of other rows before it was saved."""
     clf, rows = case.fit(), case.later()
-    threshold = getattr(clf, "threshold_", 0.0)  # scores of a SetpointClassifier begin at it
+    threshold = getattr(clf, "threshold_", 0.0)  # scores of a SetpointClassifier are relative to it
     rows = rows[np.abs(clf.positive_scores(rows) - threshold) > CLEARANCE]
     scores = clf.positive_scores(rows)
     clf.save(folder / model_name(name))
@@ -256,7 +256,7 @@ WORDS = (
 
 
 def payments(n: int, seed: int) -> pd.DataFrame:
-    """Return payments with columns of every kind, some in writings that need care."""
+    """Return payments with columns of every kind, some in unusual formats."""
     rng = np.random.default_rng(seed)
     fraud = rng.random(n) < 0.3
     day = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(rng.permutation(n) * 31, unit="h")
@@ -286,7 +286,7 @@ def payments(n: int, seed: int) -> pd.DataFrame:
 
 
 def later_payments() -> pd.DataFrame:
-    """Return rows to score, the last of them unlike any that a model has seen."""
+    """Return rows to score, the last of them unlike all training rows."""
     frame = payments(30, seed=9)
     last = frame.index[-6:]
     frame.loc[last[0], ["country", "code"]] = ["Chile", "never seen"]
@@ -323,7 +323,7 @@ TABLES: dict[str, tuple[list[str], int, list[str]]] = {
 
 
 def fit_and_score_table(name: str, folder: Path) -> None:
-    """Fit a model by the command, and keep what the command makes of later rows."""
+    """Fit a model by the command, and write the scores that the command gives later rows."""
     columns, n, options = TABLES[name]
     model, rows = folder / model_name(name), folder / "rows.csv"
     train = payments(n, seed=0)[[*columns, "class"]]
@@ -352,12 +352,12 @@ def fit_and_score_table(name: str, folder: Path) -> None:
         later[clear].to_csv(rows, index=False)
         found = score_table(model, rows, scores)
     expected = described(setpoint.load(model))
-    # Whatever the scores' own precision, they come from features of 32 bits.
+    # Scores of any precision come from features of 32 bits.
     write_expected(folder, expected, found["score"], found["predicted"], 0.0, "float32")
 
 
 def fit_text(table: Path, model: Path) -> None:
-    """Fit a model of texts with few features; with as many as the command's, its file is large."""
+    """Fit a model of texts with few features; with the command's default, its file is large."""
     from setpoint.model_files import save
 
     moved = importlib.util.find_spec("setpoint.tables") is not None  # since 0.1.0
@@ -368,24 +368,24 @@ def fit_text(table: Path, model: Path) -> None:
 
 
 def score_table(model: Path, rows: Path, out: Path) -> pd.DataFrame:
-    """Return what `setpoint predict` says of a table, with all digits."""
+    """Return the result of `setpoint predict` for a table, with all digits."""
     command("predict", model, rows, "--out", out)
     return pd.read_parquet(out)
 
 
 def command(*arguments: object) -> None:
-    """Run the command line, or stop with what it said."""
+    """Run the command line, or raise an error with its message."""
     full = [sys.executable, "-m", "setpoint", *map(str, arguments), "--quiet"]
     done = subprocess.run(full, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(full)} ended with {done.returncode}:\n{done.stderr}")
 
 
-# --- what is expected -----------------------------------------------------------------------------
+# --- expected values ------------------------------------------------------------------------------
 
 
 def described(model: Any) -> Json:
-    """Return what a model is, in plain values that are compared one by one."""
+    """Return the attributes of a model as plain values, which are compared one by one."""
     if hasattr(model, "schema"):
         return {
             "kind": type(model).__name__,
@@ -423,7 +423,7 @@ def described_point(point: Any) -> Json:
 
 
 def described_certificate(certificate: Any) -> Json | None:
-    """Return the numbers of a certificate, and nothing of how it words them."""
+    """Return the numbers of a certificate, without its message."""
     if certificate is None:
         return None
     found: Json = {
@@ -476,7 +476,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="a new folder, e.g. tests/saving/fixtures/0.1.0")
     folder = parser.parse_args().folder
     if folder.exists():
-        parser.error(f"{folder} is there already; what a release wrote is not written again.")
+        parser.error(f"{folder} already exists; the files of a release are not written again.")
     torch.set_num_threads(1)
     define_own_metric()
     print(f"setpoint {setpoint.__version__} from {Path(setpoint.__file__).parent}")

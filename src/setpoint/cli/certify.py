@@ -15,8 +15,8 @@ from setpoint.cli.points import point_table
 def certify(
     context: typer.Context,
     data: o.Data,
-    label: Annotated[str, typer.Option(help="Column with the label.", show_default=False)],
-    score: Annotated[str, typer.Option(help="Column with the score.", show_default=False)],
+    label: o.Target,
+    score: Annotated[str, o.option(help="Column with the score.")],
     goal: o.GoalText,
     threshold: o.Threshold = None,
     confidence: o.CertifyConfidence = 0.9,
@@ -37,11 +37,12 @@ def certify(
 ) -> None:
     """Find the best threshold for given scores that can be certified."""
     from setpoint import certificates
-    from setpoint.cli.overwriting import check_outputs
-    from setpoint.cli.reports import ReportRequest, costs_of, report_of_scores
+    from setpoint.cli.output_paths import check_outputs
+    from setpoint.cli.reports import ReportRequest, costs_of
     from setpoint.data.label_columns import read_target, scores_of
     from setpoint.data.table_reader import read_table
     from setpoint.goals.goal import Goal
+    from setpoint.report.content import Rows
 
     parsed = Goal.parse(goal)
     costs = costs_of(cost_alarm, cost_miss, currency)
@@ -78,7 +79,14 @@ def certify(
         point_table(certificate.operating_point),
         str(certificate),
         files=request.files(
-            lambda: report_of_scores(found.y, scores, found.positive, certificate, request, facts)
+            lambda: request.report(
+                parsed,
+                Rows(found.y, scores, on=data.name, chose=certificate.choice != "beforehand"),
+                certificate.threshold,
+                found.positive,
+                facts,
+                certificate=certificate,
+            )
         ),
     )
     exit_if_missed(strict, certificate.certified and not certificate.operating_point.empty)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any
 
 import typer
@@ -10,19 +11,17 @@ from setpoint.cli import options as o
 from setpoint.cli.output import Output
 from setpoint.cli.points import describe_met
 
+_METRICS = ("objective", "precision", "recall", "f1")
 _CAUTION = (
-    "The best of several looks better on the rows it was chosen on than it is: expect a little "
-    "less on new rows, and measure it there with 'setpoint evaluate'."
+    "The best of several was chosen for its results on these rows, so expect slightly worse "
+    "results on new rows; measure them with 'setpoint evaluate'."
 )
 
 
 def compare(
     data: o.Data,
     target: o.Target,
-    goal: Annotated[
-        list[str],
-        typer.Option(help="Goal; may be given several times.", show_default=False),
-    ],
+    goal: Annotated[list[str], o.option(help="Goal; may be given several times.")],
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,49 +58,37 @@ def compare(
     output = Output(as_json, quiet)
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
-    rows: list[dict[str, Any]] = []
+    table = Table(title="On test rows", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for column in ("goal", "model"):
+        table.add_column(column)
+    for column in (*_METRICS, "alarms", "goal met", "certified"):
+        table.add_column(column, justify="right")
+    compared: list[dict[str, Any]] = []
     notes: set[str] = set()
     with output.warnings_as_notes(), output.progress("training") as show:
-        for number, (wanted, name) in enumerate((g, m) for g in goals for m in models):
-            show(number, len(goals) * len(models))
+        for wanted, name in itertools.product(goals, models):
+            show(len(compared), len(goals) * len(models))
             fitted = fit_table(
                 frame, target, wanted, positive=positive, model=name, confidence=confidence,
                 group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
             )  # fmt: skip
             notes.update([*fitted.notes, *(found.message for found in fitted.leakage)])
-            rows.append({"goal": str(wanted), "model": name, "fitted": fitted})
+            point, certificate = fitted.test_point, fitted.model.certificate
+            assert point is not None
+            certified = "" if certificate is None else ("yes" if certificate.certified else "no")
+            table.add_row(
+                Text(str(wanted)), name, *(f"{getattr(point, m):.3f}" for m in _METRICS),
+                f"{point.tp + point.fp:,.0f}", describe_met(point), certified,
+            )  # fmt: skip
+            compared.append(
+                {
+                    "goal": str(wanted),
+                    "model": name,
+                    "test": point.to_dict(),
+                    "certificate": None if certificate is None else certificate.to_dict(),
+                }
+            )
     for note in sorted(notes):
         output.note(note)
-    table = Table(title="On test rows", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in (
-        "goal",
-        "model",
-        "objective",
-        "precision",
-        "recall",
-        "f1",
-        "alarms",
-        "goal met",
-        "certified",
-    ):
-        table.add_column(column, justify="left" if column in ("goal", "model") else "right")
-    fields = []
-    for row in rows:
-        point, certificate = row["fitted"].test_point, row["fitted"].model.certificate
-        certified = "" if certificate is None else ("yes" if certificate.certified else "no")
-        values = (point.objective, point.precision, point.recall, point.f1)
-        alarms = f"{point.tp + point.fp:,.0f}"
-        table.add_row(
-            Text(row["goal"]), row["model"], *(f"{v:.3f}" for v in values), alarms,
-            describe_met(point), certified,
-        )  # fmt: skip
-        fields.append(
-            {
-                "goal": row["goal"],
-                "model": row["model"],
-                "test": point.to_dict(),
-                "certificate": None if certificate is None else certificate.to_dict(),
-            }
-        )
-    caution = _CAUTION if len(rows) > 1 else ""
-    output.result({"compared": fields, "caution": caution}, table, *filter(None, [caution]))
+    caution = _CAUTION if len(compared) > 1 else ""
+    output.result({"compared": compared, "caution": caution}, table, *filter(None, [caution]))

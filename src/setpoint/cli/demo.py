@@ -21,10 +21,14 @@ from setpoint.cli.output import Output
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from rich.table import Table
 
     from setpoint import Goal, OperatingPoint, SetpointClassifier
-    from setpoint.training.history import Record
 
+_NOTE = (
+    "Both methods choose their model and exact threshold on the same validation rows. The {} test "
+    "rows are\nnew: either method can miss a constraint there that it only just met before."
+)
 GOALS = ("max recall s.t. precision >= 0.9", "max precision s.t. recall >= 0.9", "max f1")
 
 
@@ -35,19 +39,16 @@ def demo(
     debug: o.Debug = False,
 ) -> None:
     """Train for three goals on real data; print a table, draw a picture, write a report."""
-    from setpoint.cli.overwriting import check_demo
+    from setpoint.cli.output_paths import check_demo
 
     check_demo(folder)
     folder.mkdir(exist_ok=True)
     picture, page = folder / "setpoint-demo.png", folder / "setpoint-demo.html"
-    silent = quiet or as_json
-    outcomes, y_test = run(silent)
-    if not silent:
-        print_table(outcomes, len(y_test))
+    output = Output(as_json, quiet)
+    outcomes, y_test = run(output)
+    output.show(outcome_table(outcomes), _NOTE.format(len(y_test)))
     draw(outcomes, y_test, picture)
     report(outcomes, y_test, page)
-    if not silent:
-        print(f"Picture: {picture.resolve()}\nReport:  {page.resolve()}")
     compared = [
         {
             "goal": str(goal),
@@ -58,7 +59,10 @@ def demo(
         for goal, rows in outcomes.items()
         for outcome in rows
     ]
-    Output(as_json).result({"compared": compared, "picture": str(picture), "report": str(page)})
+    output.result(
+        {"compared": compared, "picture": str(picture), "report": str(page)},
+        f"Picture: {picture.resolve()}\nReport:  {page.resolve()}",
+    )
 
 
 @dataclass(frozen=True)
@@ -97,23 +101,18 @@ def load_nines() -> Rows:
     return Rows(X, y, X_test, y_test, np.isin(np.arange(len(y)), held))
 
 
-def run(quiet: bool = False) -> tuple[dict[Goal, list[Outcome]], NDArray[np.bool_]]:
-    """Train all models, with a progress bar; return the outcomes and the test labels."""
-    from rich.console import Console
-    from rich.progress import Progress
-
+def run(output: Output) -> tuple[dict[Goal, list[Outcome]], NDArray[np.bool_]]:
+    """Train all models, with progress bars; return the outcomes and the test labels."""
     from setpoint import Goal
 
     rows = load_nines()
     outcomes = {}
-    with Progress(transient=True, console=Console(stderr=True), disable=quiet) as progress:
-        for goal in map(Goal.parse, GOALS):
-            task = progress.add_task(str(goal))
-
-            def show(record: Record, total: int, task: Any = task) -> None:
-                progress.update(task, completed=record.iteration, total=total)
-
-            outcomes[goal] = [fit_logistic_regression(goal, rows), fit_setpoint(goal, rows, show)]
+    for goal in map(Goal.parse, GOALS):
+        with output.progress(str(goal)) as show:
+            outcomes[goal] = [
+                fit_logistic_regression(goal, rows),
+                fit_setpoint(goal, rows, lambda record, total: show(record.iteration, total)),
+            ]
     return outcomes, rows.y_test
 
 
@@ -157,9 +156,8 @@ def fit_setpoint(goal: Goal, rows: Rows, callback: Any = None) -> Outcome:
     return Outcome("setpoint", clf.operating_point_, test, clf.positive_scores(rows.X_test), clf)
 
 
-def print_table(outcomes: dict[Goal, list[Outcome]], n_test: int) -> None:
-    """Print the operating points on validation and test rows, side by side."""
-    from rich.console import Console
+def outcome_table(outcomes: dict[Goal, list[Outcome]]) -> Table:
+    """Return the operating points on validation and test rows, side by side."""
     from rich.table import Table
 
     table = Table(
@@ -167,11 +165,11 @@ def print_table(outcomes: dict[Goal, list[Outcome]], n_test: int) -> None:
         box=None,
         padding=(0, 2, 0, 0),
     )
-    table.add_column("goal", no_wrap=True)
-    table.add_column("method", no_wrap=True)
+    table.add_column("goal")
+    table.add_column("method")
     for split in ("valid.", "test"):
         for name in ("prec.", "recall", "f1", "met"):
-            table.add_column(f"{split}\n{name}", justify="right", no_wrap=True)
+            table.add_column(f"{split}\n{name}", justify="right")
     for goal, rows in outcomes.items():
         objective, _, constraints = str(goal).partition(" s.t. ")
         lines = [objective, f"s.t. {constraints}" if constraints else ""]
@@ -182,14 +180,7 @@ def print_table(outcomes: dict[Goal, list[Outcome]], n_test: int) -> None:
                 cells.append("yes" if point.feasible else "no")
             table.add_row(line, outcome.method, *cells)
         table.add_row()
-    console = Console()
-    console = console if console.width >= 104 else Console(width=104)  # rows are not wrapped
-    console.print(table)
-    console.print(
-        "Both methods choose their model and exact threshold on the same validation rows. The "
-        f"{n_test} test rows are\nnew: either method can miss a constraint there that it only just "
-        "met before."
-    )
+    return table
 
 
 def draw(outcomes: dict[Goal, list[Outcome]], y_test: NDArray[np.bool_], path: Path) -> None:
@@ -203,12 +194,12 @@ def draw(outcomes: dict[Goal, list[Outcome]], y_test: NDArray[np.bool_], path: P
     from setpoint.report.data import Steps
     from setpoint.report.figures import MODEL, Curve, draw_precision_recall
 
-    looks = {"logistic regression": ("#7a7a7a", "s", "--"), "setpoint": (MODEL, "o", "-")}
+    styles = {"logistic regression": ("#7a7a7a", "s", "--"), "setpoint": (MODEL, "o", "-")}
     figure, axes = plt.subplots(1, len(outcomes), figsize=(12, 4.2), layout="constrained")
     for ax, (goal, rows) in zip(axes, outcomes.items(), strict=True):
         curves = []
         for outcome in rows:
-            color, marker, line = looks[outcome.method]
+            color, marker, line = styles[outcome.method]
             label = f"{outcome.method}: {goal.objective} {outcome.test.objective:.3f}"
             points = ((outcome.test, marker, label),)
             steps = Steps.of(y_test, outcome.test_scores)

@@ -56,9 +56,10 @@ def evaluate(
     debug: o.Debug = False,
 ) -> None:
     """Measure a saved model on labelled rows, and check whether its certificate still holds."""
-    from setpoint.cli.overwriting import check_outputs
+    from setpoint.cli.output_paths import check_outputs
     from setpoint.cli.predict import load_table_model
-    from setpoint.cli.reports import ReportRequest, costs_of, report_of_rows
+    from setpoint.cli.reports import ReportRequest, costs_of, training_of
+    from setpoint.report.content import Rows
     from setpoint.thresholds.operating_point import evaluate_threshold
 
     costs = costs_of(cost_alarm, cost_miss, currency)
@@ -112,7 +113,17 @@ def evaluate(
         },
         *parts,
         files=request.files(
-            lambda: report_of_rows(loaded, y, scores, verdict, request, facts, tuple(unseen))
+            lambda: request.report(
+                loaded.goal,
+                Rows(y, scores, on=name),
+                0.0,
+                loaded.positive,
+                facts,
+                certificate=loaded.certificate,
+                verdict=verdict,
+                notes=tuple(unseen),
+                **training_of(loaded),
+            )
         ),
     )
     exit_if_missed(strict, bool(is_met(point)) and not (verdict is not None and verdict.broken))

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from setpoint.cli import options as o
 from setpoint.cli.output import Output
 
 
 def export(
     model: o.Model,
-    out: Annotated[Path, typer.Argument(help="ONNX file to write.", show_default=False)],
+    out: Annotated[Path, o.argument(help="ONNX file to write.")],
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
@@ -22,7 +20,7 @@ def export(
 
     Its input is the encoded features: turning a table into numbers stays in Python.
     """
-    from setpoint.cli.overwriting import check_file
+    from setpoint.cli.output_paths import check_file
     from setpoint.export.onnx import export_onnx
     from setpoint.model_files import load
 

@@ -32,10 +32,7 @@ def fit(
     data: o.DataOrFolder,
     target: o.Target,
     goal: o.GoalText,
-    out: Annotated[
-        Path,
-        typer.Option(help="Save the model here: a folder, or a .zip file.", show_default=False),
-    ],
+    out: Annotated[Path, o.option(help="Save the model here: a folder, or a .zip file.")],
     positive: o.Positive = None,
     model: Annotated[
         str, typer.Option(help="linear or mlp (trained for the goal), hgb, logistic or forest.")
@@ -62,7 +59,7 @@ def fit(
     debug: o.Debug = False,
 ) -> None:
     """Train a classifier on a table for a goal, and save it."""
-    from setpoint.cli.overwriting import check_model_output, check_outputs
+    from setpoint.cli.output_paths import check_outputs, check_separate
     from setpoint.cli.reports import ReportRequest, costs_of, report_of_fit
     from setpoint.errors import SetpointError, SplitError
     from setpoint.goals.goal import Goal
@@ -78,7 +75,7 @@ def fit(
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
     check_target(out)
-    check_model_output(out, {"the table": data})
+    check_separate(out.expanduser(), "model", {"the table": data})
     check_outputs({"the table": data, "the model": out}, report, figures)
     _check_checkpoint(checkpoint, model, data, out, report)
     streamed = _streamed_table(data, stream, model)
@@ -136,10 +133,10 @@ def fit(
             "seed": seed,
         }  # fmt: skip
         content = report_of_fit(fitted, request, facts)
-        said = headline_parts(content)
-        if certificate is not None:  # which states this itself
-            said = said._replace(promise="")
-        parts.append(" ".join(filter(None, said)))
+        sentences = headline_parts(content)
+        if certificate is not None:  # its text is already among the parts
+            sentences = sentences._replace(certificate="")
+        parts.append(" ".join(filter(None, sentences)))
         files = request.files(lambda: content)
     parts.append(f"Model: {out}")
     output.result_and_files(fields, *parts, files=files, saved=f"The model is saved: {out}.")
@@ -153,6 +150,7 @@ def _check_checkpoint(
     path: Path | None, model: str, data: Path, out: Path, report: Path | None
 ) -> None:
     """Raise SetpointError if the checkpoint cannot be used or would overwrite something else."""
+    from setpoint.cli.output_paths import check_separate
     from setpoint.errors import SetpointError
     from setpoint.tables.classifiers import TRAINED
 
@@ -162,14 +160,8 @@ def _check_checkpoint(
         raise SetpointError(f"--checkpoint works with {' and '.join(TRAINED)}, not with {model!r}.")
     if path.is_dir():
         raise SetpointError(f"the checkpoint {path} is a folder; name a file in it.")
-    for other in filter(None, (data, out, report)):
-        if path.resolve() == other.resolve():
-            raise SetpointError(f"{path} is already used; name another file for the checkpoint.")
-    for name, folder in (("the table", data), ("the model", out)):
-        if folder.resolve() in path.resolve().parents:
-            raise SetpointError(
-                f"{path} is inside {name}, {folder}; name another path for the checkpoint."
-            )
+    others = {"the table": data, "the model": out, "the report": report}
+    check_separate(path, "checkpoint", {n: p for n, p in others.items() if p is not None})
 
 
 def _streamed_table(data: Path, stream: bool | None, model: str) -> Any:

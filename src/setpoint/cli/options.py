@@ -1,8 +1,9 @@
-"""Options that several commands share."""
+"""Options of the commands; most are shared."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,10 @@ import typer
 
 _FILES = "CSV (also gzipped), Parquet or Arrow"
 _MAX_TEST = 0.9
-_MAX_SEED = 2**32 - 1
+
+# Arguments and options without a default to show.
+argument = partial(typer.Argument, show_default=False)
+option = partial(typer.Option, show_default=False)
 
 
 def _check_confidence(value: float | None) -> float | None:
@@ -29,8 +33,8 @@ def _check_test(value: float) -> float:
 
 
 def _check_seed(value: int) -> int:
-    if not 0 <= value <= _MAX_SEED:
-        raise typer.BadParameter(f"{value} is not a whole number from 0 to {_MAX_SEED:,}.")
+    if not 0 <= value < 2**32:
+        raise typer.BadParameter(f"{value} is not a whole number from 0 to {2**32 - 1:,}.")
     return value
 
 
@@ -41,39 +45,29 @@ def _check_threshold(value: float | None) -> float | None:
 
 
 def _check_called(value: str | None) -> str | None:
-    words = [] if value is None else [word.strip() for word in value.split(",")]
-    if value is not None and (len(words) != 2 or not all(words)):
+    names = [] if value is None else [name.strip() for name in value.split(",")]
+    if value is not None and (len(names) != 2 or not all(names)):
         raise typer.BadParameter(f"{value!r} is not singular,plural, such as fraud,frauds.")
     return value
 
 
-Data = Annotated[Path, typer.Argument(help=f"Table: {_FILES}.", show_default=False)]
+Data = Annotated[Path, argument(help=f"Table: {_FILES}.")]
 DataOrFolder = Annotated[
-    Path,
-    typer.Argument(
-        help=f"Table: {_FILES}, or a folder of Parquet or Arrow files.", show_default=False
-    ),
+    Path, argument(help=f"Table: {_FILES}, or a folder of Parquet or Arrow files.")
 ]
 Model = Annotated[
-    Path,
-    typer.Argument(
-        help="Model: the folder or zip file written by 'setpoint fit --out'.", show_default=False
-    ),
+    Path, argument(help="Model: the folder or zip file written by 'setpoint fit --out'.")
 ]
-Target = Annotated[str, typer.Option(help="Column with the label.", show_default=False)]
-GoalText = Annotated[
-    str,
-    typer.Option("--goal", help="E.g. 'max recall s.t. precision >= 0.9'.", show_default=False),
-]
+Target = Annotated[str, option(help="Column with the label.")]
+GoalText = Annotated[str, option("--goal", help="E.g. 'max recall s.t. precision >= 0.9'.")]
 Positive = Annotated[
     str | None,
     typer.Option(help="Label of the class to find.", show_default="1, True, or the rarer label"),
 ]
 Confidence = Annotated[
     float | None,
-    typer.Option(
+    option(
         help="Confidence level, e.g. 0.9: certify that the constraints hold on new data.",
-        show_default=False,
         callback=_check_confidence,
     ),
 ]
@@ -91,23 +85,13 @@ Threshold = Annotated[
 ]
 Group = Annotated[
     str | None,
-    typer.Option(
-        help="Column of groups, e.g. patients; rows of one group stay in the same split.",
-        show_default=False,
-    ),
+    option(help="Column of groups, e.g. patients; rows of one group stay in the same split."),
 ]
 Time = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of times; the newest rows are used for validation and testing.",
-        show_default=False,
-    ),
+    str | None, option(help="Column of times; the newest rows are used for validation and testing.")
 ]
 Drop = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Column that is not a feature; may be given several times.", show_default=False
-    ),
+    list[str] | None, option(help="Column that is not a feature; may be given several times.")
 ]
 Test = Annotated[
     float, typer.Option(help="Fraction of rows kept for the final test.", callback=_check_test)
@@ -121,10 +105,7 @@ Stream = Annotated[
     ),
 ]
 Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
-        help="File from which an interrupted training resumes (linear, mlp).", show_default=False
-    ),
+    Path | None, option(help="File from which an interrupted training resumes (linear, mlp).")
 ]
 Device = Annotated[
     str, typer.Option(help="Device to train linear and mlp on: auto, cpu, cuda or cuda:1.")
@@ -134,29 +115,14 @@ IgnoreExtra = Annotated[
     bool, typer.Option("--ignore-extra", help="Ignore columns that the model does not know.")
 ]
 After = Annotated[
-    Path | None,
-    typer.Option(
-        help="Output of 'evaluate --json' for earlier rows, to continue its check.",
-        show_default=False,
-    ),
+    Path | None, option(help="Output of 'evaluate --json' for earlier rows, to continue its check.")
 ]
-Report = Annotated[
-    Path | None, typer.Option(help="Write a report to this HTML file.", show_default=False)
-]
+Report = Annotated[Path | None, option(help="Write a report to this HTML file.")]
 Figures = Annotated[
-    Path | None,
-    typer.Option(
-        help="Write the report's figures as PNG and SVG into this folder.", show_default=False
-    ),
+    Path | None, option(help="Write the report's figures as PNG and SVG into this folder.")
 ]
-AlarmCost = Annotated[
-    float | None,
-    typer.Option("--cost-alarm", help="Cost of handling an alarm.", show_default=False),
-]
-MissCost = Annotated[
-    float | None,
-    typer.Option("--cost-miss", help="Cost of a missed positive.", show_default=False),
-]
+AlarmCost = Annotated[float | None, option("--cost-alarm", help="Cost of handling an alarm.")]
+MissCost = Annotated[float | None, option("--cost-miss", help="Cost of a missed positive.")]
 Currency = Annotated[str, typer.Option(help="Currency, written before amounts.")]
 Title = Annotated[
     str | None, typer.Option(help="Title of the report.", show_default="the table and the goal")

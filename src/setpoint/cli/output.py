@@ -51,7 +51,7 @@ class Output:
 
     def result(self, fields: dict[str, Any], *parts: Any) -> None:
         """Print the result: the fields as JSON, or the parts (texts, tables) for a terminal."""
-        self._print(*parts)
+        self.show(*parts)
         self._print_json(fields)
 
     def result_and_files(
@@ -72,13 +72,13 @@ class Output:
         saved : str
             Added to an error message: what has been saved.
         """
-        self._print(*parts)
+        self.show(*parts)
         written: dict[str, list[str]] = {"report": [], "figure": []}
         failure: dict[str, Any] = {}
         try:
             for kind, path in files:
                 written[kind].append(str(path))
-                self._print(f"{kind.capitalize()}: {path}")
+                self.show(f"{kind.capitalize()}: {path}")
         except Exception as error:
             failure["error"] = f"{describe_error(error)} {saved}".strip()
             raise ReportedError(failure["error"]) from error
@@ -86,7 +86,8 @@ class Output:
             page = written["report"][0] if written["report"] else None
             self._print_json({**fields, "report": page, "figures": written["figure"], **failure})
 
-    def _print(self, *parts: Any) -> None:
+    def show(self, *parts: Any) -> None:
+        """Print texts and tables, unless the output is JSON or quiet."""
         if not self.as_json and not self.quiet:
             for part in parts:
                 self._out.print(part, markup=False)

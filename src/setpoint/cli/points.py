@@ -16,19 +16,19 @@ def point_table(*points: OperatingPoint | None) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    shown = [point for point in points if point is not None]
-    goal = shown[0].goal
+    columns = [point for point in points if point is not None]
+    goal = columns[0].goal
     names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in goal.metrics)])
     table = Table(title=Text(str(goal)), title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("")
-    for point in shown:
+    for point in columns:
         table.add_column(Text(f"on {point.on}"), justify="right")  # a file name is not markup
     for name in names:
-        values = (f"{p.value(name):.3f}" if _is_defined(p, name) else "–" for p in shown)
+        values = (f"{p.value(name):.3f}" if _is_defined(p, name) else "–" for p in columns)
         table.add_row(Text(name), *values)
-    for word, count in _COUNTS.items():
-        table.add_row(word, *(f"{getattr(point, count):,.0f}" for point in shown))
-    table.add_row("goal met", *(describe_met(point) for point in shown))
+    for label, count in _COUNTS.items():
+        table.add_row(label, *(f"{getattr(point, count):,.0f}" for point in columns))
+    table.add_row("goal met", *(describe_met(point) for point in columns))
     return table
 
 
@@ -63,7 +63,7 @@ def missing_class(point: OperatingPoint) -> str | None:
 
 
 def one_class_message(point: OperatingPoint) -> str:
-    """Return what rows of one class say about the goal."""
+    """Return a message on whether rows of one class meet the goal."""
     if is_met(point) is None:
         return point.message
     values = [
@@ -92,14 +92,14 @@ def point_fields(point: OperatingPoint) -> dict[str, Any]:
     return {**fields, "message": one_class_message(point)}
 
 
-def one_class_caution(point: OperatingPoint, promises: tuple[Constraint, ...]) -> str:
-    """Return when a check of a certificate does not apply to rows of one class; "" if it does."""
-    undefined = [f"'{p}'" for p in promises if not _is_defined(point, p.metric.name)]
+def one_class_caution(point: OperatingPoint, certified: tuple[Constraint, ...]) -> str:
+    """Return which certified constraints rows of one class may not test; "" if they test all."""
+    undefined = [f"'{c}'" for c in certified if not _is_defined(point, c.metric.name)]
     if not undefined:
         return ""
     return (
         "The check assumes that these rows are all cases of some period; if they were selected by "
-        f"label, it says nothing about {' and '.join(undefined)}."
+        f"label, it does not apply to {' and '.join(undefined)}."
     )
 
 

@@ -17,17 +17,11 @@ if TYPE_CHECKING:
 def predict(
     model: o.Model,
     data: o.DataOrFolder,
-    out: Annotated[
-        Path,
-        typer.Option(
-            help="Write the scores here; the ending determines the format.", show_default=False
-        ),
-    ],
+    out: Annotated[Path, o.option(help="Write the scores here; the ending determines the format.")],
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Column to copy to the result, e.g. an identifier; may be given several times.",
-            show_default=False,
+        o.option(
+            help="Column to copy to the result, e.g. an identifier; may be given several times."
         ),
     ] = None,
     ignore_extra: o.IgnoreExtra = False,
@@ -39,7 +33,7 @@ def predict(
     debug: o.Debug = False,
 ) -> None:
     """Score a table with a saved model; it may be larger than memory."""
-    from setpoint.cli.overwriting import check_file
+    from setpoint.cli.output_paths import check_file
     from setpoint.data.table_reader import count_rows
     from setpoint.tables.scoring import score_file
 

@@ -17,12 +17,8 @@ from setpoint.report.figures import save_figures
 from setpoint.report.page import write_report
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from setpoint.certificates.certificate import Certificate
-    from setpoint.certificates.monitor import Verdict
     from setpoint.cli.output import Output
+    from setpoint.goals.goal import Goal
     from setpoint.tables.fitting import FittedTable
     from setpoint.tables.model import TableModel
 
@@ -67,7 +63,7 @@ class ReportRequest:
     def note_unused_options(self, output: Output, *, uses_called: bool = False) -> None:
         """Note options that have no effect without a report.
 
-        ``uses_called`` says whether the command prints sentences of the report, and so uses
+        ``uses_called`` is true if the command prints sentences of the report, which use
         ``--called`` in any case.
         """
         if self.wanted:
@@ -84,25 +80,38 @@ class ReportRequest:
             verb = "has" if len(names) == 1 else "have"
             output.note(f"{listed} {verb} no effect without --report or --figures.")
 
-    def content(self, goal: Any, positive: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a report that do not depend on the results."""
+    def report(
+        self,
+        goal: Goal,
+        rows: Rows,
+        threshold: float,
+        positive: Any,
+        facts: Mapping[str, Any],
+        **results: Any,
+    ) -> Report:
+        """Return the report's content; ``results`` are further fields of :class:`Report`."""
         one, many = str(positive), None
         if self.called is not None:
-            one, many = (word.strip() for word in self.called.split(","))
-        return {
-            "costs": self.costs,
-            "title": self.title or f"{self.data.stem}: {goal}",
-            "positive": one,
-            "positives": many,
-            "facts": self._facts({"positive label": positive, **facts}) if self.wanted else {},
-        }
+            one, many = (name.strip() for name in self.called.split(","))
+        if self.wanted:
+            results["facts"] = self._facts({"positive label": positive, **facts})
+        return Report(
+            goal,
+            rows,
+            threshold,
+            costs=self.costs,
+            title=self.title or f"{self.data.stem}: {goal}",
+            positive=one,
+            positives=many,
+            **results,
+        )
 
-    def _facts(self, own: Mapping[str, Any]) -> dict[str, str]:
+    def _facts(self, facts: Mapping[str, Any]) -> dict[str, str]:
         """Return everything that is needed to make the same page again."""
         facts = {
             "data": self.data.name,
             "SHA-256 of the data": _digest(self.data),
-            **own,
+            **facts,
             "date": datetime.date.today().isoformat(),
             "machine": machine(),
             "command": shlex.join(["setpoint", *self.command]),
@@ -142,58 +151,25 @@ def report_of_fit(fitted: FittedTable, request: ReportRequest, facts: Mapping[st
         for name, value in model.facts.items()
         if name not in _ELSEWHERE
     }
-    return Report(
+    return request.report(
         model.goal,
-        Rows(test.y, test.scores, on="the test part", unseen=True),
+        Rows(test.y, test.scores, on="the test rows", unseen=True),
         0.0,
+        model.positive,
+        {**facts, **counts},
         certificate=model.certificate,
         verdict=verdict,
         baseline=fitted.baseline,
         tuned=fitted.tuned,
-        **_training(model),
-        **request.content(model.goal, model.positive, {**facts, **counts}),
         notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
+        **training_of(model),
     )
 
 
-def report_of_rows(
-    model: TableModel,
-    y: NDArray[np.bool_],
-    scores: NDArray[np.floating],
-    verdict: Verdict | None,
-    request: ReportRequest,
-    facts: Mapping[str, Any],
-    notes: tuple[str, ...] = (),
-) -> Report:
-    """Return the report of a saved model on other rows."""
-    return Report(
-        model.goal,
-        Rows(y, scores, on=request.data.name),
-        0.0,
-        certificate=model.certificate,
-        verdict=verdict,
-        **_training(model),
-        **request.content(model.goal, model.positive, facts),
-        notes=notes,
-    )
-
-
-def report_of_scores(
-    y: NDArray[np.bool_],
-    scores: NDArray[np.floating],
-    positive: Any,
-    certificate: Certificate,
-    request: ReportRequest,
-    facts: Mapping[str, Any],
-) -> Report:
-    """Return the report of scores of any model."""
-    return Report(
-        certificate.goal,
-        Rows(y, scores, on=request.data.name, chose=certificate.choice != "beforehand"),
-        certificate.threshold,
-        certificate=certificate,
-        **request.content(certificate.goal, positive, facts),
-    )
+def training_of(model: TableModel) -> dict[str, Any]:
+    """Return history and candidates of the classifier's training as fields of a report."""
+    names = {"history": "history_", "candidates": "candidates_"}
+    return {name: getattr(model.classifier, there, None) for name, there in names.items()}
 
 
 def _digest(path: Path) -> str | None:
@@ -203,8 +179,3 @@ def _digest(path: Path) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
-
-
-def _training(model: TableModel) -> dict[str, Any]:
-    names = {"history": "history_", "candidates": "candidates_"}
-    return {name: getattr(model.classifier, there, None) for name, there in names.items()}

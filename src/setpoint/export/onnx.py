@@ -97,11 +97,11 @@ def _checked(model: Any, dtype: Any) -> Any:
     if isinstance(model, SetpointClassifier):
         scores = classifier_scores(graph, model, "X")
     else:
-        own = estimator_scores(
+        scores = estimator_scores(
             graph, model.estimator_, "X", _method(model), model._labels.positive_index
         )
         threshold = graph.constant(np.float64(model.threshold_))
-        scores = graph.add("Sub", own, threshold)
+        scores = graph.add("Sub", scores, threshold)
     kind = dtype if isinstance(model, SetpointClassifier) else np.float64
     exported = graph.finish(scores, _properties(model), kind)
     _check_agreement(exported, model, graph)

@@ -39,7 +39,7 @@ class Rows:
         Whether none of them was used for the model, the threshold or the certificate. Only then do
         they show what to expect of new data, and count as evidence about a certificate.
     chose : bool
-        Whether the threshold was chosen on them, so that they look better than new rows will.
+        Whether the threshold was chosen on them; then new rows are likely to have worse results.
     """
 
     y: NDArray[np.bool_]
@@ -155,9 +155,9 @@ class Report:
     title : str
         The page's title.
     positive : str
-        One case of the positive class in a word, e.g. ``"fraud"``, or its label.
+        The name of one positive case, e.g. ``"fraud"``, or its label.
     positives : str, optional
-        The plural, e.g. ``"frauds"``. Without it sentences say "“fraud” cases", which suits labels
+        The plural, e.g. ``"frauds"``. Without it sentences use "“fraud” cases", which suits labels
         such as ``"yes"`` or ``"1"`` as well.
     facts : mapping of str to str
         What is needed to reproduce the numbers: versions, seed, file names, date. Facts that are
@@ -285,18 +285,9 @@ def report_of(
 ) -> Report:
     """Return the report of a fitted SetpointClassifier or SetpointThreshold.
 
-    Parameters
-    ----------
-    classifier : SetpointClassifier or SetpointThreshold
-        Fitted.
-    X, y : array-like, optional
-        Labelled rows that are new to the classifier. Without them the report is about the rows on
-        which the threshold was chosen.
-    groups : array-like, optional
-        The groups of the rows, where the certificate is about one case of each group.
-    **options
-        Further fields of :class:`Report`: title, positive, positives, baseline, tuned, costs,
-        facts, notes.
+    ``X`` and ``y`` are labelled rows that are new to the classifier, with their ``groups`` if the
+    certificate is about one case of each group. Without them the report is about the rows on which
+    the threshold was chosen. ``options`` are further fields of :class:`Report`.
     """
     check_is_fitted(
         classifier,
@@ -313,13 +304,13 @@ def report_of(
             verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups)
             options.setdefault("verdict", verdict)
     else:
-        judged = getattr(classifier, "_threshold_rows", None)
-        if judged is None:
+        labelled = getattr(classifier, "_threshold_rows", None)
+        if labelled is None:
             raise SetpointError(
                 "a model file does not contain the rows on which the threshold was chosen; give "
                 "report() labelled rows, X and y."
             )
-        positive, scores = judged
+        positive, scores = labelled
         rows = Rows(positive, scores, on=classifier.operating_point_.on, chose=True)
     fields = {
         "certificate": certificate,

@@ -24,8 +24,8 @@ from setpoint.thresholds.operating_point import OperatingPoint
 
 CASES = 10_000
 BINS = 40
-MAX_DISTINCT = 5_000  # up to so many distinct scores, every step is kept
-THINNED = 2_000  # the number of steps that are kept of more
+MAX_DISTINCT = 5_000  # with up to so many distinct scores, no step is left out
+THINNED = 2_000  # with more, so many steps remain
 STOPS = 400  # of the slider
 _FAR = 1e300  # scores beyond are drawn here: the difference of larger ones may overflow
 
@@ -292,7 +292,7 @@ def drawn_bounds(certificate: Certificate | None) -> list[Bound]:
     ]
 
 
-class Contents:
+class ReportData:
     """A report with everything that is computed from it once."""
 
     def __init__(self, report: Report) -> None:
@@ -317,9 +317,9 @@ class Contents:
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
         """Precision, recall, F1 and the goal's metrics."""
-        own = {m.name: m for m in self.report.goal.metrics}
-        usual = {name: own.get(name, metric(name)) for name in ("precision", "recall", "f1")}
-        return tuple({**usual, **own}.values())
+        of_goal = {m.name: m for m in self.report.goal.metrics}
+        usual = {name: metric(name) for name in ("precision", "recall", "f1")}
+        return tuple({**usual, **of_goal}.values())
 
     @cached_property
     def histogram(self) -> Histogram:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from setpoint.certificates.certificate import Certificate
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
-from setpoint.report.data import Contents, drawn_bounds
+from setpoint.report.data import ReportData, drawn_bounds
 from setpoint.training.history import History
 
 WIDTH = 400
@@ -154,19 +154,19 @@ _FIFTHS = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 _MOST_RECORDS = 400
 
 
-def precision_recall(contents: Contents) -> Markup:
+def draw_precision_recall(data: ReportData) -> Markup:
     """Draw the precision-recall curves with required levels, bounds and operating points."""
-    report, frame = contents.report, CURVE
-    parts = [frame.axes(_FIFTHS, _FIFTHS, "recall: share caught", "precision: share real")]
+    report, frame = data.report, CURVE
+    parts = [frame.axes(_FIFTHS, _FIFTHS, "recall: fraction caught", "precision: fraction real")]
     for constraint in report.goal.constraints:
         ends, level = [0.0, 1.0], [constraint.level] * 2
         if constraint.metric.name == "precision":
             parts.append(frame.line(ends, level, "floor"))
         elif constraint.metric.name == "recall":
             parts.append(frame.line(level, ends, "floor"))
-    if contents.baseline_steps is not None:
-        parts.append(frame.line(*contents.baseline_steps.curve(), "baseline"))
-    parts.append(frame.line(*contents.steps.curve(), "model"))
+    if data.baseline_steps is not None:
+        parts.append(frame.line(*data.baseline_steps.curve(), "baseline"))
+    parts.append(frame.line(*data.steps.curve(), "model"))
     parts.append(_bounds(report.certificate))
     point = report.point
     described = (
@@ -205,25 +205,28 @@ def _bounds(certificate: Certificate | None) -> str:
     return "".join([*parts, f'<circle class="from" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'])
 
 
-def scores_frame(contents: Contents) -> Frame:
+def scores_frame(data: ReportData) -> Frame:
     """Return the frame of the scores' picture."""
-    edges = contents.histogram.edges
+    edges = data.histogram.edges
     return Frame(height=300, x=(float(edges[0]), float(edges[-1])), y=(-1.0, 1.0))
 
 
-def scores(contents: Contents) -> Markup:
+def draw_scores(data: ReportData) -> Markup:
     """Draw histograms of the scores: positives upwards, the others downwards.
 
     Each half has its own scale, relative to its class; otherwise a rare class would be invisible.
     """
-    report, found, frame = contents.report, contents.histogram, scores_frame(contents)
+    report, found, frame = data.report, data.histogram, scores_frame(data)
     edges, middle = found.edges, frame.up(0)
     halves, peaks = [], []
-    for shares, sign, kind in ((found.positives, 1, "positives"), (found.negatives, -1, "others")):
-        peak = float(max(shares.max(), 1e-300))
+    for fractions, sign, kind in (
+        (found.positives, 1, "positives"),
+        (found.negatives, -1, "others"),
+    ):
+        peak = float(max(fractions.max(), 1e-300))
         peaks.append(peak)
         bars = []
-        for i, part in enumerate(shares.tolist()):
+        for i, part in enumerate(fractions.tolist()):
             if part == 0:
                 continue
             x, end = frame.across(edges[i]), frame.across(edges[i + 1])
@@ -235,7 +238,7 @@ def scores(contents: Contents) -> Markup:
     up_texts = [_percent(peaks[1]), "0", _percent(peaks[0])]
     right = WIDTH - frame.right
     parts = [
-        frame.axes(ticks(*frame.x), [-0.96, 0.0, 0.96], "score", "share of its class", up_texts),
+        frame.axes(ticks(*frame.x), [-0.96, 0.0, 0.96], "score", "fraction of its class", up_texts),
         *halves,
         f'<path class="axis" d="M{frame.left} {middle:.1f}H{right}"/>',
         f'<path id="scores-here" class="cut here screen" d="M0 {frame.top}V{frame.bottom:.1f}" '
@@ -253,7 +256,7 @@ def _percent(value: float) -> str:
     return f"{100 * value:.0f} %" if value >= 0.1 else f"{100 * value:.1g} %"
 
 
-def history(found: History, objective: str) -> list[Markup]:
+def draw_history(found: History, objective: str) -> list[Markup]:
     """Draw the objective and the violation over the iterations, a picture of each."""
     kept = np.unique(np.linspace(0, len(found) - 1, _MOST_RECORDS).round().astype(int))
     records = [found[int(i)] for i in kept]

@@ -17,7 +17,7 @@ from setpoint.certificates.certificate import Certificate
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.report.content import Report
-from setpoint.report.data import Contents, Steps, drawn_bounds
+from setpoint.report.data import ReportData, Steps, drawn_bounds
 from setpoint.thresholds.operating_point import OperatingPoint, check_scores, evaluate_threshold
 
 # The page's colours, which colour-blind readers can tell apart (after Okabe and Ito).
@@ -60,9 +60,9 @@ def save_figures(
     need("matplotlib", "report", "a figure")
     from matplotlib import style
 
-    contents = Contents(report)
+    data = ReportData(report)
     with style.context(["default", _SETTINGS]):
-        drawn = {"precision-recall": _curves(contents), "scores": _scores(contents)}
+        drawn = {"precision-recall": _curves(data), "scores": _scores(data)}
         if report.history is not None and len(report.history):
             drawn["history"] = _history(report)
         return [
@@ -141,7 +141,7 @@ def draw_precision_recall(
     if certificate is not None:
         point = certificate.operating_point
         ax.plot(point.recall, point.precision, "o", color=_BOUND, label=f"on {point.on}")
-    ax.set(xlabel="recall: share caught", ylabel="precision: share real")
+    ax.set(xlabel="recall: fraction caught", ylabel="precision: fraction real")
     ax.set(xlim=(0, 1.02), ylim=(0, 1.03))
 
 
@@ -176,10 +176,10 @@ def plot_certificate(
 
         ax = plt.subplots(figsize=(6, 4.5), layout="constrained")[1]
     label = certificate.pos_label if pos_label is None else pos_label
-    positive, own, _ = check_scores(y, scores, None, label)
-    here = evaluate_threshold(positive, own, certificate.threshold, certificate.goal)
+    positive, checked, _ = check_scores(y, scores, None, label)
+    here = evaluate_threshold(positive, checked, certificate.threshold, certificate.goal)
     points = ((here, "D", "the threshold on these rows"),)
-    curve = Curve(Steps.of(positive, own), MODEL, label="every threshold, on the rows given",
+    curve = Curve(Steps.of(positive, checked), MODEL, label="every threshold, on the rows given",
                   points=points)  # fmt: skip
     draw_precision_recall(ax, certificate.goal, [curve], certificate)
     ax.set_title(textwrap.fill(certificate.message, 70), fontsize="medium", loc="left")
@@ -187,16 +187,16 @@ def plot_certificate(
     return ax
 
 
-def _curves(contents: Contents) -> Any:
-    report, figure = contents.report, _figure(6, 5.4)
+def _curves(data: ReportData) -> Any:
+    report, figure = data.report, _figure(6, 5.4)
     ax = figure.subplots()
     others = tuple(
         (point, "^" if baseline is report.tuned else "s", baseline.name)
         for baseline, point in report.baselines
     )
     curves = [
-        Curve(contents.baseline_steps, BASELINE, "--", points=others),
-        Curve(contents.steps, MODEL, label="every threshold"),
+        Curve(data.baseline_steps, BASELINE, "--", points=others),
+        Curve(data.steps, MODEL, label="every threshold"),
         Curve(None, _MARK, points=((report.point, "D", "chosen threshold"),)),
     ]
     draw_precision_recall(ax, report.goal, curves, report.certificate)
@@ -205,18 +205,18 @@ def _curves(contents: Contents) -> Any:
     return figure
 
 
-def _scores(contents: Contents) -> Any:
-    report, found, figure = contents.report, contents.histogram, _figure(6, 4)
+def _scores(data: ReportData) -> Any:
+    report, found, figure = data.report, data.histogram, _figure(6, 4)
     above, below = figure.subplots(2, sharex=True)
     halves = (
         (above, found.positives, report.plural, _POSITIVES),
         (below, found.negatives, "other cases", MODEL),
     )
-    for ax, shares, name, color in halves:
-        ax.stairs(shares, found.edges, fill=True, color=color)
+    for ax, fractions, name, color in halves:
+        ax.stairs(fractions, found.edges, fill=True, color=color)
         ax.axvline(report.threshold, color=_MARK)
         ax.set_title(name, fontsize="medium")
-        ax.set_ylabel("share of its class")
+        ax.set_ylabel("fraction of its class")
     below.set_xlabel("score (alarms are to the right of the line)")
     return figure
 

@@ -87,14 +87,14 @@
     return out;
   }
 
-  // The change from the chosen threshold, in words.
+  // A sentence about the change from the chosen threshold.
   function change(step) {
     if (step === data.chosen) return " This is the chosen threshold.";
-    const say = (difference, what, same) =>
+    const describe = (difference, what, same) =>
       difference === 0 ? same : whole(Math.abs(difference)) + (difference > 0 ? " more " : " fewer ") + what;
     const tp = data.tp[step] - data.tp[data.chosen], fp = data.fp[step] - data.fp[data.chosen];
-    return " Compared with the chosen threshold: " + say(tp, "caught", "the same number caught") + ", " +
-      say(fp, "false alarms", "the same number of false alarms") + ".";
+    return " Compared with the chosen threshold: " + describe(tp, "caught", "the same number caught") + ", " +
+      describe(fp, "false alarms", "the same number of false alarms") + ".";
   }
 
   function place(frame, x, y) {

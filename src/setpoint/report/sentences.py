@@ -1,11 +1,11 @@
-"""The report's sentences: results, goals and metrics in plain words, never better than they are."""
+"""The report's sentences: results, certificate, goal and metrics in plain English."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from setpoint.certificates.certificate import Certificate
+from setpoint.certificates.certificate import Certificate, ShiftedCertificate
 from setpoint.certificates.rates import lower_bound, upper_bound
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric
 from setpoint.goals.metrics import Metric, display_name, format_number
@@ -14,6 +14,7 @@ from setpoint.thresholds.operating_point import OperatingPoint
 
 FEW = 100  # with fewer, "82 of 100" would claim more digits than were observed
 CONFIDENCE = 0.95  # of the intervals
+_WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on the prevalence
 
 # --- the headline --------------------------------------------------------------------------------
 
@@ -24,7 +25,7 @@ class Headline(NamedTuple):
     broken: str
     expected: str
     goal: str
-    promise: str
+    certificate: str
     caution: str
     basis: str
 
@@ -49,7 +50,7 @@ def headline(report: Report) -> str:
 def headline_parts(report: Report) -> Headline:
     """Return the sentences of the headline one by one."""
     return Headline(
-        _broken(report), _expected(report), _goal(report), _promise(report), _caution(report),
+        _broken(report), _expected(report), _goal(report), _certificate(report), _caution(report),
         _basis(report),
     )  # fmt: skip
 
@@ -59,22 +60,25 @@ def _broken(report: Report) -> str:
     if verdict is None or not verdict.broken:
         return ""
     found = []
-    for promise in verdict.contradicted:
-        value = verdict.operating_point.value(promise.metric.name)
-        now = f"{display_name(promise.metric.name)} is {format_metric(value, promise)}"
-        if promise.shortfall(*verdict.operating_point.counts) > TOLERANCE:
-            found.append(f"{now}, but {_level(promise)} was certified")
+    for constraint in verdict.contradicted:
+        now = _value(verdict.operating_point, constraint.metric.name, constraint)
+        if constraint.shortfall(*verdict.operating_point.counts) > TOLERANCE:
+            found.append(f"{now}, but {_level(constraint)} was certified")
         else:  # a contradicted certificate stays contradicted
-            found.append(f"{now} now, but an earlier check contradicted {_level(promise)}")
+            found.append(f"{now} now, but an earlier check contradicted {_level(constraint)}")
     rows = "These rows" if verdict.checks == 1 else "The cases since certification"
     return f"{rows} contradict the certificate: {'; '.join(found)}."
 
 
+def _value(point: OperatingPoint, name: str, constraint: Constraint | None = None) -> str:
+    """Write the value of a metric, e.g. "precision is 0.812"."""
+    return f"{display_name(name)} is {format_metric(point.value(name), constraint)}"
+
+
 def _level(constraint: Constraint) -> str:
     """Write a constraint's level, e.g. "at least 0.8"."""
-    return (
-        f"at {'least' if constraint.relation == '>=' else 'most'} {format_number(constraint.level)}"
-    )
+    side = "least" if constraint.relation == ">=" else "most"
+    return f"at {side} {format_number(constraint.level)}"
 
 
 def _expected(report: Report) -> str:
@@ -85,16 +89,16 @@ def _expected(report: Report) -> str:
         missed = f"the only {report.singular} is missed"
     if alarms == 0:
         return f"At this threshold, there are no alarms: {missed}."
-    caught = share(tp, P, report.singular, report.plural)
-    real = share(tp, alarms, "alarm", "alarms")
+    caught = fraction(tp, P, report.singular, report.plural)
+    real = fraction(tp, alarms, "alarm", "alarms")
     if tp == 0:
         false = "the only alarm is false" if alarms == 1 else f"all {alarms:,.0f} alarms are false"
         text = f"{missed}, and {false}"
     elif P < FEW or tp == P or report.rows.chose:  # too little to expect the same again
-        text = f"{caught.then('were')} caught; {real.then('were')} real"
+        text = f"{caught.followed_by('were')} caught; {real.followed_by('were')} real"
     else:
         verb = "were" if fp == 0 else "are"
-        text = f"expect to catch {caught.text}; {real.then(verb)} real"
+        text = f"expect to catch {caught.text}; {real.followed_by(verb)} real"
     return "; ".join([f"At this threshold, {text}", *_other_metrics(report)]) + "."
 
 
@@ -106,15 +110,13 @@ def _other_metrics(report: Report) -> list[str]:
         if which.name in ("precision", "recall", "fnr"):
             continue
         if which.name in ("fpr", "specificity"):
-            wrong = share(fp, N, "other case", "other cases")
-            found.append(f"{wrong.then('raise')} a false alarm")
+            wrong = fraction(fp, N, "other case", "other cases")
+            found.append(f"{wrong.followed_by('raise')} a false alarm")
         elif which.name == "alarm_rate":
-            raised = share(tp + fp, P + N, "case", "cases")
-            found.append(f"{raised.then('raise')} an alarm")
+            raised = fraction(tp + fp, P + N, "case", "cases")
+            found.append(f"{raised.followed_by('raise')} an alarm")
         else:
-            found.append(
-                f"{display_name(which.name)} is {format_metric(report.point.value(which.name))}"
-            )
+            found.append(_value(report.point, which.name))
     return list(dict.fromkeys(found))  # fpr and specificity give the same sentence
 
 
@@ -125,12 +127,8 @@ def _missed(point: OperatingPoint) -> list[Constraint]:
 
 def missed_levels(point: OperatingPoint, omit: tuple[Constraint, ...] = ()) -> list[str]:
     """Describe the goal's levels that are missed at a point, except some."""
-    return [
-        f"{display_name(c.metric.name)} is {format_metric(point.value(c.metric.name), c)} and "
-        f"should be {_level(c)}"
-        for c in _missed(point)
-        if c not in omit
-    ]
+    missed = [c for c in _missed(point) if c not in omit]
+    return [f"{_value(point, c.metric.name, c)} and should be {_level(c)}" for c in missed]
 
 
 def _goal(report: Report) -> str:
@@ -145,7 +143,7 @@ def _goal(report: Report) -> str:
     return "" if report.certificate else "The goal is met on these rows."
 
 
-def _promise(report: Report) -> str:
+def _certificate(report: Report) -> str:
     certificate = report.certificate
     if certificate is None:
         return "Nothing is certified: results on new data may differ."
@@ -154,16 +152,13 @@ def _promise(report: Report) -> str:
             f"The certificate was issued at {100 * certificate.confidence:g} % confidence. Certify "
             "again on recent data before relying on this threshold."
         )
+    message = certificate.message
+    observed = message.rfind(f" On {certificate.operating_point.on} ")
+    if observed >= 0:  # the page shows the observed value anyway
+        message = message[:observed]
     if certificate.certified and _missed(report.point):
-        return f"{_certified(certificate)} {_despite_missed_goal(report)}"
-    return _certified(certificate)
-
-
-def _certified(certificate: Certificate) -> str:
-    """Return the certificate's message without the observed value, which the page shows too."""
-    text = certificate.message
-    observed = text.rfind(f" On {certificate.operating_point.on} ")
-    return text if observed < 0 else text[:observed]
+        return f"{message} {_despite_missed_goal(report)}"
+    return message
 
 
 def _despite_missed_goal(report: Report) -> str:
@@ -175,30 +170,17 @@ def _despite_missed_goal(report: Report) -> str:
     if not missed:  # the certificate is not about the missed level
         return "These rows do not contradict it."
     found = []
-    for promise in missed:
-        _, trials = verdict.draws(promise)
+    for constraint in missed:
+        _, trials = verdict.draws(constraint)
         one, many = {
             "precision": ("alarm", "alarms"),
             "recall": (report.singular, report.plural),
             "fnr": (report.singular, report.plural),
             "fpr": ("other case", "other cases"),
             "specificity": ("other case", "other cases"),
-        }.get(promise.metric.name, ("row", "rows"))
+        }.get(constraint.metric.name, ("row", "rows"))
         found.append(f"1 {one} is" if trials == 1 else f"{trials:,} {many} are")
     return f"The certificate still stands: {' and '.join(found)} too few to contradict it."
-
-
-def not_compared(report: Report) -> str:
-    """Explain why later rows were not compared with the certificate; empty if they were."""
-    certificate = report.certificate
-    if certificate is None or not certificate.certified:
-        return ""
-    if not report.later or report.checked is not None:
-        return ""
-    why = "its metric cannot be monitored"
-    if certificate.one_per_group:
-        why = "it is about one case of each group"
-    return f"These rows were not compared with the certificate: {why}."
 
 
 def _caution(report: Report) -> str:
@@ -215,7 +197,7 @@ def _caution(report: Report) -> str:
 def _basis(report: Report) -> str:
     tp, fp, P, N = report.point.counts
     positives = f"{P:,.0f} {report.plural if P > 1 else report.singular}"
-    basis = f"Based on {P + N:,.0f} rows of {report.rows.on}, including {positives}."
+    basis = f"Based on {report.rows.on}: {P + N:,.0f} rows, including {positives}."
     if report.rows.chose:  # the intervals hold for rows on which nothing was chosen
         return basis
     caught = f"{between(tp, P)} {report.plural} are caught"
@@ -225,45 +207,107 @@ def _basis(report: Report) -> str:
     return f"{basis} In the long run, {caught}{real} {sure}."
 
 
+# --- the certificate -----------------------------------------------------------------------------
+
+
+def threshold_choice(certificate: Certificate) -> str:
+    """Describe how the certificate's threshold was chosen, as the end of a sentence."""
+    if certificate.choice == "beforehand":
+        return "was fixed before the certification rows were used"
+    if not certificate.certified:
+        return "came closest to passing; none passed"
+    if certificate.choice == "any":
+        return "is the best of all thresholds that pass"
+    if certificate.tested == 1:
+        return "was chosen on other rows"
+    return f"is the best that passed of {certificate.tested} planned on other rows"
+
+
+def comparison_with_rows(report: Report) -> str:
+    """Describe how later rows compare with the certificate; empty if they are not later."""
+    certificate = report.certificate
+    if certificate is None or report.checked is None:
+        return not_compared(report)
+    sentences = []
+    if not report.broken:
+        sentences.append(f"The rows of this report ({report.rows.on}) do not contradict it.")
+    if certificate.one_per_group:
+        sentences.append("One row of each group was used.")
+    return " ".join(sentences)
+
+
+def other_prevalence(report: Report) -> str:
+    """Warn if the prevalence of later rows differs from the certificate's; empty if not."""
+    certificate = report.certificate
+    if certificate is None or not report.later:
+        return ""
+    n, positives = len(report.rows), float(report.point.counts[2])
+    here = positives / n
+    there = certificate.operating_point.counts
+    size = float(sum(there[2:]))
+    assumed = float(there[2]) / size
+    error = math.sqrt(assumed * (1 - assumed) / size + here * (1 - here) / n)
+    if isinstance(certificate, ShiftedCertificate):
+        assumed, error = certificate.prevalence, math.sqrt(here * (1 - here) / n)
+    depends = any(m.name not in _WITHIN_A_CLASS for m in report.goal.metrics)
+    if not depends or abs(here - assumed) <= 3 * error:
+        return ""
+    return (
+        f"The fraction of positives differs: {100 * here:.3g} % on {report.rows.on}, while the "
+        f"certificate assumes {100 * assumed:.3g} %. Precision depends on it; "
+        f"certificate.at_prevalence({here:.3g}) gives the certificate for this fraction."
+    )
+
+
+def not_compared(report: Report) -> str:
+    """Explain why later rows were not compared with the certificate; empty if they were."""
+    certificate = report.certificate
+    if certificate is None or not certificate.certified or not report.later or report.checked:
+        return ""
+    by_group = certificate.one_per_group
+    why = "it is about one case of each group" if by_group else "its metric cannot be monitored"
+    return f"These rows were not compared with the certificate: {why}."
+
+
 # --- counts in words -----------------------------------------------------------------------------
 
 
-class Share(NamedTuple):
-    """A share in words, and whether a verb after it is in the plural."""
+class Phrase(NamedTuple):
+    """A fraction in words, and whether a verb after it is in the plural."""
 
     text: str
     is_plural: bool
 
-    def then(self, verb: str) -> str:
+    def followed_by(self, verb: str) -> str:
         """Return the text and a verb, which is given in the plural."""
         singular = {"are": "is", "were": "was", "raise": "raises"}[verb]
         return f"{self.text} {verb if self.is_plural else singular}"
 
 
-def share(successes: float, trials: float, one: str, many: str) -> Share:
-    """Put a share into words: "82 of 100 frauds", "3 of the 7 frauds", "all 12 frauds".
+def fraction(successes: float, trials: float, one: str, many: str) -> Phrase:
+    """Put a fraction into words: "82 of 100 frauds", "3 of the 7 frauds", "all 12 frauds".
 
     Rounding never turns some into none, or nearly all into all.
     """
     k, n = int(successes), int(trials)
     if n == 1 and k == 1:
-        return Share(f"the only {one}", False)
+        return Phrase(f"the only {one}", False)
     if k == 0:
-        return Share(f"none of the {n:,} {many}" if n > 1 else f"not one {one}", False)
+        return Phrase(f"none of the {n:,} {many}" if n > 1 else f"not one {one}", False)
     if k == n:
-        return Share(f"all {n:,} {many}", True)
+        return Phrase(f"all {n:,} {many}", True)
     if n < FEW:
-        return Share(f"{k} of the {n} {many}", k != 1)
+        return Phrase(f"{k} of the {n} {many}", k != 1)
     count, base = _rounded(k / n)
     if count == 0:
-        return Share(f"fewer than 1 of {base:,} {many}", False)
+        return Phrase(f"fewer than 1 of {base:,} {many}", False)
     if count == base:
-        return Share(f"more than {base - 1:,} of {base:,} {many}", True)
-    return Share(f"{count:,} of {base:,} {many}", count != 1)
+        return Phrase(f"more than {base - 1:,} of {base:,} {many}", True)
+    return Phrase(f"{count:,} of {base:,} {many}", count != 1)
 
 
 def _rounded(value: float) -> tuple[int, int]:
-    """Return a share as a count of 10, 100 or 1,000, the smallest that is accurate enough."""
+    """Return a fraction as a count of 10, 100 or 1,000, the smallest that is accurate enough."""
     for base, slack in ((10, 0.05), (100, 0.5)):
         count = round(value * base)
         if 0 < count < base and abs(value * base - count) <= slack + 1e-9:
@@ -291,7 +335,7 @@ def between(successes: float, trials: float) -> str:
 
 _OBJECTIVES = {
     "recall": "catch as many {many} as possible",
-    "precision": "keep the share of real alarms as high as possible",
+    "precision": "make the fraction of alarms that are real as high as possible",
     "fpr": "raise as few false alarms as possible",
     "specificity": "raise as few false alarms as possible",
     "fnr": "miss as few {many} as possible",
@@ -308,19 +352,19 @@ _CONSTRAINTS = {
     "alarm_rate": "at most {level} cases raise an alarm",
 }
 _MEANINGS = {
-    "precision": "the share of alarms that are real; 1 if there are no alarms",
-    "recall": "the share of all {many} that raise an alarm, that is, are caught",
+    "precision": "the fraction of alarms that are real; 1 if there are no alarms",
+    "recall": "the fraction of all {many} that raise an alarm, that is, are caught",
     "f1": "the harmonic mean of precision and recall; 1 is perfect",
-    "fpr": "false positive rate: the share of all other cases that raise a false alarm",
-    "fnr": "false negative rate: the share of all {many} that are missed",
-    "specificity": "the share of all other cases that raise no alarm",
-    "npv": "negative predictive value: the share of cases without an alarm that are truly negative",
-    "accuracy": "the share of all cases that are decided correctly; says little if a class is rare",
+    "fpr": "false positive rate: the fraction of all other cases that raise a false alarm",
+    "fnr": "false negative rate: the fraction of all {many} that are missed",
+    "specificity": "the fraction of all other cases that raise no alarm",
+    "npv": "negative predictive value: the fraction of cases without an alarm that are negative",
+    "accuracy": "the fraction of all cases decided correctly; uninformative if a class is rare",
     "balanced_accuracy": "the mean of recall and specificity; guessing gives 0.5",
     "gmean": "the geometric mean of recall and specificity; 1 is perfect",
     "jaccard": "real alarms, divided by all {many} and false alarms together",
     "mcc": "Matthews correlation between alarms and truth, from −1 to 1; guessing gives 0",
-    "alarm_rate": "the share of all cases that raise an alarm, that is, the workload",
+    "alarm_rate": "the fraction of all cases that raise an alarm, that is, the workload",
 }
 
 

@@ -200,7 +200,7 @@ def _held_objects(root: Any) -> Iterator[tuple[Any, Any]]:
 
 # The types that a model file may contain besides those that skops considers safe, which are the
 # public estimators of scikit-learn: the private parts that these hold, and those of skrub's table
-# encoders. None of them runs what a file says, whatever arguments it is given; for that reason
+# encoders. None of them runs code from a file, whatever its arguments; for that reason
 # functions are listed one by one.
 _SCIKIT_LEARN = (
     "calibration._CalibratedClassifier",

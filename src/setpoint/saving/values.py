@@ -137,8 +137,8 @@ def point_to_json(point: OperatingPoint) -> Json:
 
 def point_from_json(values: Json) -> OperatingPoint:
     """Return the operating point that ``point_to_json`` described."""
-    kept = {name: decode(values[name]) for name in _POINT}
-    point = OperatingPoint(**kept, goal=goal_from_json(values["goal"]))
+    fields = {name: decode(values[name]) for name in _POINT}
+    point = OperatingPoint(**fields, goal=goal_from_json(values["goal"]))
     for name in ("objective", "violation"):
         then, now = decode(values[name]), getattr(point, name)
         if not _same(then, now):
@@ -168,7 +168,7 @@ def history_from_json(values: Json) -> History:
 
 def candidates_to_json(candidates: Candidates) -> Json:
     """Return the candidates as JSON."""
-    kept = [
+    found = [
         {
             "name": c.name,
             "point": point_to_json(c.point),
@@ -177,7 +177,7 @@ def candidates_to_json(candidates: Candidates) -> Json:
         }
         for c in candidates
     ]
-    return {"candidates": kept, "margin": encode(candidates.margin)}
+    return {"candidates": found, "margin": encode(candidates.margin)}
 
 
 def candidates_from_json(values: Json) -> Candidates:

@@ -6,7 +6,6 @@ import shutil
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-import pytest
 from cli_tables import GOAL, failure, fit_arguments, run
 from matplotlib.figure import Figure
 
@@ -31,30 +30,28 @@ def certify_arguments(table, *more):
     return ["certify", table, "--label", "class", "--score", "amount", "--goal", GOAL, *more]
 
 
-@pytest.mark.parametrize("which", range(3), ids=["fit", "evaluate", "certify"])
-def test_a_report_does_not_overwrite_the_table(
-    which, model, rows, files, tmp_path, capsys, no_work
-):
+def test_a_report_does_not_overwrite_the_table(model, rows, files, tmp_path, capsys, no_work):
     before = snapshot(tmp_path)
     link = tmp_path / "link.html"
     link.symlink_to(rows)
-    for page in (rows, link):
-        err = failure(capsys, *commands(model, rows, files, tmp_path)[which], "--report", page)
-        assert "is the table" in err
-        assert str(page) in err
+    for command in commands(model, rows, files, tmp_path):
+        for page in (rows, link):
+            err = failure(capsys, *command, "--report", page)
+            assert "is the table" in err
+            assert str(page) in err
     link.unlink()
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["model.json", "report.html"])
-def test_a_report_is_not_written_into_a_model(name, model, rows, files, tmp_path, capsys, no_work):
+def test_a_report_is_not_written_into_a_model(model, rows, files, tmp_path, capsys, no_work):
     before = snapshot(model)
-    for command in commands(model, rows, files, tmp_path):
-        assert "model" in failure(capsys, *command, "--report", model / name)
-        assert "model" in failure(capsys, *command, "--figures", model)
-    new = tmp_path / "new"  # is not there yet
-    command = commands(model, rows, files, tmp_path)[0]
-    assert "is inside the model" in failure(capsys, *command, "--report", new / name)
+    new = tmp_path / "new"  # does not exist yet
+    for name in ("model.json", "report.html"):
+        for command in commands(model, rows, files, tmp_path):
+            assert "model" in failure(capsys, *command, "--report", model / name)
+            assert "model" in failure(capsys, *command, "--figures", model)
+        command = commands(model, rows, files, tmp_path)[0]
+        assert "is inside the model" in failure(capsys, *command, "--report", new / name)
     assert "is the model" in failure(capsys, *command, "--figures", new)
     assert not new.exists()
     assert snapshot(model) == before
@@ -67,19 +64,24 @@ def test_a_report_does_not_overwrite_a_model(files, tmp_path, capsys, no_work):
     assert not zipped.exists()
 
 
-@pytest.mark.parametrize(
-    "content", [b"dear diary", b"<!DOCTYPE html><title>Our page</title>", b"\xff\x00\xfe" * 500]
-)
-@pytest.mark.parametrize("which", range(3), ids=["fit", "evaluate", "certify"])
-def test_a_report_does_not_overwrite_other_files(
-    which, content, model, rows, files, tmp_path, capsys, no_work
-):
+def test_a_report_does_not_overwrite_other_files(model, rows, files, tmp_path, capsys, no_work):
     page = tmp_path / "page.html"
-    page.write_bytes(content)
-    err = failure(capsys, *commands(model, rows, files, tmp_path)[which], "--report", page)
-    assert "page.html exists and is not" in err
-    assert "name another file" in err
-    assert page.read_bytes() == content
+    for content in (
+        b"dear diary",
+        b"\xff\x00\xfe" * 500,
+        b"<!DOCTYPE html><title>Our page</title>",
+        b"<!DOCTYPE html><title>Blog</title><p>Made by setpoint.</p>",
+        b'<!DOCTYPE html><meta name="generator" content="Hugo"><p>Made by setpoint.</p>',
+        b"<!DOCTYPE html><head></head><pre>&lt;meta name=generator content=setpoint&gt;</pre>",
+        b'<!DOCTYPE html>\n<html><head></head><body><meta name="generator" content="setpoint 1">',
+        b'<!DOCTYPE html>\n<head><meta name="generator" content="setpoints.com"></head>',
+    ):
+        page.write_bytes(content)
+        for command in commands(model, rows, files, tmp_path):
+            err = failure(capsys, *command, "--report", page)
+            assert "page.html exists and is not" in err
+            assert "name another file" in err
+        assert page.read_bytes() == content
 
 
 def test_a_report_replaces_an_earlier_one_or_an_empty_file(model, rows, tmp_path):
@@ -93,29 +95,30 @@ def test_a_report_replaces_an_earlier_one_or_an_empty_file(model, rows, tmp_path
     assert page.stat().st_mtime_ns > first[0]
 
 
-@pytest.mark.parametrize("which", range(3), ids=["fit", "evaluate", "certify"])
 def test_paths_that_cannot_be_written_are_found_before_the_work(
-    which, model, rows, files, tmp_path, capsys, no_work, monkeypatch
+    model, rows, files, tmp_path, capsys, no_work, monkeypatch
 ):
-    command = commands(model, rows, files, tmp_path)[which]
     (tmp_path / "folder").mkdir()
-    assert "is a folder" in failure(capsys, *command, "--report", tmp_path / "folder")
     (tmp_path / "file").write_text("x")
-    assert "is a file" in failure(capsys, *command, "--figures", tmp_path / "file")
-    assert "is a file" in failure(capsys, *command, "--report", tmp_path / "file" / "r.html")
-    for option, place in (("--report", "nowhere/r.html"), ("--figures", "nowhere/figures")):
-        err = failure(capsys, *command, option, tmp_path / place)
-        assert "does not exist" in err
-        assert "nowhere" in err
-    # Root may write anywhere, so a read-only folder is simulated where the system tells of it.
+    all_commands = commands(model, rows, files, tmp_path)
+    for command in all_commands:
+        assert "is a folder" in failure(capsys, *command, "--report", tmp_path / "folder")
+        assert "is a file" in failure(capsys, *command, "--figures", tmp_path / "file")
+        assert "is a file" in failure(capsys, *command, "--report", tmp_path / "file" / "r.html")
+        for option, place in (("--report", "nowhere/r.html"), ("--figures", "nowhere/figures")):
+            err = failure(capsys, *command, option, tmp_path / place)
+            assert "does not exist" in err
+            assert "nowhere" in err
+    # Root may write anywhere, so a read-only folder is simulated in os.access.
     real, locked = os.access, str(tmp_path / "folder")
 
     def access(path, mode, **named):
         return not (str(path) == locked and mode & os.W_OK) and real(path, mode, **named)
 
     monkeypatch.setattr(os, "access", access)
-    for option, place in (("--report", "folder/r.html"), ("--figures", "folder")):
-        assert "read-only" in failure(capsys, *command, option, tmp_path / place)
+    for command in all_commands:
+        for option, place in (("--report", "folder/r.html"), ("--figures", "folder")):
+            assert "read-only" in failure(capsys, *command, option, tmp_path / place)
     assert not (tmp_path / "new").exists()
 
 
@@ -168,62 +171,43 @@ def test_predict_overwrites_scores_but_no_other_table(model, rows, tmp_path, cap
     assert (snapshot(tmp_path), snapshot(model)) == before
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_figures_of_matplotlib_are_not_replaced(kind, model, rows, tmp_path, capsys, no_work):
-    folder = tmp_path / "own"
-    folder.mkdir()
+def test_figures_of_matplotlib_are_not_replaced(model, rows, tmp_path, capsys, no_work):
     figure = Figure()
     figure.subplots().set_title("made by setpoint 0.1, or so it says")
-    with mpl.rc_context({"svg.fonttype": "none"}):
-        figure.savefig(folder / f"scores.{kind}", metadata={"Title": "setpoint scores"})
-    before = snapshot(folder)
-    err = failure(capsys, "evaluate", model, rows, "--figures", folder)
-    assert f"scores.{kind} exists and is not" in err
-    assert snapshot(folder) == before
+    for kind in ("png", "svg"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        with mpl.rc_context({"svg.fonttype": "none"}):
+            figure.savefig(folder / f"scores.{kind}", metadata={"Title": "setpoint scores"})
+        before = snapshot(folder)
+        err = failure(capsys, "evaluate", model, rows, "--figures", folder)
+        assert f"scores.{kind} exists and is not" in err
+        assert snapshot(folder) == before
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [["score", "alarm"], ["score", "alarm", "predicted", "note"], ["alarm", "score", "predicted"]],
-)
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_tables_with_similar_columns_are_not_replaced(
-    columns, ending, model, rows, tmp_path, capsys, no_work
-):
-    table = tmp_path / f"mine.{ending}"
-    frame = pd.DataFrame({name: np.arange(3) for name in columns})
-    frame.to_csv(table, index=False) if ending == "csv" else frame.to_parquet(table)
-    before = table.read_bytes()
-    err = failure(capsys, "predict", model, rows, "--out", table)
-    assert f"mine.{ending} exists and is not" in err
-    assert table.read_bytes() == before
+def test_tables_with_similar_columns_are_not_replaced(model, rows, tmp_path, capsys, no_work):
+    for columns in (
+        ["score", "alarm"],
+        ["score", "alarm", "predicted", "note"],
+        ["alarm", "score", "predicted"],
+    ):
+        frame = pd.DataFrame({name: np.arange(3) for name in columns})
+        frame.to_csv(tmp_path / "mine.csv", index=False)
+        frame.to_parquet(tmp_path / "mine.parquet")
+        for table in (tmp_path / "mine.csv", tmp_path / "mine.parquet"):
+            before = table.read_bytes()
+            err = failure(capsys, "predict", model, rows, "--out", table)
+            assert f"{table.name} exists and is not" in err
+            assert table.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "<!DOCTYPE html><title>Blog</title><p>Made by setpoint.</p>",
-        '<!DOCTYPE html><meta name="generator" content="Hugo"><p>Made by setpoint.</p>',
-        "<!DOCTYPE html><head></head><pre>&lt;meta name=generator content=setpoint&gt;</pre>",
-        '<!DOCTYPE html>\n<html><head></head><body><meta name="generator" content="setpoint 1">',
-        '<!DOCTYPE html>\n<head><meta name="generator" content="setpoints.com"></head>',
-    ],
-)
-def test_pages_about_setpoint_are_not_replaced(content, model, rows, tmp_path, capsys, no_work):
-    page = tmp_path / "page.html"
-    page.write_text(content)
-    assert "page.html exists and is not" in failure(
-        capsys, "evaluate", model, rows, "--report", page
-    )
-    assert page.read_text() == content
-
-
-@pytest.mark.parametrize("name", ["setpoint-demo.html", "setpoint-demo.png"])
-def test_the_demo_does_not_overwrite_other_files(name, tmp_path, capsys, no_work):
-    (tmp_path / name).write_bytes(b"my own")
-    err = failure(capsys, "demo", "--folder", tmp_path)
-    assert f"{name} exists and is not" in err
-    assert snapshot(tmp_path) == {tmp_path / name: b"my own"}
+def test_the_demo_does_not_overwrite_other_files(tmp_path, capsys, no_work):
+    for name in ("setpoint-demo.html", "setpoint-demo.png"):
+        file = tmp_path / name
+        file.write_bytes(b"my own")
+        assert f"{name} exists and is not" in failure(capsys, "demo", "--folder", tmp_path)
+        assert snapshot(tmp_path) == {file: b"my own"}
+        file.unlink()
 
 
 def test_the_demo_is_not_written_into_a_model(model, tmp_path, capsys, no_work):
@@ -238,7 +222,7 @@ def test_the_demo_is_not_written_into_a_model(model, tmp_path, capsys, no_work):
 
 
 def test_nothing_is_written_deep_into_a_model(
-    model, promising, rows, files, tmp_path, capsys, no_work
+    model, certified, rows, files, tmp_path, capsys, no_work
 ):
     (model / "deep" / "er").mkdir(parents=True)
     try:
@@ -246,15 +230,16 @@ def test_nothing_is_written_deep_into_a_model(
         link = tmp_path / "link"
         link.symlink_to(model / "deep")
         fit = fit_arguments(files, tmp_path / "new")
-        score = ["predict", promising, rows, "--out"]
+        score = ["predict", certified, rows, "--out"]
         for command in (
-            ["evaluate", promising, rows, "--figures", model / "deep" / "figs"],
-            ["evaluate", promising, rows, "--figures", model / "deep"],
-            ["evaluate", promising, rows, "--report", model / "deep" / "er" / "r.html"],
-            ["evaluate", promising, rows, "--report", link / "r.html"],
+            ["evaluate", certified, rows, "--figures", model / "deep" / "figs"],
+            ["evaluate", certified, rows, "--figures", model / "deep"],
+            ["evaluate", certified, rows, "--report", model / "deep" / "er" / "r.html"],
+            ["evaluate", certified, rows, "--report", link / "r.html"],
             [*fit, "--report", model / "deep" / "r.html"],
+            [*fit, "--model", "linear", "--checkpoint", model / "deep" / "kept.pt"],
             [*score, model / "deep" / "s.csv"],
-            ["export", promising, model / "deep" / "er" / "m.onnx"],
+            ["export", certified, model / "deep" / "er" / "m.onnx"],
             fit_arguments(files, model / "inner"),
             fit_arguments(files, model / "deep" / "er" / "inner.zip"),
             fit_arguments(files, link / "inner"),
@@ -294,6 +279,8 @@ def test_outputs_do_not_share_a_path(files, model, rows, tmp_path, capsys, no_wo
     figures.mkdir()
     err = failure(capsys, *evaluate, "--report", figures / "scores.svg", "--figures", figures)
     assert "scores.svg is the report" in err
+    fit = fit_arguments(files, tmp_path / "m", "--model", "linear", "--report", page)
+    assert "is the report" in failure(capsys, *fit, "--checkpoint", page)
     for out in (page, page / "m", page / "deep" / "m.zip"):
         err = failure(capsys, *fit_arguments(files, out, "--report", page))
         assert "the model" in err

@@ -47,11 +47,6 @@ def check_demo(folder: Path) -> None:
     _check_files_in(folder, _DEMO, "demo", {})
 
 
-def check_model_output(path: Path, given: Mapping[str, Path]) -> None:
-    """Raise SetpointError if a model would be written into another one, or into an input."""
-    _check_separate(path, Path(os.path.realpath(path.expanduser())), "model", given)
-
-
 def check_file(path: Path, what: str, given: Mapping[str, Path]) -> None:
     """Raise SetpointError if a file cannot or must not be written.
 
@@ -64,37 +59,15 @@ def check_file(path: Path, what: str, given: Mapping[str, Path]) -> None:
     given : mapping of str to Path
         As in :func:`check_outputs`.
     """
-    real = Path(os.path.realpath(path))
-    _check_separate(path, real, what, given)
-    if real.is_dir():
-        raise SetpointError(f"{path} is a folder; name a file in it for the {what}.")
-    _check_not_inside(path, real, what, given)
-    _check_replaceable(path, what)
-    _check_folder(real.parent, what)
+    _check_file(path, what, what, given)
+    _check_folder(_real(path).parent, what)
 
 
-def _check_files_in(
-    folder: Path, files: Mapping[str, str], what: str, given: Mapping[str, Path]
-) -> None:
-    """Raise SetpointError if files with these names and kinds must not be written to the folder."""
-    real = Path(os.path.realpath(folder))
-    _check_separate(folder, real, what, given)
-    if real.exists() and not real.is_dir():
-        raise SetpointError(f"{folder} is a file; name a folder for the {what}.")
-    if _is_model(real / _MODEL):
-        raise SetpointError(f"{folder} is a model's folder; name another one for the {what}.")
-    for name, kind in files.items():
-        file = folder / name
-        _check_separate(file, Path(os.path.realpath(file)), what, given)
-        _check_not_inside(file, Path(os.path.realpath(file)), what, given)
-        _check_replaceable(file, kind)
-    _check_folder(real if real.exists() else real.parent, what)
-
-
-def _check_separate(path: Path, real: Path, what: str, given: Mapping[str, Path]) -> None:
+def check_separate(path: Path, what: str, given: Mapping[str, Path]) -> None:
     """Raise SetpointError if the path is, or is inside, another path of the command or a model."""
+    real = _real(path)
     for name, other in given.items():
-        there = Path(os.path.realpath(other))
+        there = _real(other)
         if real == there or (real.exists() and there.exists() and real.samefile(there)):
             raise SetpointError(f"{path} is {name}; name another path for the {what}.")
         if there in real.parents:
@@ -105,29 +78,49 @@ def _check_separate(path: Path, real: Path, what: str, given: Mapping[str, Path]
         raise SetpointError(f"{path} is inside a model's folder; name another path for the {what}.")
 
 
-def _check_not_inside(path: Path, real: Path, what: str, given: Mapping[str, Path]) -> None:
-    """Raise SetpointError if the file would have to be a folder for another path of the command."""
+def _check_files_in(
+    folder: Path, files: Mapping[str, str], what: str, given: Mapping[str, Path]
+) -> None:
+    """Raise SetpointError if files with these names and kinds must not be written to the folder."""
+    real = _real(folder)
+    check_separate(folder, what, given)
+    if real.exists() and not real.is_dir():
+        raise SetpointError(f"{folder} is a file; name a folder for the {what}.")
+    if _is_model(real / _MODEL):
+        raise SetpointError(f"{folder} is a model's folder; name another one for the {what}.")
+    for name, kind in files.items():
+        _check_file(folder / name, kind, what, given)
+    _check_folder(real if real.exists() else real.parent, what)
+
+
+def _check_file(path: Path, kind: str, what: str, given: Mapping[str, Path]) -> None:
+    """Raise SetpointError if a file of a kind, one of the outputs ``what``, must not be written."""
+    check_separate(path, what, given)
+    real = _real(path)
+    if real.is_dir():
+        raise SetpointError(f"{path} is a folder, not a file; name another path for the {what}.")
     for name, other in given.items():
-        if real in Path(os.path.realpath(other)).parents:
+        if real in _real(other).parents:
             raise SetpointError(
                 f"{other}, {name}, would be inside the file {path}; name another path for the "
                 f"{what}."
             )
+    _check_replaceable(path, kind)
 
 
-def _check_replaceable(path: Path, what: str) -> None:
+def _check_replaceable(path: Path, kind: str) -> None:
     """Raise SetpointError if there is anything but an empty file or one of the same kind."""
     if not path.exists():
         return
     if not path.is_file():
-        raise SetpointError(f"{path} is not a regular file; name another one for the {what}.")
+        raise SetpointError(f"{path} is not a regular file; name another one for the {kind}.")
     try:
-        replaceable = path.stat().st_size == 0 or _KINDS[what](path)
+        replaceable = path.stat().st_size == 0 or _KINDS[kind](path)
     except OSError:  # a file that cannot be read is not known to be of this kind
         replaceable = False
     if not replaceable:
         raise SetpointError(
-            f"{path} exists and is not the {what} of an earlier run; name another file, or delete "
+            f"{path} exists and is not the {kind} of an earlier run; name another file, or delete "
             "it."
         )
 
@@ -183,6 +176,10 @@ def _is_scored(path: Path) -> bool:
         return list(TableFile(path).names)[-3:] == ["score", "alarm", "predicted"]
     except TableFileError:
         return False
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
 
 
 def _head(path: Path) -> bytes:
