@@ -1,4 +1,4 @@
-"""The names of the package, which are imported on first use."""
+"""Former names, and what importing the package needs."""
 
 import importlib
 import subprocess
@@ -7,18 +7,6 @@ import sys
 import pytest
 
 from setpoint import tables as tabular
-
-
-def test_every_name_exists():
-    for name in tabular.__all__:
-        assert getattr(tabular, name) is not None
-    assert (
-        set(tabular.__all__)
-        == set({n for names in tabular._HOMES.values() for n in names})
-        <= set(dir(tabular))
-    )
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        tabular.nothing  # noqa: B018
 
 
 @pytest.mark.parametrize(
