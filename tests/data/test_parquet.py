@@ -311,12 +311,12 @@ def test_times_are_numbers(tmp_path, times, expected):
     [
         (pa.array([1.0, -2.0]), "weight", "'c' in row 2 of .* is -2.0; a weight"),
         (pa.array([1.0, None]), "weight", "'c' in row 2 of .* is missing"),
-        (pa.array(["1", "2"]), "weight", "weight column 'c' is of type string"),
+        (pa.array(["1", "2"]), "weight", "'c' cannot be the weight: it is of type string"),
         (pa.array(["a", None]), "group", "'c' in row 2 of .* is missing"),
         (pa.array([1.0, 2.5]), "group", "'c' in row 2 of .* is 2.5; groups are"),
-        (pa.array([[1], [2]]), "group", "group column 'c' is of type list"),
+        (pa.array([[1], [2]]), "group", "'c' cannot be the group: it is of type list"),
         (pa.array([1.0, np.inf]), "time", "'c' in row 2 of .* is inf; every row needs a time"),
-        (pa.array(["2024", "2025"]), "time", "time column 'c' is of type string"),
+        (pa.array(["2024", "2025"]), "time", "'c' cannot be the time: it is of type string"),
     ],
 )
 def test_other_columns_of_no_use(tmp_path, column, role, message):

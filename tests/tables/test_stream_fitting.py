@@ -1,20 +1,20 @@
 """Models of tables that are read in pieces."""
 
 import pickle
-from contextlib import closing
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from setpoint.data.columns import Roles
 from setpoint.data.splits import TEST
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError, SplitError, TargetError
 from setpoint.estimators import stream_fitting as fitting
 from setpoint.tables import stream_fitting, stream_rows, stream_survey
 from setpoint.tables.stream_fitting import fit_streamed
-from setpoint.tables.stream_rows import KeptRows, Roles, TableRows
+from setpoint.tables.stream_rows import CachedRows, TableRows
 from setpoint.training import Stochastic
 from table_folders import plain, without_values, write
 
@@ -169,7 +169,7 @@ def test_a_fingerprint_knows_files_columns_and_roles(messy, fitted, tmp_path):
 def test_rows_kept_on_disk_are_the_same(messy, fitted, tmp_path):
     _, folder = messy
     source = source_of(fitted.model, folder, time="when")
-    with closing(KeptRows(source, tmp_path)) as kept:
+    with CachedRows(source, tmp_path) as kept:
         next(kept.blocks(0, 2))  # a pass that was not finished is of no use
         list(kept.blocks(0, 2))
         source._block = None  # from here on everything comes from the disk
@@ -185,7 +185,7 @@ def test_rows_kept_on_disk_are_the_same(messy, fitted, tmp_path):
 
 def test_a_full_disk_does_not_stop_training(messy, fitted, tmp_path, monkeypatch):
     _, folder = messy
-    kept = KeptRows(source_of(fitted.model, folder), tmp_path)
+    kept = CachedRows(source_of(fitted.model, folder), tmp_path)
 
     def full(*_):
         raise OSError(28, "No space left on device")

@@ -1,22 +1,27 @@
-"""Columns of record batches as numbers: features, times, groups and labels.
+"""Columns of record batches as numbers: features, labels, weights, groups and times.
 
 Each function takes ``where``, which describes the value in a given row of the column, for errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from setpoint._internal.imports import OptionalModule
 from setpoint.data.file_formats import kind_of, plain
-from setpoint.data.rows import Where
+from setpoint.data.labels import Label, Labels
+from setpoint.data.rows import Block, Where, as_weights
 from setpoint.data.sampling import mix
-from setpoint.errors import SourceError
+from setpoint.data.table_reader import Piece
+from setpoint.errors import SetpointError, SourceError
 
 pa = OptionalModule("pyarrow", "cli", "reading tables")
 
@@ -24,6 +29,64 @@ Units = NDArray[np.int64]
 
 _ROWS = 1_024  # of all columns fit into a processor's cache
 _HASHED_ROWS = 4_096  # at a time, since long texts need much memory
+_USABLE = {
+    "weight": ("number", "boolean"),
+    "group": ("number", "boolean", "text", "time"),
+    "time": ("number", "time"),
+}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns that hold labels, groups, times and weights, and the two labels.
+
+    Checkpoints of streamed tables hold a digest of ``repr``.
+    """
+
+    target: str
+    group: str | None = None
+    time: str | None = None
+    negative: Label | None = False
+    positive: Label = True
+    weight: str | None = field(default=None, repr=False)
+    label_note: str = field(default="", repr=False)  # which labels are expected, for errors
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, each once."""
+        names = (self.target, self.weight, self.group, self.time)
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+    def check(self, types: Mapping[str, Any], error: type[SetpointError]) -> None:
+        """Raise an error if a column's Arrow type does not suit its role."""
+        for role, usable in _USABLE.items():
+            name = getattr(self, role)
+            if name is not None and kind_of(types[name]) not in usable:
+                raise error(
+                    f"{name!r} cannot be the {role}: it is of type {types[name]}, and must be one "
+                    f"of these: {', '.join(usable)}."
+                )
+
+    def times(self, piece: Piece) -> Tensor | None:
+        """Return the time of each row as a number."""
+        return None if self.time is None else torch.from_numpy(piece.read(self.time, times))
+
+    def block(self, piece: Piece, X: Tensor | None = None) -> Block:
+        """Return labelled rows with these features, by default none."""
+        known = self.label_note or f"the labels are {self.negative!r} and {self.positive!r}."
+        match = Labels.pair(self.negative, self.positive).match
+        weight = torch.ones(len(piece), dtype=torch.float64)
+        if self.weight is not None:
+            weight = as_weights(piece.read(self.weight, numbers), partial(piece.where, self.weight))
+        number = torch.arange(piece.number, piece.number + len(piece))
+        return Block(
+            torch.empty(len(piece), 0) if X is None else X,
+            torch.from_numpy(piece.read(self.target, labels, match, known)),
+            weight,
+            number,
+            number if self.group is None else torch.from_numpy(piece.read(self.group, groups)),
+            self.times(piece),
+        )
 
 
 def numbers(column: Any, where: Where) -> NDArray[Any]:
@@ -142,9 +205,8 @@ def _text_units(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Units:
     found = np.empty(len(lengths), dtype=np.int64)
     for first in range(0, len(lengths), _HASHED_ROWS):
         some = slice(first, first + _HASHED_ROWS)
-        own = lengths[some]
-        begin, end = ends[some][0] - own[0], ends[some][-1]
-        found[some] = _hashed(data[begin:end], own)
+        begin, end = ends[some][0] - lengths[first], ends[some][-1]
+        found[some] = _hashed(data[begin:end], lengths[some])
     return found
 
 

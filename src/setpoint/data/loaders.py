@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sized
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -25,8 +25,10 @@ from setpoint.data.labels import Labels
 from setpoint.data.rows import (
     Block,
     RowSource,
+    as_array,
     as_features,
     as_weights,
+    bits_of,
     check_features,
 )
 from setpoint.data.splits import ByChance, SplitRule
@@ -146,8 +148,7 @@ def digest_of(parts: Iterable[Tensor]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(f"{part.dtype} {tuple(part.shape)}".encode())
-        flat = part.detach().cpu().contiguous().reshape(-1)
-        digest.update(flat.view(torch.uint8).numpy().data)
+        digest.update(bits_of(part).data)
     return digest.hexdigest()
 
 
@@ -181,10 +182,9 @@ def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
 def _column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
     if not isinstance(values, Tensor | np.ndarray):
         raise SourceError(f"{what} of {name} is {_shown(values)}; it must be a tensor or an array.")
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-        values = (values.double() if values.is_floating_point() else values).numpy()
-    found: NDArray[Any] = values[:, 0] if values.shape[1:] == (1,) else values
+    found = as_array(values)
+    if found.shape[1:] == (1,):
+        found = found[:, 0]
     if found.shape != (rows,):
         raise SourceError(
             f"{what} of {name} has the shape {found.shape}; X has {rows} rows, and each needs one."
@@ -221,8 +221,10 @@ def check_passes(source: RowSource, validation: RowSource | None, split: SplitRu
     or for validation, any order will do as long as every pass has the same rows. At most two first
     batches are read, before training starts.
     """
-    if isinstance(source, LoaderRows) and _goes_by_number(split):
-        _check_order(source, split)
+    # By chance, a row's position in the pass decides; a custom rule may go by its features.
+    by_number = isinstance(split, ByChance) and split != ByChance(seed=split.seed)
+    if isinstance(source, LoaderRows) and by_number:
+        _check_order(source, cast(ByChance, split))
     validating = source if validation is None else validation
     if isinstance(validating, LoaderRows) and _draws(validating.loader):
         raise SourceError(
@@ -233,12 +235,7 @@ def check_passes(source: RowSource, validation: RowSource | None, split: SplitRu
         )
 
 
-def _goes_by_number(split: SplitRule | None) -> bool:
-    """Whether a row's position in the pass decides; a custom rule may go by its features."""
-    return isinstance(split, ByChance) and split != ByChance(seed=split.seed)
-
-
-def _check_order(source: LoaderRows, split: SplitRule | None) -> None:
+def _check_order(source: LoaderRows, split: ByChance) -> None:
     sampler = _sampler(source.loader)
     if isinstance(sampler, _RANDOM):
         found = f"the loader shuffles its rows (its sampler is a {type(sampler).__name__})"
@@ -250,18 +247,12 @@ def _check_order(source: LoaderRows, split: SplitRule | None) -> None:
     else:
         return
     # Validation rows may come from another loader, but certification and test rows may not.
-    only_judging = isinstance(split, ByChance) and split == ByChance(
-        split.validation, seed=split.seed
-    )
-    apart = (
-        "; or pass validation rows as a loader of their own: validation=LoaderRows(other)"
-        if only_judging
-        else ""
-    )
+    remedy = "Use a loader without shuffle (training draws its batches at random in any case)"
+    if split == ByChance(split.validation, seed=split.seed):
+        remedy += "; or pass validation rows as a loader of their own: validation=LoaderRows(other)"
     raise SourceError(
         f"{found}. Rows are set aside for validation or certification by their position in the "
-        "pass, so that here each would be trained on sooner or later. Use a loader without shuffle "
-        f"(training draws its batches at random in any case){apart}."
+        f"pass, so that here each would be trained on sooner or later. {remedy}."
     )
 
 

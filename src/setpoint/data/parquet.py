@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from setpoint._internal.validation import check_whole, listed
-from setpoint.data import columns as _columns
+from setpoint.data.columns import Roles, numbers, stacked
 from setpoint.data.file_formats import kind_of
 from setpoint.data.label_columns import labels_in_files
-from setpoint.data.rows import Block, as_weights, check_finite, joined
+from setpoint.data.rows import Block, check_finite, concatenated, grouped
 from setpoint.data.table_reader import Piece, TableFile
 from setpoint.errors import SchemaError, SourceError, TargetError
 
@@ -88,20 +88,23 @@ class ParquetRows:
         self._table = TableFile(path_or_paths, streamed=True, columns=())
         self.rows = self._table.rows
         self.target, self.weight, self.group, self.time = target, weight, group, time
-        special = [name for name in (target, weight, group, time) if name is not None]
-        self.features = self._features(features, special)
-        self._columns = list(dict.fromkeys([*self.features, *special]))
+        self._roles = Roles(target, group, time, weight=weight)
+        self.features = self._features(features)
+        self._columns = list(dict.fromkeys([*self.features, *self._roles.names]))
         self._table.check_columns(self._columns)
         if features is None:
             self._table.check_same_columns("Name the features to use: features=[...].")
         self._check_kinds()
-        self._labels = labels_in_files(self._table.files, target, positive)
-        self.classes = (self._labels.negative, self._labels.positive)
+        labels = labels_in_files(self._table.files, target, positive)
+        self.classes = (labels.negative, labels.positive)
+        self._roles = replace(
+            self._roles, negative=labels.negative, positive=labels.positive, label_note=labels.note
+        )
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
         """Yield the rows of a shard; a block may hold several small row groups."""
         pieces = self._table.pieces(self._columns, self.block_rows, shard, shards)
-        return joined(map(self._block, pieces), self.block_rows)
+        return map(concatenated, grouped(map(self._block, pieces), self.block_rows))
 
     def fingerprint(self) -> str:
         """Return a digest of the files without reading them whole.
@@ -113,43 +116,25 @@ class ParquetRows:
         leaves all of that as it was goes unnoticed.
         """
         asked = (self.features, self.target, self.weight, self.group, self.time)
-        labels = (str(self._labels.negative), str(self._labels.positive))
-        digest = hashlib.sha256(repr((asked, labels)).encode())
+        digest = hashlib.sha256(repr((asked, tuple(map(str, self.classes)))).encode())
         for file in self._table.files:
             digest.update(file.digest().encode())
         return digest.hexdigest()
 
     def _block(self, piece: Piece) -> Block:
-        def of(read: Callable[..., Any], name: str, *more: Any) -> Any:
-            column = piece.batch.column(self._columns.index(name))
-            return read(column, partial(piece.where, name), *more)
+        X = torch.from_numpy(stacked([piece.read(name, numbers) for name in self.features]))
+        check_finite(X, lambda row, i: piece.where(self.features[i], row))
+        return self._roles.block(piece, X)
 
-        X = torch.from_numpy(
-            _columns.stacked([of(_columns.numbers, name) for name in self.features])
-        )
-        check_finite(X, lambda place, i: piece.where(self.features[i], place))
-        negative, positive = self.classes
-        known = self._labels.note or f"the labels are {negative!r} and {positive!r}."
-        labels = of(_columns.labels, self.target, self._labels.match, known)
-        number = torch.arange(piece.number, piece.number + len(X))
-        return Block(
-            X,
-            torch.from_numpy(labels),
-            torch.ones(len(X), dtype=torch.float64)
-            if self.weight is None
-            else as_weights(of(_columns.numbers, self.weight), partial(piece.where, self.weight)),
-            number,
-            number if self.group is None else torch.from_numpy(of(_columns.groups, self.group)),
-            None if self.time is None else torch.from_numpy(of(_columns.times, self.time)),
-        )
-
-    def _features(self, given: Sequence[str] | None, special: list[str]) -> list[str]:
+    def _features(self, given: Sequence[str] | None) -> list[str]:
         if given is None:
-            found = [name for name in self._table.names if name not in special]
+            found = [name for name in self._table.names if name not in self._roles.names]
         else:
             found = [given] if isinstance(given, str) else list(given)
         if not found:
-            raise SchemaError(f"{self._table.path} has no columns besides {listed(special)}.")
+            raise SchemaError(
+                f"{self._table.path} has no columns besides {listed(self._roles.names)}."
+            )
         if self.target in found:
             raise SchemaError(f"the target {self.target!r} is among the features.")
         if twice := [name for name, count in Counter(found).items() if count > 1]:
@@ -160,8 +145,7 @@ class ParquetRows:
         """Raise an error if a column cannot be used for what it was named."""
         types = self._table.types
         kinds = {name: kind_of(types[name]) for name in self._columns}
-        wrong = [n for n in self.features if kinds[n] not in ("number", "boolean")]
-        if wrong:
+        if wrong := [n for n in self.features if kinds[n] not in ("number", "boolean")]:
             shown = ", ".join(f"{name!r} ({types[name]})" for name in wrong[:8])
             more = f", ... ({len(wrong)} in all)" if len(wrong) > 8 else ""
             raise SchemaError(
@@ -172,13 +156,4 @@ class ParquetRows:
             raise TargetError(
                 f"{self.target!r} is of type {types[self.target]}, which cannot be a label."
             )
-        for role, name, usable in (
-            ("weight", self.weight, ("number", "boolean")),
-            ("group", self.group, ("number", "boolean", "text", "time")),
-            ("time", self.time, ("number", "time")),
-        ):
-            if name is not None and kinds[name] not in usable:
-                raise SchemaError(
-                    f"the {role} column {name!r} is of type {types[name]}; it must be "
-                    f"one of these: {', '.join(usable)}."
-                )
+        self._roles.check(types, SchemaError)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from setpoint.errors import SourceError
 
 Where = Callable[..., str]  # describes the value at an index, for errors
+Chunk = TypeVar("Chunk", bound=Sized)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,32 +82,28 @@ class RowSource(Protocol):
         ...
 
 
-def joined(blocks: Iterable[Block], most: int) -> Iterator[Block]:
-    """Yield the same rows in fewer blocks of at most ``most`` rows, where they were smaller."""
-    held: list[Block] = []
+def grouped(chunks: Iterable[Chunk], most: int) -> Iterator[list[Chunk]]:
+    """Yield lists of consecutive chunks with at most ``most`` rows together, at least one each."""
+    found: list[Chunk] = []
     count = 0
-    for block in blocks:
-        if held and count + len(block) > most:
-            yield _concatenated(held)
-            held, count = [], 0
-        held.append(block)
-        count += len(block)
-    if held:
-        yield _concatenated(held)
+    for chunk in chunks:
+        if found and count + len(chunk) > most:
+            yield found
+            found, count = [], 0
+        found.append(chunk)
+        count += len(chunk)
+    if found:
+        yield found
 
 
-def _concatenated(blocks: list[Block]) -> Block:
+def concatenated(blocks: list[Block]) -> Block:
+    """Return the rows of several blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
     times = [block.time for block in blocks if block.time is not None]
-    return Block(
-        torch.cat([block.X for block in blocks]),
-        torch.cat([block.positive for block in blocks]),
-        torch.cat([block.weight for block in blocks]),
-        torch.cat([block.number for block in blocks]),
-        torch.cat([block.unit for block in blocks]),
-        torch.cat(times) if times else None,
-    )
+    names = ("X", "positive", "weight", "number", "unit")
+    fields: Any = {name: torch.cat([getattr(b, name) for b in blocks]) for name in names}
+    return Block(**fields, time=torch.cat(times) if times else None)
 
 
 def check_sources(source: Any, validation: Any) -> None:
@@ -147,6 +144,19 @@ def check_features(X: Any, name: str) -> None:
             f"{name} has the shape {tuple(X.shape)}; it must have a row of features "
             "for each label, (n, d) or (n, ...). Use X.reshape(-1, 1) for a single feature."
         )
+
+
+def as_array(values: NDArray[Any] | Tensor) -> NDArray[Any]:
+    """Return one value per row as an array in main memory; floats of a tensor become float64."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return np.asarray(values.double() if values.is_floating_point() else values)
+    return values
+
+
+def bits_of(X: Tensor) -> NDArray[np.uint8]:
+    """Return the values of a tensor as bytes, since numpy lacks some of its types."""
+    return np.asarray(X.detach().cpu().contiguous().reshape(-1).view(torch.uint8))
 
 
 def as_features(X: NDArray[Any] | Tensor, where: Where, *, copy: bool = False) -> Tensor:

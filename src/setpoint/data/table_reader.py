@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +53,10 @@ class Piece(NamedTuple):
         """Return some columns, or all, as a data frame."""
         batch = self.batch if columns is None else self.batch.select(list(columns))
         return _to_frame(pa.Table.from_batches([batch]))
+
+    def read(self, name: str, convert: Callable[..., Any], *options: Any) -> Any:
+        """Return a column after conversion by ``convert(column, where, *options)``."""
+        return convert(self.batch.column(name), partial(self.where, name), *options)
 
     def where(self, name: str, place: int) -> str:
         """Return a description of the value of a column in one of these rows."""

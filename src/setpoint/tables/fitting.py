@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
+from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_fraction, did_you_mean, listed
 from setpoint.data.label_columns import read_target
-from setpoint.data.splits import Rows, certification_split, newest_split, split_rows
+from setpoint.data.splits import (
+    CERTIFICATION_FRACTION,
+    FEWEST,
+    VALIDATION_FRACTION,
+    Rows,
+    certification_split,
+    newest_split,
+    split_rows,
+)
 from setpoint.data.values import given, uncategorised
 from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.goals.goal import Goal
@@ -44,9 +52,6 @@ if TYPE_CHECKING:
 
 pd = OptionalModule("pandas", "cli", "a table")
 
-CERTIFICATION_FRACTION, VALIDATION_FRACTION = 0.3, 0.25  # of the training rows; of the rest
-_FEWEST = 10  # validation rows of either class; with fewer, the threshold would be random
-
 
 @dataclass(frozen=True)
 class TestRows:
@@ -60,6 +65,7 @@ class TestRows:
     __test__ = False  # pytest would take it for a test
 
 
+@renamed_parameters(smells="leakage")
 @dataclass(frozen=True)
 class FittedTable:
     """A model and its evaluation.
@@ -90,14 +96,6 @@ class FittedTable:
     leakage: list[LeakageWarning]
     notes: list[str]
     tuned: Baseline | None = None
-
-    @property
-    def smells(self) -> list[LeakageWarning]:
-        """The same as ``leakage``; deprecated."""
-        warnings.warn(
-            "FittedTable.smells is deprecated; use leakage.", DeprecationWarning, stacklevel=2
-        )
-        return self.leakage
 
 
 def fit_table(
@@ -278,7 +276,7 @@ class _Table:
             return None
         parts = newest_split(seen, self.times, self.groups, VALIDATION_FRACTION)
         counts = [np.bincount(self.y[rows], minlength=2).min() for rows in parts]
-        return parts if min(counts) >= _FEWEST else None
+        return parts if min(counts) >= FEWEST else None
 
 
 def _pair(train: Rows, first: Rows, second: Rows) -> list[tuple[Rows, Rows]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,11 @@ from setpoint._internal.processes import (
     join_process_group,
     rank_and_world_size,
 )
+from setpoint.data.columns import Roles
 from setpoint.data.label_columns import labels_of_counts
-from setpoint.data.rows import RowSource
 from setpoint.data.splits import (
     CERTIFICATION,
+    CERTIFICATION_FRACTION,
     TEST,
     TRAINING,
     VALIDATION,
@@ -34,13 +35,12 @@ from setpoint.data.splits import (
     check_seed,
 )
 from setpoint.data.table_reader import TableFile
-from setpoint.errors import SchemaError, SetpointError
+from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.estimators.stream_fitting import fit_stream
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import TRAINED, above_threshold, check_model, make_classifier
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
 from setpoint.tables.fitting import (
-    CERTIFICATION_FRACTION,
     FittedTable,
     TestRows,
     check_options,
@@ -50,7 +50,7 @@ from setpoint.tables.fitting import (
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
 from setpoint.tables.schema import Schema
-from setpoint.tables.stream_rows import KeptRows, Roles, TableRows, has_room
+from setpoint.tables.stream_rows import CachedRows, TableRows, has_room
 from setpoint.tables.stream_survey import Survey, settled, split_rule, survey
 from setpoint.thresholds.stream import stream_evaluate
 from setpoint.training.stream_problem import StreamProblem
@@ -114,7 +114,7 @@ def fit_streamed(
     drop = [name for name in drop if name not in table.folder_columns]  # nothing to drop
     aside = find_roles(table.names, target, group, time, drop)
     roles = Roles(target, group, time)
-    roles.check(table)
+    roles.check(table.types, SplitError)
     used = [name for name in table.names if name in roles.names or name not in aside]
     seen = survey(table, used, roles, random_state)
     labels = labels_of_counts(target, seen.labels, positive)
@@ -135,7 +135,8 @@ def fit_streamed(
     )  # fmt: skip
     classifier.device, classifier.checkpoint = device, checkpoint
     encoded = TableRows(table, roles, learnt.schema, learnt.encoder, learnt.width)
-    with _kept(encoded, rows, learnt.width, keep_in) as source:
+    cached = keep_in is not None and has_room(keep_in, rows, learnt.width)
+    with CachedRows(encoded, keep_in) if cached else nullcontext(encoded) as source:
         fit_stream(classifier, source, None, split)
         tested, point = None, None
         if test > 0:
@@ -155,24 +156,12 @@ def fit_streamed(
         "seconds": round(clock.perf_counter() - begun, 1),
     }  # fmt: skip
     fitted = TableModel(
-        learnt.schema, learnt.encoder, classifier, target, roles.negative, roles.positive, facts
+        learnt.schema, learnt.encoder, classifier, target, labels.negative, labels.positive, facts
     )
     notes = notes_on_fit(fitted, labels.note, confidence is not None, isinstance(split, ByTime))
     if sampled < rows:
         notes.append(f"Columns were learnt from a random sample of {sampled:,} of {rows:,} rows.")
     return FittedTable(fitted, tested, point, None, learnt.leakage, notes)
-
-
-@contextmanager
-def _kept(
-    source: RowSource, rows: int, width: int, place: str | Path | None
-) -> Iterator[RowSource]:
-    """Cache features on disk, if asked for and there is space."""
-    if place is None or not has_room(place, rows, width):
-        yield source
-        return
-    with closing(KeptRows(source, place)) as kept:
-        yield kept
 
 
 def check_streamable(model: str, group: str | None, time: str | None) -> None:
@@ -227,7 +216,7 @@ def _learn(
     """Learn columns from the sample, and features from its training and validation rows."""
     piece = seen.piece(table.path)
     frame = piece.frame()
-    rows = replace(roles.block(piece, frame), number=torch.from_numpy(seen.number))
+    rows = replace(roles.block(piece), number=torch.from_numpy(seen.number))
     if roles.group is None:
         rows = replace(rows, unit=rows.number)
     part = split(rows).numpy()

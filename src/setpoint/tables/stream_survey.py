@@ -15,6 +15,7 @@ from torch import Tensor
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.processes import all_gather, all_reduce_sum, rank_and_world_size
+from setpoint.data.columns import Roles
 from setpoint.data.label_columns import label_counts, labels_of_counts
 from setpoint.data.labels import Label
 from setpoint.data.rows import Block
@@ -35,7 +36,6 @@ from setpoint.data.splits import (
 from setpoint.data.table_reader import Piece, TableFile
 from setpoint.data.values import given, uncategorised
 from setpoint.errors import SplitError, TargetError
-from setpoint.tables.stream_rows import Roles
 
 pa = OptionalModule("pyarrow", "cli", "reading tables")
 
