@@ -23,7 +23,7 @@ from setpoint.data.labels import Labels
 from setpoint.data.rows import Block, as_array, as_features, as_weights, bits_of, check_features
 from setpoint.errors import SourceError
 
-_BYTES = 1 << 24  # digested at a time
+_DIGEST_BYTES = 1 << 24  # digested at a time
 
 
 class ArrayRows:
@@ -76,7 +76,7 @@ class ArrayRows:
         pos_label: Any = None,
         block_rows: int | None = None,
     ) -> None:
-        self._X = _rows_of(X)
+        self._X = _as_rows(X)
         names = list(getattr(X, "columns", ()))
         self.features = names if names and all(isinstance(name, str) for name in names) else None
         self.rows = len(self._X)
@@ -111,24 +111,24 @@ class ArrayRows:
         if not self._digest:
             facts = (str(self._X.dtype), tuple(self._X.shape), self._weight is None)
             digest = hashlib.sha256(repr((*facts, self._groups is None)).encode())
-            for values in self._all_values():
+            for values in self._values():
                 digest.update(np.ascontiguousarray(values).data)
             self._digest = digest.hexdigest()
         return self._digest
 
-    def _all_values(self) -> Iterator[NDArray[Any]]:
+    def _values(self) -> Iterator[NDArray[Any]]:
         """Yield all values of the arrays in slices that do not depend on the blocks."""
         row_bytes = math.prod(self._X.shape[1:]) * self._X.dtype.itemsize
-        for rows in _slices(self.rows, max(1, _BYTES // row_bytes)):
+        for rows in _slices(self.rows, max(1, _DIGEST_BYTES // row_bytes)):
             values = self._X[rows]
             yield bits_of(values) if isinstance(values, Tensor) else values
             release(self._X)
-        for rows in _slices(self.rows, _BYTES // 8):
+        for rows in _slices(self.rows, _DIGEST_BYTES // 8):
             yield self._is_positive(rows)
         if self._weight is not None:
-            for rows in _slices(self.rows, _BYTES // 8):
+            for rows in _slices(self.rows, _DIGEST_BYTES // 8):
                 yield self._weights(rows).numpy()
-        for rows in _slices(self.rows, _BYTES // 8):
+        for rows in _slices(self.rows, _DIGEST_BYTES // 8):
             if (units := self._units(rows)) is not None:
                 yield units
 
@@ -141,7 +141,7 @@ class ArrayRows:
         return found
 
     def _labels(self, rows: slice) -> NDArray[Any]:
-        return _taken(self._y, rows)
+        return _in_memory(self._y, rows)
 
     def _is_positive(self, rows: slice) -> NDArray[np.bool_]:
         return np.asarray(self._labels(rows) == self.classes[1], dtype=bool)
@@ -149,16 +149,17 @@ class ArrayRows:
     def _weights(self, rows: slice) -> Tensor:
         if self._weight is None:
             return torch.ones(rows.stop - rows.start, dtype=torch.float64)
-        given = _taken(self._weight, rows)
-        return as_weights(given, lambda row: f"sample_weight[{rows.start + row}]")
+        return as_weights(
+            _in_memory(self._weight, rows), lambda row: f"sample_weight[{rows.start + row}]"
+        )
 
     def _units(self, rows: slice) -> Units | None:
         if self._groups is None:
             return None
-        return units_of(_taken(self._groups, rows), lambda row: f"groups[{rows.start + row}]")
+        return units_of(_in_memory(self._groups, rows), lambda row: f"groups[{rows.start + row}]")
 
 
-def _rows_of(X: Any) -> NDArray[Any] | Tensor:
+def _as_rows(X: Any) -> NDArray[Any] | Tensor:
     """Return features as an array or a tensor."""
     if hasattr(X, "tocsr"):
         raise SourceError("X is sparse; row sources are dense. Use X.toarray() if it fits.")
@@ -183,7 +184,7 @@ def _column(values: Any, name: str, n: int) -> Any:
     return found
 
 
-def _taken(values: Any, rows: slice) -> NDArray[Any]:
+def _in_memory(values: Any, rows: slice) -> NDArray[Any]:
     """Return some entries as an array in memory."""
     if isinstance(values, Tensor):
         return as_array(values[rows])

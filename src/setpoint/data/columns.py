@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint._internal.imports import OptionalModule
-from setpoint.data.file_formats import kind_of, plain
+from setpoint.data.file_formats import kind_of, to_canonical_type
 from setpoint.data.labels import Label, Labels
 from setpoint.data.rows import Block, Where, as_weights
 from setpoint.data.sampling import mix
@@ -224,8 +224,8 @@ def _hashed(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Units:
 
 
 def _present(column: Any, where: Where) -> Any:
-    """Return a column in its plain type; raise SourceError if values are missing."""
-    column = plain(column)
+    """Return a column in its canonical type; raise SourceError if values are missing."""
+    column = to_canonical_type(column)
     if column.null_count:
         row = int(_array(column.is_null()).argmax())
         raise SourceError(f"{where(row)} is missing; fill in missing values, or drop such rows.")

@@ -109,18 +109,18 @@ class LoaderRows:
                 rows = len(dataset) if isinstance(dataset, Sized) else None
             except TypeError:  # an IterableDataset may define __len__ without having a length
                 rows = None
-            about = [type(dataset).__qualname__, rows]
+            facts = [type(dataset).__qualname__, rows]
             if dataset is not self.loader:
-                about.append(_ADDRESS.sub("", repr(dataset)))
-            digest = hashlib.sha256(repr(about).encode())
+                facts.append(_ADDRESS.sub("", repr(dataset)))
+            digest = hashlib.sha256(repr(facts).encode())
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
-                X, positive, weight = _read(self._first(dataset), "the first batch")
-            digest.update(digest_of((X, positive, weight)).encode())
+                X, positive, weight = _read(self._first_batch(dataset), "the first batch")
+            digest.update(_digest_of((X, positive, weight)).encode())
             self._digest = digest.hexdigest()
         return self._digest
 
-    def _first(self, dataset: Any) -> Any:
+    def _first_batch(self, dataset: Any) -> Any:
         """Return a first batch that does not depend on the order of the loader."""
         loader = self.loader
         if isinstance(loader, DataLoader) and not isinstance(dataset, IterableDataset):
@@ -143,12 +143,12 @@ class LoaderRows:
             )
 
 
-def digest_of(parts: Iterable[Tensor]) -> str:
+def _digest_of(tensors: Iterable[Tensor]) -> str:
     """Return a digest of the types, shapes and bits of tensors."""
     digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{part.dtype} {tuple(part.shape)}".encode())
-        digest.update(bits_of(part).data)
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(bits_of(tensor).data)
     return digest.hexdigest()
 
 
@@ -156,14 +156,14 @@ def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """Return features, labels and weights of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise SourceError(
-            f"{name} is {_shown(batch)}; a loader yields (X, y) or (X, y, weight). Select and "
+            f"{name} is {_describe(batch)}; a loader yields (X, y) or (X, y, weight). Select and "
             "order the items with the loader's collate_fn."
         )
     X, y, *rest = batch
     if not isinstance(X, Tensor | np.ndarray):
         raise SourceError(
-            f"X of {name} is {_shown(X)}; it must be one tensor or array. Put several inputs into "
-            "one tensor, which the model splits."
+            f"X of {name} is {_describe(X)}; it must be one tensor or array. Put several "
+            "inputs into one tensor, which the model splits."
         )
     check_features(X, f"X of {name}")
     columns = [_column(y, "y", len(X), name)]
@@ -181,7 +181,9 @@ def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
 
 def _column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
     if not isinstance(values, Tensor | np.ndarray):
-        raise SourceError(f"{what} of {name} is {_shown(values)}; it must be a tensor or an array.")
+        raise SourceError(
+            f"{what} of {name} is {_describe(values)}; it must be a tensor or an array."
+        )
     found = as_array(values)
     if found.shape[1:] == (1,):
         found = found[:, 0]
@@ -203,7 +205,7 @@ def _truths(y: NDArray[Any], name: str) -> Tensor:
     return torch.from_numpy(positive.copy())
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Return a short description of a value."""
     kind = type(value).__name__
     if isinstance(value, tuple | list | dict):
@@ -226,7 +228,7 @@ def check_passes(source: RowSource, validation: RowSource | None, split: SplitRu
     if isinstance(source, LoaderRows) and by_number:
         _check_order(source, cast(ByChance, split))
     validating = source if validation is None else validation
-    if isinstance(validating, LoaderRows) and _draws(validating.loader):
+    if isinstance(validating, LoaderRows) and _rows_vary(validating.loader):
         raise SourceError(
             "the loader yields other rows in every pass: its sampler draws some of them at random, "
             "or it drops the last ones of a shuffled order. Validation rows must stay the same. "
@@ -267,13 +269,13 @@ def _sampler(loader: Any) -> Any:
 def _first_rows_differ(source: LoaderRows) -> bool:
     def first() -> str:
         block = next(source.blocks())
-        return digest_of((block.X, block.positive, block.weight))
+        return _digest_of((block.X, block.positive, block.weight))
 
     with torch.random.fork_rng(devices=[]):  # the check must not advance the generator
         return first() != first()
 
 
-def _draws(loader: Any) -> bool:
+def _rows_vary(loader: Any) -> bool:
     """Whether passes have different rows, and not only a different order."""
     sampler = _sampler(loader)
     if isinstance(sampler, WeightedRandomSampler):

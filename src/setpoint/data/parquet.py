@@ -89,7 +89,7 @@ class ParquetRows:
         self.rows = self._table.rows
         self.target, self.weight, self.group, self.time = target, weight, group, time
         self._roles = Roles(target, group, time, weight=weight)
-        self.features = self._features(features)
+        self.features = self._feature_names(features)
         self._columns = list(dict.fromkeys([*self.features, *self._roles.names]))
         self._table.check_columns(self._columns)
         if features is None:
@@ -107,7 +107,7 @@ class ParquetRows:
         return map(concatenated, grouped(map(self._block, pieces), self.block_rows))
 
     def fingerprint(self) -> str:
-        """Return a digest of the files without reading them whole.
+        """Return a digest of samples of the files.
 
         It covers the columns, each file's size, its row groups, 64 samples of 64 KiB from the first
         byte to the last, and the footer of a Parquet file: position, size and, where the writer
@@ -115,8 +115,8 @@ class ParquetRows:
         of files do not matter. In a file larger than 4 MiB, a change between the samples that
         leaves all of that as it was goes unnoticed.
         """
-        asked = (self.features, self.target, self.weight, self.group, self.time)
-        digest = hashlib.sha256(repr((asked, tuple(map(str, self.classes)))).encode())
+        columns = (self.features, self.target, self.weight, self.group, self.time)
+        digest = hashlib.sha256(repr((columns, tuple(map(str, self.classes)))).encode())
         for file in self._table.files:
             digest.update(file.digest().encode())
         return digest.hexdigest()
@@ -126,11 +126,11 @@ class ParquetRows:
         check_finite(X, lambda row, i: piece.where(self.features[i], row))
         return self._roles.block(piece, X)
 
-    def _features(self, given: Sequence[str] | None) -> list[str]:
-        if given is None:
+    def _feature_names(self, names: Sequence[str] | None) -> list[str]:
+        if names is None:
             found = [name for name in self._table.names if name not in self._roles.names]
         else:
-            found = [given] if isinstance(given, str) else list(given)
+            found = [names] if isinstance(names, str) else list(names)
         if not found:
             raise SchemaError(
                 f"{self._table.path} has no columns besides {listed(self._roles.names)}."
@@ -146,10 +146,10 @@ class ParquetRows:
         types = self._table.types
         kinds = {name: kind_of(types[name]) for name in self._columns}
         if wrong := [n for n in self.features if kinds[n] not in ("number", "boolean")]:
-            shown = ", ".join(f"{name!r} ({types[name]})" for name in wrong[:8])
+            some = ", ".join(f"{name!r} ({types[name]})" for name in wrong[:8])
             more = f", ... ({len(wrong)} in all)" if len(wrong) > 8 else ""
             raise SchemaError(
-                f"these columns are not numbers: {shown}{more}. Use `setpoint fit`, which encodes "
+                f"these columns are not numbers: {some}{more}. Use `setpoint fit`, which encodes "
                 "such columns; or encode them yourself, or name the features without them."
             )
         if kinds[self.target] in ("time", "other"):

@@ -108,29 +108,29 @@ def concatenated(blocks: list[Block]) -> Block:
 
 def check_sources(source: Any, validation: Any) -> None:
     """Raise SourceError unless both are sources, with the same features and positive label."""
-    for given in (source,) if validation is None else (source, validation):
-        if not hasattr(given, "blocks"):
+    for rows in (source,) if validation is None else (source, validation):
+        if not hasattr(rows, "blocks"):
             raise SourceError(
-                f"rows must come from a row source, not from a {type(given).__name__}: wrap arrays "
+                f"rows must come from a row source, not from a {type(rows).__name__}: wrap arrays "
                 "in setpoint.data.ArrayRows, a data loader in LoaderRows, and pass files or a "
                 "folder to ParquetRows."
             )
     if validation is None:
         return
-    mine, theirs = (getattr(s, "features", None) for s in (source, validation))
-    if mine is not None and theirs is not None and list(mine) != list(theirs):
-        differ = sorted(set(mine) ^ set(theirs), key=str)
+    first, second = (getattr(s, "features", None) for s in (source, validation))
+    if first is not None and second is not None and list(first) != list(second):
+        differ = sorted(set(first) ^ set(second), key=str)
         found = "have their features in another order than the training rows"
         if differ:
-            named = ", ".join(map(repr, differ[:5])) + (", ..." if len(differ) > 5 else "")
-            found = f"have other features than the training rows: {named} is in one of them only"
+            names = ", ".join(map(repr, differ[:5])) + (", ..." if len(differ) > 5 else "")
+            found = f"have other features than the training rows: {names} is in one of them only"
         raise SourceError(
             f"the validation rows {found}. Name the same for both, in one order: features=[...]."
         )
-    mine, theirs = (getattr(s, "classes", None) for s in (source, validation))
-    if mine is not None and theirs is not None and mine[1] != theirs[1]:
+    first, second = (getattr(s, "classes", None) for s in (source, validation))
+    if first is not None and second is not None and first[1] != second[1]:
         raise SourceError(
-            f"the positive label is {theirs[1]!r} in the validation rows and {mine[1]!r} in the "
+            f"the positive label is {second[1]!r} in the validation rows and {first[1]!r} in the "
             "training rows; name the same for both."
         )
 
