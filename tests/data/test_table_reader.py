@@ -44,7 +44,7 @@ def write(path, frame, pieces=3):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_round_trip_whole_and_in_batches(tmp_path, ending):
+def test_round_trip_at_once_and_in_batches(tmp_path, ending):
     frame = messy()
     path = write(tmp_path / f"table{ending}", frame)
     pd.testing.assert_frame_equal(read_table(path), frame)
@@ -54,11 +54,6 @@ def test_round_trip_whole_and_in_batches(tmp_path, ending):
         assert all(list(b.dtypes) == list(frame.dtypes) for b in batches)
         pd.testing.assert_frame_equal(pd.concat(batches, ignore_index=True), frame)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_columns_in_the_order_asked(tmp_path, ending):
-    path = write(tmp_path / f"table{ending}", messy(20))
     assert list(read_table(path, ["late", "id"])) == ["late", "id"]
     with pytest.raises(TableFileError, match="no column 'cont'.*Did you mean 'count'"):
         read_table(path, ["cont"])
