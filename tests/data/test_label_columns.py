@@ -64,9 +64,9 @@ def test_texts_are_not_confused():
 def test_positive_that_does_not_occur():
     with pytest.raises(TargetError) as caught:
         read_target(pd.Series(["Fraud"] * 2 + ["ok"] * 5, name="Class"), "fraud")
-    told = str(caught.value)
-    for part in ("'fraud' does not occur in 'Class'", "'ok' (5), 'Fraud' (2)", "mean 'Fraud'"):
-        assert part in told
+    message = str(caught.value)
+    for text in ("'fraud' does not occur in 'Class'", "'ok' (5), 'Fraud' (2)", "mean 'Fraud'"):
+        assert text in message
 
 
 def test_other_than_two_values():

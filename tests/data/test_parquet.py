@@ -98,7 +98,7 @@ def test_a_rank_takes_whole_row_groups(folder):
     for rank, blocks in enumerate(blocks_of_ranks(ParquetRows(folder, "y", **COLUMNS), 4)):
         (block,) = blocks  # small row groups come together
         owners |= dict.fromkeys(block.number.tolist(), rank)
-    sizes = [7, 7, 7, 7, 2, 7, 7, 6, 4, 4, 2]  # and one without rows, which nobody gets
+    sizes = [7, 7, 7, 7, 2, 7, 7, 6, 4, 4, 2]  # and one without rows, which belongs to no rank
     assert [owners[i] for i in range(60)] == np.repeat(np.arange(11) % 4, sizes).tolist()
 
 
@@ -417,7 +417,7 @@ def test_a_file_that_changes_or_goes_during_training(tmp_path):
         source.fingerprint()
 
 
-def test_a_file_without_rows_says_nothing_of_types(tmp_path):
+def test_types_of_a_file_without_rows_do_not_matter(tmp_path):
     """Pandas writes columns of texts without a type where there are no rows."""
     rows = table(30)
     untyped = pa.table({name: pa.nulls(0) for name in rows.column_names})

@@ -71,7 +71,7 @@ def test_what_is_too_small_for_float64_is_constant():
     assert np.isfinite(Standardizer.fit(X, np.ones(100)).transform(X)).all()
 
 
-def test_rounding_noise_is_no_feature():
+def test_rounding_noise_is_not_a_feature():
     X = 0.1 + np.random.default_rng(0).integers(0, 2, size=(50, 1)) * np.spacing(0.1)
     assert (Standardizer.fit(X, np.ones(50)).transform(X) == 0).all()
 

@@ -119,7 +119,7 @@ def test_the_same_fit_twice(table):
     assert np.array_equal(first, second)
 
 
-def test_no_test_part(table):
+def test_without_test_rows(table):
     fitted = fit_table(
         table[SLIM].head(400), "outcome", GOAL, model="logistic", test=0, text_features=5
     )

@@ -483,7 +483,7 @@ def test_dirty_dates(date_format, odd):
     assert back.check(frame.head(1))["x"].isna().all()
 
 
-def test_the_order_of_day_and_month_is_not_guessed_from_a_part():
+def test_the_order_of_day_and_month_is_not_guessed_from_some_dates():
     early = [d for d in pd.date_range("2000-01-01", "2020-12-31") if d.day <= 12]
     values = [d.strftime("%d/%m/%Y") for d in early] + ["31/12/2020", "unknown"]
     column = schema_of_dates(values).columns[0]
