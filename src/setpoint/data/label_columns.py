@@ -20,7 +20,7 @@ from setpoint.data.labels import (
     plain_label,
     same_label,
 )
-from setpoint.data.values import is_present, numbers, without_categories
+from setpoint.data.values import check_present, numbers, without_categories
 from setpoint.errors import TargetError
 
 _MOST_SHOWN = 8
@@ -168,13 +168,7 @@ def _encode(series: Any) -> tuple[NDArray[np.intp], list[Label]]:
     """Return the index of each row's label, and the labels; none may be missing."""
     pd = need("pandas", "cli", "a table")
     series = without_categories(series)
-    present = is_present(series)
-    if not present.all():
-        row = int(np.flatnonzero(~present)[0])
-        raise TargetError(
-            f"{int((~present).sum()):,} of {len(present):,} labels in {str(series.name)!r} are "
-            f"missing, the first in row {row + 1:,}; drop the rows without a label."
-        )
+    check_present(series, "labels", TargetError, "drop the rows without a label.")
     codes, found = pd.factorize(series)
     label_of = [plain_label(value) for value in found]
     labels = list(dict.fromkeys(label_of))

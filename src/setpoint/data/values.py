@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
+from setpoint.errors import SetpointError
 
 pd = OptionalModule("pandas", "cli", "a table")
 
@@ -65,6 +66,16 @@ def is_present(series: Any) -> NDArray[np.bool_]:
     elif is_text_like(series):
         found &= np.array([not (isinstance(v, str) and not v.strip()) for v in series], dtype=bool)
     return found
+
+
+def check_present(series: Any, what: str, error: type[SetpointError], remedy: str) -> None:
+    """Raise an error if values of a column are missing; ``what`` names them, e.g. "labels"."""
+    missing = ~is_present(series)
+    if missing.any():
+        raise error(
+            f"{int(missing.sum()):,} of {len(missing):,} {what} in {str(series.name)!r} are "
+            f"missing, the first in row {int(missing.argmax()) + 1:,}; {remedy}"
+        )
 
 
 def numbers(series: Any, missing: Collection[str] = (), fmt: str | None = None) -> Values:

@@ -27,7 +27,7 @@ from setpoint.data.splits import (
     newest_split,
     split_rows,
 )
-from setpoint.data.values import is_present, without_categories
+from setpoint.data.values import check_present, without_categories
 from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import (
@@ -347,13 +347,8 @@ def notes_on_fit(
 
 
 def _group_codes(series: Any) -> NDArray[np.intp]:
-    present = is_present(series)
-    if not present.all():
-        row = int(np.flatnonzero(~present)[0])
-        raise SplitError(
-            f"{int((~present).sum()):,} groups in {str(series.name)!r} are missing, the first in "
-            f"row {row + 1:,}; assign such rows to groups of their own, or drop them."
-        )
+    remedy = "assign such rows to groups of their own, or drop them."
+    check_present(series, "groups", SplitError, remedy)
     return np.asarray(pd.factorize(without_categories(series))[0], dtype=np.intp)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import quoted
 from setpoint.data.values import (
+    check_present,
     dates,
     is_present,
     is_text_like,
@@ -199,13 +200,7 @@ def times_of(series: Any) -> NDArray[np.float64]:
     """Return a column of dates, or of numbers that grow with time, as numbers."""
     name = str(series.name)
     series = without_categories(series)
-    present = is_present(series)
-    if not present.all():
-        row = int(np.flatnonzero(~present)[0])
-        raise SplitError(
-            f"{int((~present).sum()):,} of {len(present):,} times in {name!r} are missing, the "
-            f"first in row {row + 1:,}; drop such rows, or split the rows in another way."
-        )
+    check_present(series, "times", SplitError, "drop such rows, or split the rows in another way.")
     column = column_of(series)
     times: Any
     if column.kind == "number":
