@@ -168,6 +168,11 @@ def test_a_fingerprint_knows_files_columns_and_roles(messy, fitted, tmp_path):
     assert source_of(fitted.model, changed).fingerprint() != mine
 
 
+def test_checkpoints_recognise_roles_by_the_text_of_version_0_1():
+    text = "Roles(target='y', group='g', time=None, negative=False, positive=True)"
+    assert repr(Roles("y", "g")) == repr(Roles("y", "g", weight="w", label_note="...")) == text
+
+
 def test_cached_rows_are_the_same(messy, fitted, tmp_path):
     _, folder = messy
     source = source_of(fitted.model, folder, time="when")

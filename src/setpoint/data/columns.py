@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint._internal.imports import OptionalModule
-from setpoint.data.file_formats import kind_of, to_canonical_type
+from setpoint.data.file_formats import storage_kind, to_canonical_type
 from setpoint.data.labels import Label, Labels
 from setpoint.data.rows import Block, Where, as_weights
 from setpoint.data.sampling import mix
@@ -61,7 +61,7 @@ class Roles:
         """Raise an error if a column's Arrow type does not suit its role."""
         for role, usable in _USABLE.items():
             name = getattr(self, role)
-            if name is not None and kind_of(types[name]) not in usable:
+            if name is not None and storage_kind(types[name]) not in usable:
                 raise error(
                     f"{name!r} cannot be the {role}: it is of type {types[name]}, and must be one "
                     f"of these: {', '.join(usable)}."
@@ -109,7 +109,7 @@ def stacked(columns: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
 def times(column: Any, where: Where) -> NDArray[np.float64]:
     """Return numbers as they are, and times as microseconds since 1970."""
     column = _present(column, where)
-    if kind_of(column.type) == "time":
+    if storage_kind(column.type) == "time":
         column = _microseconds(column)
     found = _array(column).astype(np.float64)
     wrong = ~np.isfinite(found)
@@ -122,7 +122,7 @@ def times(column: Any, where: Where) -> NDArray[np.float64]:
 def groups(column: Any, where: Where) -> Units:
     """Return an integer for each row that identifies its group."""
     column = _present(column, where)
-    kind = kind_of(column.type)
+    kind = storage_kind(column.type)
     if kind == "text":
         wide = column.cast(pa.large_string())
         _, offsets, data = wide.buffers()

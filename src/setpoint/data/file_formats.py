@@ -27,7 +27,7 @@ pa = OptionalModule("pyarrow", "cli", "reading tables")
 parquet = OptionalModule("pyarrow.parquet", "cli", "Parquet files")
 ipc = OptionalModule("pyarrow.ipc", "cli", "Arrow files")
 
-Kind = Literal["number", "boolean", "text", "time", "other"]
+StorageKind = Literal["number", "boolean", "text", "time", "other"]
 
 _BUFFER = 1 << 16  # bytes of a column that are read at a time
 _SAMPLE, _SAMPLES = 1 << 16, 64  # bytes of each sample of a file for its digest, and their number
@@ -52,7 +52,7 @@ class RowGroupFile:
         The number of rows of each row group.
     """
 
-    kind: ClassVar[str]
+    format_name: ClassVar[str]
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class RowGroupFile:
             schema, self.group_rows = self._inspect()
         except (pa.ArrowException, OSError) as error:
             raise TableFileError(
-                f"{path} cannot be read as {self.kind}: {error} {_DAMAGED}"
+                f"{path} cannot be read as {self.format_name}: {error} {_DAMAGED}"
             ) from error
         self.names: list[str] = list(schema.names)
         self.types = {field.name: canonical_type(field.type) for field in schema}
@@ -145,7 +145,7 @@ class RowGroupFile:
 class ParquetFile(RowGroupFile):
     """A Parquet file, decoded one row group at a time, in batches."""
 
-    kind = "Parquet"
+    format_name = "Parquet"
 
     def _open(self) -> Any:
         # Without a buffer of bounded size, whole columns of a row group would be in memory.
@@ -181,7 +181,7 @@ class ParquetFile(RowGroupFile):
 class ArrowFile(RowGroupFile):
     """An Arrow file, Feather file or Arrow stream; its record batches are the row groups."""
 
-    kind = "Arrow"
+    format_name = "Arrow"
 
     @contextmanager
     def _reader(self, fields: Iterable[int] = (), *, mapped: bool = False) -> Iterator[Any]:
@@ -231,7 +231,7 @@ FORMATS: dict[str, type[CsvFile | RowGroupFile]] = {
     ".arrow": ArrowFile,
     ".feather": ArrowFile,
 }
-ROW_GROUP_ENDINGS = tuple(e for e, kind in FORMATS.items() if issubclass(kind, RowGroupFile))
+ROW_GROUP_ENDINGS = tuple(e for e, cls in FORMATS.items() if issubclass(cls, RowGroupFile))
 
 
 def format_of(path: Path) -> type[CsvFile | RowGroupFile]:
@@ -253,7 +253,7 @@ def has_row_groups(path: Path) -> bool:
 
 def open_file(path: Path) -> CsvFile | RowGroupFile:
     """Open one file of a table."""
-    kind = format_of(path)
+    file_format = format_of(path)
     if not path.exists():
         if not path.parent.is_dir():
             hint = f" There is no folder {path.parent} either."
@@ -267,7 +267,7 @@ def open_file(path: Path) -> CsvFile | RowGroupFile:
         raise TableFileError(f"{path} cannot be opened: {error.strerror}.") from error
     if empty:
         raise TableFileError(f"{path} is empty; was it written completely?")
-    return kind(path)
+    return file_format(path)
 
 
 def canonical_type(arrow_type: Any) -> Any:
@@ -293,8 +293,8 @@ def to_canonical_type(column: Any) -> Any:
     return column if column.type == wanted else column.cast(wanted)
 
 
-def kind_of(arrow_type: Any) -> Kind:
-    """Return what a column of a canonical type holds."""
+def storage_kind(arrow_type: Any) -> StorageKind:
+    """Return what a column of a canonical type holds; a model may use it as another kind."""
     types = pa.types
     if types.is_integer(arrow_type) or types.is_floating(arrow_type):
         return "number"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
 from setpoint._internal.validation import did_you_mean, listed, quoted
-from setpoint.data.file_formats import RowGroupFile, kind_of
+from setpoint.data.file_formats import RowGroupFile, storage_kind
 from setpoint.data.labels import (
     OBVIOUS,
     Label,
@@ -136,7 +136,7 @@ def labels_in_files(files: Sequence[RowGroupFile], target: str, positive: Any = 
         return Labels.pair(
             0, 1, "labels are 0 and 1, or else name the positive one (positive=...)."
         )
-    if kind_of(files[0].types[target]) == "boolean":
+    if storage_kind(files[0].types[target]) == "boolean":
         found: list[Any] = [False, True]
     else:
         found = _distinct_labels(files, target)

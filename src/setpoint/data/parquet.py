@@ -13,7 +13,7 @@ import torch
 
 from setpoint._internal.validation import check_whole, listed
 from setpoint.data.columns import Roles, numbers, stacked
-from setpoint.data.file_formats import kind_of
+from setpoint.data.file_formats import storage_kind
 from setpoint.data.label_columns import labels_in_files
 from setpoint.data.rows import Block, check_finite, concatenated, grouped
 from setpoint.data.table_reader import Piece, TableFile
@@ -144,7 +144,7 @@ class ParquetRows:
     def _check_kinds(self) -> None:
         """Raise an error if a column cannot be used for what it was named."""
         types = self._table.types
-        kinds = {name: kind_of(types[name]) for name in self._columns}
+        kinds = {name: storage_kind(types[name]) for name in self._columns}
         if wrong := [n for n in self.features if kinds[n] not in ("number", "boolean")]:
             some = ", ".join(f"{name!r} ({types[name]})" for name in wrong[:8])
             more = f", ... ({len(wrong)} in all)" if len(wrong) > 8 else ""

@@ -24,8 +24,8 @@ from setpoint.data.file_formats import (
     RowGroupFile,
     format_of,
     has_row_groups,
-    kind_of,
     open_file,
+    storage_kind,
     to_canonical_type,
 )
 from setpoint.errors import SchemaError, TableFileError
@@ -151,7 +151,7 @@ class TableFile:
     @property
     def decoded_bytes(self) -> int:
         """The approximate size of the table as a data frame."""
-        texts = sum(kind_of(self.types[name]) in ("text", "other") for name in self.names)
+        texts = sum(storage_kind(self.types[name]) in ("text", "other") for name in self.names)
         return (self.rows or 0) * (8 * (len(self.names) - texts) + _TEXT_BYTES * texts)
 
     def check_columns(self, columns: Iterable[str], *, same_zones: bool = False) -> None:
@@ -374,7 +374,7 @@ def _no_column(file: RowGroupFile, name: str, wanted: Collection[str]) -> Schema
 
 def _comparable_type(arrow_type: Any, same_zones: bool) -> str:
     """Return what must agree between files: numbers may have any size."""
-    kind = kind_of(arrow_type)
+    kind = storage_kind(arrow_type)
     if kind == "time" and same_zones:
         return f"time {arrow_type.tz}"
     return str(arrow_type) if kind == "other" else kind
