@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from many_ranks import all_rows, blocks_of_ranks
 from setpoint.data.arrays import ArrayRows
-from setpoint.data.columns import units_of
+from setpoint.data.rows import units_of
 from setpoint.errors import SourceError
 
 

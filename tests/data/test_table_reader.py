@@ -3,6 +3,8 @@
 import errno
 import gzip
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -502,6 +504,12 @@ def test_frames_that_do_not_agree(tmp_path):
 
 def test_missing_extra_is_named(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("a\n1\n")
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"setpoint\[cli\]"):
         files.read_table(tmp_path / "a.csv")
+
+
+def test_reading_a_file_does_not_import_torch():
+    code = "import sys; from setpoint.data import read_table; print('torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"

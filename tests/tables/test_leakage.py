@@ -1,9 +1,12 @@
 """Leakage is found, and clean tables have no warnings."""
 
+import importlib
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from setpoint import tables
 from setpoint.data import Split, split_rows
 from setpoint.tables.leakage import find_leakage
 from setpoint.tables.schema import Schema
@@ -159,3 +162,18 @@ def test_too_few_positives_to_judge():
     frame, _, rng = clean()
     y = np.arange(N) < 5
     assert leakage_in(frame.assign(leak=leak("number", y, rng)), y) == []
+
+
+@pytest.mark.parametrize(
+    ("former", "name"),
+    [
+        ("Smell", "setpoint.tables.LeakageWarning"),
+        ("find_smells", "setpoint.tables.find_leakage"),
+        ("Ordinary", "setpoint.report.Baseline"),
+    ],
+)
+def test_former_names_are_deprecated(former, name):
+    with pytest.warns(DeprecationWarning, match=f"tables.{former} is deprecated; it is now {name}"):
+        found = getattr(tables, former)
+    package, _, own = name.rpartition(".")
+    assert found is getattr(importlib.import_module(package), own)

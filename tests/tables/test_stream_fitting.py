@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from setpoint.data.columns import Roles
+from setpoint.data.parquet import Roles
 from setpoint.data.splits import TEST
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError, SplitError, TargetError

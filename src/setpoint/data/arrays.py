@@ -18,9 +18,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint._internal.validation import check_whole
-from setpoint.data.columns import Units, units_of
 from setpoint.data.labels import Labels
-from setpoint.data.rows import Block, as_array, as_features, as_weights, bits_of, check_features
+from setpoint.data.rows import (
+    Block,
+    Units,
+    as_array,
+    as_features,
+    as_weights,
+    bits_of,
+    check_features,
+    units_of,
+)
 from setpoint.errors import SourceError
 
 _DIGEST_BYTES = 1 << 24  # digested at a time

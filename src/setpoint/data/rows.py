@@ -1,4 +1,4 @@
-"""Blocks of labelled rows, the protocol of their sources, and checks that all sources share."""
+"""Blocks of labelled rows, the protocol of their sources, and shared checks and conversions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from setpoint.data.sampling import mix
 from setpoint.errors import SourceError
 
 Where = Callable[..., str]  # describes the value at an index, for errors
 Chunk = TypeVar("Chunk", bound=Sized)
+Units = NDArray[np.int64]
+
+_HASHED_ROWS = 4_096  # at a time, since long texts need much memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,3 +204,80 @@ def as_weights(weight: NDArray[Any], where: Where) -> Tensor:
         row = int(wrong.argmax())
         raise SourceError(f"{where(row)} is {found[row]}; a weight is a finite number >= 0.")
     return torch.from_numpy(found)
+
+
+def units_of(values: NDArray[Any], where: Where) -> Units:
+    """Return an integer for each row that identifies its group, on every machine and in every pass.
+
+    Integers, booleans and dates keep their values. Texts are hashed: two different ones get the
+    same integer with a probability below 2^-50, and then merely stay in the same split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> texts = units_of(np.array(["b", "a", "b"]), str)
+    >>> bool(texts[0] == texts[2] != texts[1])
+    True
+    >>> units_of(np.array([3, 7], dtype=np.int8), str)
+    array([3, 7])
+    """
+    kind = values.dtype.kind
+    if kind in "mM":
+        _check_groups(np.isnat(values), where)
+        return values.astype(np.int64)
+    if kind == "f":
+        _check_groups(np.isnan(values), where)
+        wrong = ~((values == np.floor(values)) & (np.abs(values) < 2.0**63))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise SourceError(f"{where(row)} is {values[row]}; groups are texts or integers.")
+        return values.astype(np.int64)
+    if kind in "biu":
+        return values.astype(np.int64)
+    listed = values.tolist()
+    _check_groups(np.array([v is None or v != v for v in listed], dtype=bool), where)
+    if all(isinstance(v, str) for v in listed):
+        listed = [v.encode("utf-8", "surrogatepass") for v in listed]
+    if all(isinstance(v, bytes) for v in listed):
+        lengths = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
+        return hash_texts(np.frombuffer(b"".join(listed), dtype=np.uint8), lengths)
+    try:
+        if all(isinstance(v, int | np.integer) for v in listed):
+            return np.array(listed, dtype=np.int64)
+    except OverflowError:
+        pass
+    raise SourceError(
+        f"{where(0)} is {listed[0]!r}; groups are texts or integers below 2^63, all of one type."
+    )
+
+
+def hash_texts(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Units:
+    """Return a hash of each text; ``data`` holds their bytes, one text after the other."""
+    ends = np.cumsum(lengths)
+    found = np.empty(len(lengths), dtype=np.int64)
+    for first in range(0, len(lengths), _HASHED_ROWS):
+        some = slice(first, first + _HASHED_ROWS)
+        begin, end = ends[some][0] - lengths[first], ends[some][-1]
+        found[some] = _hashed(data[begin:end], lengths[some])
+    return found
+
+
+def _hashed(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Units:
+    """Return sums of bytes, each times a pseudorandom odd factor."""
+    starts = np.cumsum(lengths) - lengths
+    place = np.arange(len(data)) - np.repeat(starts, lengths)
+    factors = mix(torch.arange(int(lengths.max(initial=0)))).numpy() | 1
+    terms = (data.astype(np.int64) + 1) * factors[place]  # integers wrap around
+    found = np.zeros(len(lengths), dtype=np.int64)
+    some = lengths > 0
+    if some.any():
+        found[some] = np.add.reduceat(terms, starts[some])
+    return found
+
+
+def _check_groups(missing: NDArray[np.bool_], where: Where) -> None:
+    if missing.any():
+        raise SourceError(
+            f"{where(int(missing.argmax()))} is missing; assign rows without a group to groups of "
+            "their own, or drop them."
+        )

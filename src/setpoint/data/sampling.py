@@ -22,15 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from setpoint._internal.processes import all_gather, all_reduce_sum, round_to_16_bits
-from setpoint.data.rows import Block
 from setpoint.thresholds.histogram import ScoreHistogram, bucket_values
+
+if TYPE_CHECKING:
+    from setpoint.data.rows import Block
 
 # The constants of SplitMix64 (Steele, Lea, Flood 2014), as signed 64-bit numbers.
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64

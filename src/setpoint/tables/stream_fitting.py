@@ -21,8 +21,8 @@ from setpoint._internal.processes import (
     join_process_group,
     rank_and_world_size,
 )
-from setpoint.data.columns import Roles
 from setpoint.data.label_columns import labels_of_counts
+from setpoint.data.parquet import Roles
 from setpoint.data.splits import (
     CERTIFICATION,
     CERTIFICATION_FRACTION,

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from setpoint._internal.imports import OptionalModule
-from setpoint.data.columns import Roles
+from setpoint.data.parquet import Roles
 from setpoint.data.rows import Block, RowSource, concatenated, grouped
 from setpoint.data.table_reader import Piece, TableFile
 from setpoint.errors import SchemaError

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.processes import all_gather, all_reduce_sum, rank_and_world_size
-from setpoint.data.columns import Roles
 from setpoint.data.label_columns import label_counts, labels_of_counts
 from setpoint.data.labels import Label
+from setpoint.data.parquet import Roles
 from setpoint.data.rows import Block
 from setpoint.data.sampling import uniform
 from setpoint.data.splits import (
