@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -247,16 +245,20 @@ class TableFile:
         found = pa.unify_schemas(every, promote_options="permissive")
         return dict(zip(found.names, found.types, strict=True))
 
+    def place(self, row: int) -> tuple[Path, int]:
+        """Return the file that holds a row of the table, and the row's number in it."""
+        for file in self.files:
+            if row < file.rows:
+                return file.path, row
+            row -= file.rows
+        raise IndexError(row)
+
     def where(self, row: int) -> str:
         """Return a sentence that names the file of a row; empty if the table is a single file."""
         if self._folder is None and len(self.files) == 1:
             return ""
-        starts = [0, *accumulate(file.rows for file in self.files)]
-        i = bisect_right(starts, row) - 1
-        return (
-            f" Rows are counted over all files; row {row + 1:,} is row {row - starts[i] + 1:,} of "
-            f"{self.files[i].path}."
-        )
+        path, there = self.place(row)
+        return f" Rows are counted over all files; row {row + 1:,} is row {there + 1:,} of {path}."
 
     def fingerprint(self) -> str:
         """Return a digest of samples of the files; see ``ParquetRows``."""
