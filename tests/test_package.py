@@ -1,5 +1,6 @@
 """The public names of the package, its version, and how little importing it needs."""
 
+import ast
 import subprocess
 import sys
 from importlib import import_module, metadata
@@ -20,19 +21,21 @@ def imported_by(code):
     return found.stderr.strip()
 
 
-def test_every_public_name_is_that_of_its_module():
-    assert set(setpoint.__all__) == {n for names in setpoint._HOMES.values() for n in names}
-    for module, names in setpoint._HOMES.items():
-        for name in names:
-            assert getattr(setpoint, name) is getattr(import_module(f"setpoint.{module}"), name)
-            assert name in dir(setpoint)
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'SetpointClasifier'"):
-        _ = setpoint.SetpointClasifier
-    with pytest.raises(ImportError, match="SetpointClasifier"):
-        from setpoint import SetpointClasifier  # noqa: F401
+@pytest.mark.parametrize("package", ["", ".data", ".tables", ".thresholds"])
+def test_names_that_are_imported_on_first_use(package):
+    """They are those of their modules, and those that a type checker sees."""
+    home = import_module(f"setpoint{package}")
+    tree = ast.parse(Path(home.__file__).read_text("utf-8"))
+    imports = next(node for node in tree.body if isinstance(node, ast.If)).body
+    typed = {alias.asname: node.module for node in imports for alias in node.names}
+    assert sorted(typed) == home.__all__
+    for name, module in typed.items():
+        assert getattr(home, name) is getattr(import_module(module), name)
+        assert name in dir(home)
+    with pytest.raises(AttributeError, match=f"'setpoint{package}' has no attribute 'Gaol'"):
+        _ = home.Gaol
+    with pytest.raises(ImportError, match="Gaol"):
+        exec(f"from setpoint{package} import Gaol")
 
 
 def test_the_version_is_that_of_the_metadata_and_written_nowhere_else():

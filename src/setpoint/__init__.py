@@ -9,89 +9,45 @@ from setpoint._internal.imports import lazy
 from setpoint._internal.provenance import __version__ as __version__
 
 if TYPE_CHECKING:
-    from setpoint.certificates import Bound, Certificate, Verdict, certify
-    from setpoint.errors import (
-        CheckpointError,
-        GoalError,
-        InfeasibleGoalWarning,
-        ModelFileError,
-        ModelVersionWarning,
-        SetpointError,
-        UncertifiedWarning,
-    )
-    from setpoint.estimators import SetpointClassifier, SetpointThreshold, fit_goals
-    from setpoint.goals import (
-        FPOR,
-        FROP,
-        OFOS,
-        Constraint,
-        Goal,
-        Metric,
-        define_metric,
-        metric_names,
-    )
-    from setpoint.method import ExactPenalty
-    from setpoint.model_files import load
-    from setpoint.thresholds import OperatingPoint, choose_threshold, evaluate_threshold
+    from setpoint.certificates import Bound as Bound
+    from setpoint.certificates import Certificate as Certificate
+    from setpoint.certificates import Verdict as Verdict
+    from setpoint.certificates import certify as certify
+    from setpoint.errors import CheckpointError as CheckpointError
+    from setpoint.errors import GoalError as GoalError
+    from setpoint.errors import InfeasibleGoalWarning as InfeasibleGoalWarning
+    from setpoint.errors import ModelFileError as ModelFileError
+    from setpoint.errors import ModelVersionWarning as ModelVersionWarning
+    from setpoint.errors import SetpointError as SetpointError
+    from setpoint.errors import UncertifiedWarning as UncertifiedWarning
+    from setpoint.estimators import SetpointClassifier as SetpointClassifier
+    from setpoint.estimators import SetpointThreshold as SetpointThreshold
+    from setpoint.estimators import fit_goals as fit_goals
+    from setpoint.goals import FPOR as FPOR
+    from setpoint.goals import FROP as FROP
+    from setpoint.goals import OFOS as OFOS
+    from setpoint.goals import Constraint as Constraint
+    from setpoint.goals import Goal as Goal
+    from setpoint.goals import Metric as Metric
+    from setpoint.goals import define_metric as define_metric
+    from setpoint.goals import metric_names as metric_names
+    from setpoint.method import ExactPenalty as ExactPenalty
+    from setpoint.model_files import load as load
+    from setpoint.thresholds import OperatingPoint as OperatingPoint
+    from setpoint.thresholds import choose_threshold as choose_threshold
+    from setpoint.thresholds import evaluate_threshold as evaluate_threshold
 
 # Names are imported on first use: torch and scikit-learn take seconds to import, and
 # `setpoint --help` needs neither.
-_HOMES = {
-    "certificates": ("Bound", "Certificate", "Verdict", "certify"),
-    "errors": (
-        "CheckpointError",
-        "GoalError",
-        "InfeasibleGoalWarning",
-        "ModelFileError",
-        "ModelVersionWarning",
-        "SetpointError",
-        "UncertifiedWarning",
-    ),
-    "estimators": ("SetpointClassifier", "SetpointThreshold", "fit_goals"),
-    "goals": (
-        "FPOR",
-        "FROP",
-        "OFOS",
-        "Constraint",
-        "Goal",
-        "Metric",
-        "define_metric",
-        "metric_names",
-    ),
-    "model_files": ("load",),
-    "method": ("ExactPenalty",),
-    "thresholds": ("OperatingPoint", "choose_threshold", "evaluate_threshold"),
+_NAMES = {
+    "certificates": "Bound Certificate Verdict certify",
+    "errors": "CheckpointError GoalError InfeasibleGoalWarning ModelFileError "
+    "ModelVersionWarning SetpointError UncertifiedWarning",
+    "estimators": "SetpointClassifier SetpointThreshold fit_goals",
+    "goals": "FPOR FROP OFOS Constraint Goal Metric define_metric metric_names",
+    "model_files": "load",
+    "method": "ExactPenalty",
+    "thresholds": "OperatingPoint choose_threshold evaluate_threshold",
 }
-
-__all__ = [
-    "FPOR",
-    "FROP",
-    "OFOS",
-    "Bound",
-    "Certificate",
-    "CheckpointError",
-    "Constraint",
-    "ExactPenalty",
-    "Goal",
-    "GoalError",
-    "InfeasibleGoalWarning",
-    "Metric",
-    "ModelFileError",
-    "ModelVersionWarning",
-    "OperatingPoint",
-    "SetpointClassifier",
-    "SetpointError",
-    "SetpointThreshold",
-    "UncertifiedWarning",
-    "Verdict",
-    "certify",
-    "choose_threshold",
-    "define_metric",
-    "evaluate_threshold",
-    "fit_goals",
-    "load",
-    "metric_names",
-]
-
-__getattr__, __dir__ = lazy(globals(), _HOMES)
+__all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()

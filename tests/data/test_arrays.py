@@ -1,4 +1,4 @@
-"""Rows in arrays: all of them once, in bounded memory, with clear words for what is broken."""
+"""Rows in arrays: all of them once, in bounded memory, with clear errors."""
 
 import sys
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from many_ranks import all_rows, blocks_of_ranks
 from setpoint.data.arrays import ArrayRows
-from setpoint.data.columns import units_of
+from setpoint.data.rows import units_of
 from setpoint.errors import SourceError
 
 
@@ -47,7 +47,7 @@ def test_a_rank_takes_whole_blocks():
     assert numbers == [[[0, 1], [4, 5]], [[2, 3], [6]]]
 
 
-def test_passes_are_alike_and_plain_rows_are_their_own_units():
+def test_passes_are_alike_and_rows_without_groups_are_separate_units():
     source = ArrayRows(np.arange(5.0)[:, None], [0, 1, 0, 0, 0], block_rows=3)
     for _ in range(2):
         first, second = source.blocks()
@@ -58,14 +58,14 @@ def test_passes_are_alike_and_plain_rows_are_their_own_units():
 
 
 @pytest.mark.parametrize("dtype", ["float16", ">f8", "int64", "uint8", "bool", "<f4"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_numbers_of_an_array_become_float32(dtype, order):
-    X = np.array([[0, 1], [1, 1], [0, 0]]).astype(dtype, order=order)
-    X.flags.writeable = False
-    (block,) = ArrayRows(X, [0, 1, 0]).blocks()
-    assert block.X.dtype == torch.float32
-    assert block.X.is_contiguous()
-    assert block.X.tolist() == [[0, 1], [1, 1], [0, 0]]
+def test_numbers_of_an_array_become_float32(dtype):
+    for order in "CF":
+        X = np.array([[0, 1], [1, 1], [0, 0]]).astype(dtype, order=order)
+        X.flags.writeable = False
+        (block,) = ArrayRows(X, [0, 1, 0]).blocks()
+        assert block.X.dtype == torch.float32
+        assert block.X.is_contiguous()
+        assert block.X.tolist() == [[0, 1], [1, 1], [0, 0]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64, torch.uint8])
@@ -93,7 +93,7 @@ def mapped(tmp_path, rows, columns, mode="r"):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_mapped_file_is_never_in_memory_as_a_whole(tmp_path):
+def test_only_blocks_of_a_mapped_file_are_in_memory(tmp_path):
     def resident():
         with open("/proc/self/status") as status:
             (line,) = (line for line in status if line.startswith("RssFile"))
@@ -119,7 +119,7 @@ def test_what_is_changed_in_a_mapped_file_stays(tmp_path, mode):
     for _ in range(2):
         first, *_ = [block.X for block in source.blocks()]
         assert first[5].tolist() == ([0.0, 1.0] if mode == "r" else [7.0, 7.0])
-    first[:] = -1  # a block of a mapped file is no part of it
+    first[:] = -1  # a block of a mapped file is a copy
     assert (X[0] == [0, 1]).all()
 
 
@@ -179,13 +179,13 @@ def test_labels(y, pos_label, expected):
         ([0, 1], None, r"one entry per row of X, shape \(3,\); it has \(2,\)"),
     ],
 )
-def test_labels_that_are_none(y, pos_label, message):
+def test_invalid_labels(y, pos_label, message):
     with pytest.raises(SourceError, match=message):
         ArrayRows(np.zeros((3, 1)), y, pos_label=pos_label, block_rows=2)
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told"),
+    ("kind", "value", "shown_as"),
     [
         (np.asarray, np.nan, "nan"),
         (np.asarray, 1e300, "inf.*too large for float32"),
@@ -193,12 +193,12 @@ def test_labels_that_are_none(y, pos_label, message):
         (lambda X: torch.tensor(X, dtype=torch.bfloat16), np.nan, "nan"),
     ],
 )
-def test_a_value_that_is_not_finite_is_found(kind, value, told):
+def test_a_value_that_is_not_finite_is_found(kind, value, shown_as):
     X = np.zeros((9, 3))
     X[7, 2] = value
     blocks = ArrayRows(kind(X), np.arange(9) % 2, block_rows=4).blocks()
     next(blocks)
-    with pytest.raises(SourceError, match=rf"X\[7, 2\] is {told}"):
+    with pytest.raises(SourceError, match=rf"X\[7, 2\] is {shown_as}"):
         next(blocks)
 
 
@@ -223,7 +223,7 @@ def test_large_numbers_whose_sum_overflows_are_fine():
         ({"groups": [1]}, "groups must hold one entry"),
     ],
 )
-def test_arrays_of_no_use(given, message):
+def test_invalid_arrays(given, message):
     with pytest.raises(SourceError, match=message):
         ArrayRows(**{"X": np.zeros((3, 1)), "y": [0, 1, 0], **given})
 
@@ -248,7 +248,7 @@ def test_a_sparse_matrix_is_refused():
         ({"groups": np.array(["2024-01-01"] * 2 + ["NaT"], dtype="M8[D]")}, r"groups\[2\] is miss"),
     ],
 )
-def test_weights_and_groups_of_no_use_are_named_with_their_row(given, message):
+def test_errors_name_the_row_of_invalid_weights_and_groups(given, message):
     source = ArrayRows(np.zeros((3, 1)), [0, 1, 0], **given, block_rows=2)
     with pytest.raises(SourceError, match=message):
         list(source.blocks())

@@ -78,7 +78,7 @@ def test_tensors_stay_as_they_are_and_texts_may_differ_in_length():
     assert all(block.X.dtype == torch.int64 for block in LoaderRows(batches).blocks())
 
 
-def test_an_empty_batch_is_no_block():
+def test_an_empty_batch_makes_no_block():
     batches = [(torch.zeros(0, 2), torch.zeros(0)), (torch.zeros(1, 2), torch.ones(1))]
     (block,) = LoaderRows(batches).blocks()
     assert block.number.tolist() == [0]
@@ -122,7 +122,7 @@ def test_every_pass_must_give_as_many_rows():
 
 
 @pytest.mark.parametrize("loader", [5, torch.nn.Linear(1, 1)])
-def test_what_is_no_loader(loader):
+def test_objects_that_are_not_loaders(loader):
     with pytest.raises(SourceError, match="not an iterable of batches"):
         LoaderRows(loader)
 
@@ -159,7 +159,7 @@ X, Y = torch.zeros(2, 3), torch.tensor([0, 1])
         ((np.array([["a"], ["b"]]), Y), "X of batch 1 is of type <U1"),
     ],
 )
-def test_batches_of_no_use(batch, message):
+def test_invalid_batches(batch, message):
     with pytest.raises(SourceError, match=message):
         list(LoaderRows([(X, Y), batch]).blocks())
 

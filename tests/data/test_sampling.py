@@ -66,10 +66,10 @@ def test_the_ends_are_never_reached(monkeypatch):
 # --- priority samples ---------------------------------------------------------------------------
 
 
-def rows(n=600, seed=0, share=0.2):
+def rows(n=600, seed=0, fraction=0.2):
     generator = torch.Generator().manual_seed(seed)
     X = torch.randn(n, 2, generator=generator)
-    positive = torch.rand(n, generator=generator) < share
+    positive = torch.rand(n, generator=generator) < fraction
     weight = torch.rand(n, generator=generator).double() * 3
     q = torch.rand(n, generator=generator).double() ** 2 + 0.02
     return Block(X, positive, weight, torch.arange(n), torch.arange(n)), q
@@ -170,7 +170,7 @@ def test_sizes_and_order():
     assert torch.equal(sample.positive, block.positive[sample.number])
 
 
-def test_few_rows_are_all_kept_unchanged():
+def test_a_few_rows_are_all_in_the_sample_unchanged():
     block, q = rows(50)
     for positives, negatives in ((1000, 1000), (int(block.positive.sum()), 1000)):
         sample = drawn(block, q, positives, negatives)
@@ -178,7 +178,7 @@ def test_few_rows_are_all_kept_unchanged():
         assert torch.equal(sample.weight, block.weight)
 
 
-def test_rows_of_sampling_weight_0_are_never_kept():
+def test_rows_of_sampling_weight_0_are_never_drawn():
     block, q = rows(80)
     q = q.clone()
     q[::2] = 0.0
@@ -187,7 +187,7 @@ def test_rows_of_sampling_weight_0_are_never_kept():
     assert sample.weight.isfinite().all()
 
 
-def test_the_shard_is_kept_and_another_key_is_another_sample():
+def test_rows_keep_their_shard_and_another_key_gives_another_sample():
     block, q = rows()
     sample = PrioritySample(5, 5, (0,))
     for shard, places in ((3, torch.arange(300)), (1, torch.arange(300, 600))):
@@ -220,7 +220,7 @@ def test_sampling_weights_of_a_class_sum_to_one():
     assert q.dtype == torch.float64
     for own in (positive, ~positive):
         assert q[own].sum() == pytest.approx(1.0, rel=0.01)
-        assert q[own].min() >= 0.5 / own.sum() * 0.999  # none is forgotten
+        assert q[own].min() >= 0.5 / own.sum() * 0.999  # none is left out
 
 
 def test_a_weight_counts_as_that_many_rows():
@@ -252,7 +252,8 @@ def test_the_scale_of_a_model_does_not_matter():
 def test_a_smaller_fraction_favours_nearer_rows():
     logits, positive, histogram = seen((1.0,))
     few, many = (
-        SamplingWeights.of(histogram, share).of_rows(logits, positive) for share in (0.01, 1.0)
+        SamplingWeights.of(histogram, fraction).of_rows(logits, positive)
+        for fraction in (0.01, 1.0)
     )
     nearest = (logits[0].abs() < 0.05) & ~positive
     assert few[nearest].sum() > 2 * many[nearest].sum()

@@ -49,13 +49,13 @@ def test_the_same_regression_with_another_threshold(options):
     assert tuned.precision > 0.2
 
 
-@pytest.mark.parametrize("judging", [None, [(np.arange(150), np.arange(150, 200))]])
-def test_it_is_tuned_on_rows_that_were_kept_from_it(judging):
+@pytest.mark.parametrize("validation", [None, [(np.arange(150), np.arange(150, 200))]])
+def test_the_threshold_is_tuned_on_held_out_rows(validation):
     """With so many features the regression is always right on the rows that it was fitted on."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 150)), rng.random(200) < 0.3
     goal = Goal.parse("max recall s.t. precision >= 0.95")
-    baseline, tuned = fit_baselines(X, y, None, X, goal, judging, 0)
+    baseline, tuned = fit_baselines(X, y, None, X, goal, validation, 0)
     assert choose_threshold(y, baseline.scores, goal).threshold < 0.7
     assert tuned.threshold > 0.9
 

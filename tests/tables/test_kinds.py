@@ -25,7 +25,7 @@ def test_times(values):
     assert np.argsort(times_of(pd.Series(values))).tolist() == [1, 2, 0]
 
 
-def test_times_that_are_none():
+def test_invalid_times():
     with pytest.raises(SplitError, match="neither dates nor numbers .*'soon'"):
         times_of(pd.Series(["soon", "later"], name="when"))
     with pytest.raises(SplitError, match="1 of 2 times in 'when' are missing, the first in row 2"):

@@ -1,9 +1,12 @@
-"""Leaks are noticed, and honest tables are left in peace."""
+"""Leakage is found, and clean tables have no warnings."""
+
+import importlib
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from setpoint import tables
 from setpoint.data import Split, split_rows
 from setpoint.tables.leakage import find_leakage
 from setpoint.tables.schema import Schema
@@ -11,9 +14,9 @@ from setpoint.tables.schema import Schema
 N = 1_000
 
 
-def honest(n=N, seed=0, share=0.1):
+def clean(n=N, seed=0, fraction=0.1):
     rng = np.random.default_rng(seed)
-    y = rng.random(n) < share
+    y = rng.random(n) < fraction
     frame = pd.DataFrame(
         {
             "strong": rng.normal(size=n) + 2.5 * y,  # area under the curve: 0.96
@@ -31,20 +34,27 @@ def honest(n=N, seed=0, share=0.1):
     return frame, y, rng
 
 
-def leakage_in(frame, y, parts=None):
+def leakage_in(frame, y, split=None):
     schema = Schema.of(frame)
-    return find_leakage(schema.check(frame), y, schema, parts or split_rows(len(y), y))
+    return find_leakage(schema.check(frame), y, schema, split or split_rows(len(y), y))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_honest_tables_do_not_smell(seed):
-    frame, y, _ = honest(seed=seed)
+def test_tables_without_leakage_have_no_warnings(seed):
+    frame, y, _ = clean(seed=seed)
     assert leakage_in(frame, y) == []
 
 
-def test_small_honest_tables_do_not_smell():
+def test_the_former_name_of_a_parameter_is_accepted():
+    frame, y, _ = clean()
+    schema = Schema.of(frame)
+    with pytest.warns(DeprecationWarning, match="parts is deprecated; it is now split"):
+        assert find_leakage(schema.check(frame), y, schema, parts=split_rows(N, y)) == []
+
+
+def test_small_tables_without_leakage_have_no_warnings():
     for seed in range(4):
-        frame, y, _ = honest(n=150, seed=seed, share=0.2)
+        frame, y, _ = clean(n=150, seed=seed, fraction=0.2)
         assert leakage_in(frame, y) == []
 
 
@@ -61,14 +71,14 @@ def leak(kind, y, rng):
 
 @pytest.mark.parametrize("kind", ["number", "band", "category", "many levels", "date", "infinite"])
 def test_column_that_reveals_the_label(kind):
-    frame, y, rng = honest()
+    frame, y, rng = clean()
     (found,) = leakage_in(frame.assign(leak=leak(kind, y, rng)), y)
     assert (found.kind, found.column) == ("predictor", "leak")
     assert "alone reveals the label" in found.message
 
 
-def test_missingness_that_tells_the_label():
-    frame, y, rng = honest()
+def test_missingness_that_reveals_the_label():
+    frame, y, rng = clean()
     values = np.where(y, rng.normal(size=N), np.nan)
     (found,) = leakage_in(frame.assign(closed=values), y)
     assert (found.kind, found.column) == ("missing", "closed")
@@ -81,7 +91,7 @@ def test_missingness_that_tells_the_label():
     "rename", [lambda y: y, lambda y: np.where(y, "no", "yes"), lambda y: np.where(y, 3, 7)]
 )
 def test_label_by_another_name(rename):
-    frame, y, _ = honest()
+    frame, y, _ = clean()
     (found,) = leakage_in(frame.assign(status=rename(y)), y)
     assert (found.kind, found.column) == ("label", "status")
 
@@ -96,49 +106,49 @@ def test_label_by_another_name(rename):
     ],
 )
 def test_identifiers(values):
-    frame, y, _ = honest()
+    frame, y, _ = clean()
     (found,) = leakage_in(frame.assign(id=values), y)
     assert (found.kind, found.column) == ("identifier", "id")
 
 
-def test_rows_in_both_parts():
-    frame, y, _ = honest()
+def test_rows_in_both_sets():
+    frame, y, _ = clean()
     frame, y = pd.concat([frame, frame[:100]], ignore_index=True), np.r_[y, y[:90], ~y[90:100]]
-    parts = Split(np.arange(N), np.arange(N, N + 100))
-    (found,) = leakage_in(frame, y, parts)
+    split = Split(np.arange(N), np.arange(N, N + 100))
+    (found,) = leakage_in(frame, y, split)
     assert found.kind == "duplicates"
     assert "100 of 100 test rows" in found.message
     assert "90 of them with the same label" in found.message
 
 
 def doubled(n=100):
-    frame, y, _ = honest()
+    frame, y, _ = clean()
     return pd.concat([frame, frame[:n]], ignore_index=True), np.r_[y, y[:n]]
 
 
 def test_rows_that_certify_and_were_trained_on():
     frame, y = doubled()
-    parts = Split(np.arange(N + 100), np.arange(0))
+    split = Split(np.arange(N + 100), np.arange(0))
     schema = Schema.of(frame)
     judged = np.arange(N - 100), np.arange(N - 100, N + 100)
-    (found,) = find_leakage(schema.check(frame), y, schema, parts, judged)
+    (found,) = find_leakage(schema.check(frame), y, schema, split, judged)
     assert found.kind == "duplicates"
     assert "100 of 200 rows that set the threshold are among those trained on" in found.message
     assert "test rows" not in found.message
     apart = np.arange(100, N), np.r_[:100, N : N + 100]  # twins, but all of them certify
-    assert find_leakage(schema.check(frame), y, schema, parts, apart) == []
+    assert find_leakage(schema.check(frame), y, schema, split, apart) == []
 
 
 def test_duplicates_among_training_rows():
     frame, y = doubled()
-    parts = Split(np.arange(N + 100), np.arange(0))
-    (found,) = leakage_in(frame, y, parts)
+    split = Split(np.arange(N + 100), np.arange(0))
+    (found,) = leakage_in(frame, y, split)
     assert "200 of 1,100 training rows occur more than once" in found.message
     schema = Schema.of(frame)
     together = np.r_[:N, :100]  # a twin is of the same group, which is never parted
-    assert find_leakage(schema.check(frame), y, schema, parts, None, together) == []
+    assert find_leakage(schema.check(frame), y, schema, split, None, together) == []
     apart = np.arange(N + 100)
-    (found,) = find_leakage(schema.check(frame), y, schema, parts, None, apart)
+    (found,) = find_leakage(schema.check(frame), y, schema, split, None, apart)
     assert "200 of 1,100" in found.message
 
 
@@ -149,6 +159,21 @@ def test_equal_rows_of_a_coarse_table_are_no_surprise():
 
 
 def test_too_few_positives_to_judge():
-    frame, _, rng = honest()
+    frame, _, rng = clean()
     y = np.arange(N) < 5
     assert leakage_in(frame.assign(leak=leak("number", y, rng)), y) == []
+
+
+@pytest.mark.parametrize(
+    ("former", "name"),
+    [
+        ("Smell", "setpoint.tables.LeakageWarning"),
+        ("find_smells", "setpoint.tables.find_leakage"),
+        ("Ordinary", "setpoint.report.Baseline"),
+    ],
+)
+def test_former_names_are_deprecated(former, name):
+    with pytest.warns(DeprecationWarning, match=f"tables.{former} is deprecated; it is now {name}"):
+        found = getattr(tables, former)
+    package, _, own = name.rpartition(".")
+    assert found is getattr(importlib.import_module(package), own)

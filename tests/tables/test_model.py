@@ -119,7 +119,7 @@ def test_the_same_fit_twice(table):
     assert np.array_equal(first, second)
 
 
-def test_no_test_part(table):
+def test_without_test_rows(table):
     fitted = fit_table(
         table[SLIM].head(400), "outcome", GOAL, model="logistic", test=0, text_features=5
     )
@@ -269,8 +269,7 @@ def write_table(path, frame):
     return path
 
 
-@pytest.mark.parametrize("source", [".parquet", ".arrow"])
-@pytest.mark.parametrize("out", [".parquet", ".csv.gz"])
+@pytest.mark.parametrize(("source", "out"), [(".parquet", ".csv.gz"), (".arrow", ".parquet")])
 def test_scored_files(tmp_path, fits, later, source, out):
     model = fits("linear").model
     frame = later.assign(mixed=later["mixed"].astype(str))
@@ -304,7 +303,7 @@ def test_csv_keeps_codes_that_look_like_numbers(tmp_path):
     assert list(next(table_batches(path))) == ["code", "y"]
 
 
-def test_scored_files_refused(tmp_path, fits, later):
+def test_files_that_cannot_be_scored(tmp_path, fits, later):
     model = fits("logistic").model
     frame = later.assign(mixed=later["mixed"].astype(str))
     path = write_table(tmp_path / "new.parquet", frame)
@@ -360,13 +359,13 @@ def fitted_model(frame, y, for_trees):
     encoder = make_encoder(schema, text_features=5, for_trees=for_trees)
     features = encode(fit_encoder(encoder, checked), checked)
     rows = np.arange(len(y))
-    judging = [(rows[:200], rows[200:])]
+    split = [(rows[:200], rows[200:])]
     if for_trees:
         categories = list(range(tree_categories(schema)))
         trees = HistGradientBoostingClassifier(max_iter=5, categorical_features=categories)
-        classifier = SetpointThreshold(trees, "max f1", cv=judging, random_state=0)
+        classifier = SetpointThreshold(trees, "max f1", cv=split, random_state=0)
     else:
-        classifier = SetpointClassifier("max f1", solver="cross_entropy", validation=judging)
+        classifier = SetpointClassifier("max f1", solver="cross_entropy", validation=split)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         classifier.fit(features, y)

@@ -180,7 +180,7 @@ def test_harmful_changes_of_type(column, value, expected):
     ("column", "values"),
     [("who", ROWS), ("n", pd.date_range("2024", periods=N)), ("day", ROWS), ("flag", ROWS)],
 )
-def test_whole_columns_of_another_type(column, values):
+def test_columns_of_another_type(column, values):
     with pytest.raises(SchemaError, match=f"'{column}' held"):
         Schema.of(messy()).check(messy().assign(**{column: values}))
 

@@ -75,7 +75,7 @@ def test_batches_add_up(model, later, tmp_path):
     assert [note for note in done.notes if "'amount'" in note] == [told]
 
 
-def test_a_column_called_label_may_be_kept(model, tmp_path):
+def test_a_column_named_label_may_be_kept(model, tmp_path):
     path = tmp_path / "new.parquet"
     with TableWriter(path) as out:
         out.write(rows(30).assign(label=7))

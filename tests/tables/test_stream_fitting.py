@@ -1,25 +1,25 @@
 """Models of tables that are read in pieces."""
 
 import pickle
-from contextlib import closing
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from setpoint.data.parquet import Roles
 from setpoint.data.splits import TEST
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError, SplitError, TargetError
 from setpoint.estimators import stream_fitting as fitting
 from setpoint.tables import stream_fitting, stream_rows, stream_survey
 from setpoint.tables.stream_fitting import fit_streamed
-from setpoint.tables.stream_rows import KeptRows, Roles, TableRows
+from setpoint.tables.stream_rows import CachedRows, TableRows
 from setpoint.training import Stochastic
 from table_folders import plain, without_values, write
 
 GOAL = "max f1"
-PROMISED = "max recall s.t. precision >= 0.1"
+CERTIFIABLE = "max recall s.t. precision >= 0.1"
 SMALL = Stochastic(
     outer_iterations=1, inner_iterations=3, batch_size=256, rows=2000, restarts=0, proximity=(0.0,),
     relaxed=False, start="given",
@@ -44,14 +44,16 @@ def folder(tmp_path_factory):
     return write(plain(), tmp_path_factory.mktemp("plain") / "data")
 
 
-def whole(folder):
+def read_folder(folder):
     return pd.concat(
         [pd.read_parquet(file) for file in sorted(folder.glob("*.parquet"))], ignore_index=True
     )
 
 
-@pytest.mark.parametrize("column", ["amount", "code", "when", "empty"])
-@pytest.mark.parametrize("empty", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("column", "empty"),
+    [("amount", 0), ("amount", 2), ("code", 0), ("code", 1), ("when", 2), ("empty", 1)],
+)
 def test_a_column_without_values_in_a_file_has_the_type_of_the_others(tmp_path, column, empty):
     frame = plain().assign(empty=True)
     rows = [range(240), range(240, 360), range(360, 800)]
@@ -166,33 +168,38 @@ def test_a_fingerprint_knows_files_columns_and_roles(messy, fitted, tmp_path):
     assert source_of(fitted.model, changed).fingerprint() != mine
 
 
-def test_rows_kept_on_disk_are_the_same(messy, fitted, tmp_path):
+def test_checkpoints_recognise_roles_by_the_text_of_version_0_1():
+    text = "Roles(target='y', group='g', time=None, negative=False, positive=True)"
+    assert repr(Roles("y", "g")) == repr(Roles("y", "g", weight="w", label_note="...")) == text
+
+
+def test_cached_rows_are_the_same(messy, fitted, tmp_path):
     _, folder = messy
     source = source_of(fitted.model, folder, time="when")
-    with closing(KeptRows(source, tmp_path)) as kept:
-        next(kept.blocks(0, 2))  # a pass that was not finished is of no use
-        list(kept.blocks(0, 2))
+    with CachedRows(source, tmp_path) as cached:
+        next(cached.blocks(0, 2))  # a pass that was not finished is of no use
+        list(cached.blocks(0, 2))
         source._block = None  # from here on everything comes from the disk
-        again = list(kept.blocks(0, 2))
+        again = list(cached.blocks(0, 2))
     fresh = list(source_of(fitted.model, folder, time="when").blocks(0, 2))
     assert len(again) == len(fresh) > 0
     for a, b in zip(again, fresh, strict=True):
         for field in ("X", "positive", "weight", "number", "unit", "time"):
             assert torch.equal(getattr(a, field), getattr(b, field))
-    assert kept.fingerprint() == source.fingerprint()
+    assert cached.fingerprint() == source.fingerprint()
     assert list(tmp_path.iterdir()) == []  # they have no names
 
 
 def test_a_full_disk_does_not_stop_training(messy, fitted, tmp_path, monkeypatch):
     _, folder = messy
-    kept = KeptRows(source_of(fitted.model, folder), tmp_path)
+    cached = CachedRows(source_of(fitted.model, folder), tmp_path)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(stream_rows.np, "save", full)
     for _ in range(2):
-        rows = sum(len(block) for block in kept.blocks())
+        rows = sum(len(block) for block in cached.blocks())
         assert rows == TableFile(folder).rows
     assert not stream_rows.has_room(tmp_path, 10**15, 100)
     assert not stream_rows.has_room(tmp_path / "nowhere", 1, 1)
@@ -219,9 +226,9 @@ def test_a_messy_table_becomes_a_model_like_any_other(messy, fitted):
     assert set(alarms) <= {"fine", "fraud"}
 
 
-def test_test_rows_play_no_part(folder, tmp_path):
-    """Whatever stands in them, the model is the same."""
-    frame = whole(folder)
+def test_test_rows_do_not_affect_training(folder, tmp_path):
+    """Other values in them give the same model."""
+    frame = read_folder(folder)
     drop = ["when", "customer"]
     first = fit_streamed(folder, "bad", GOAL, drop=drop)
     rows = first.test.rows
@@ -235,8 +242,10 @@ def test_test_rows_play_no_part(folder, tmp_path):
 
 
 def test_groups_stay_in_one_split(folder):
-    fitted = fit_streamed(folder, "bad", PROMISED, drop=["when"], group="customer", confidence=0.5)
-    frame = whole(folder)
+    fitted = fit_streamed(
+        folder, "bad", CERTIFIABLE, drop=["when"], group="customer", confidence=0.5
+    )
+    frame = read_folder(folder)
     inside = set(frame["customer"][fitted.test.rows])
     outside = set(frame["customer"].drop(fitted.test.rows))
     assert inside
@@ -249,8 +258,10 @@ def test_groups_stay_in_one_split(folder):
 
 
 def test_the_newest_rows_test(folder):
-    fitted = fit_streamed(folder, "bad", PROMISED, drop=["customer"], time="when", confidence=0.5)
-    frame = whole(folder)
+    fitted = fit_streamed(
+        folder, "bad", CERTIFIABLE, drop=["customer"], time="when", confidence=0.5
+    )
+    frame = read_folder(folder)
     newest = frame["when"].sort_values().index[-160:]
     assert set(fitted.test.rows) == set(newest)
     assert fitted.model.facts["certifying rows"] == round(0.3 * 640)
@@ -269,16 +280,16 @@ def test_too_few_new_positives_have_a_note(tmp_path):
 
 @pytest.mark.parametrize("certified", [False, True])
 @pytest.mark.parametrize("test", [0.0, 0.25])
-def test_parts_by_time_are_in_order_and_of_their_shares(test, certified):
+def test_sets_by_time_are_in_order_and_of_their_fractions(test, certified):
     times = np.random.default_rng(0).permutation(1000).astype(float)
     split = stream_survey.split_rule(times, test, certified, 0)
-    judging, certifying, testing = split.since
+    validation, certification, test_since = split.since
     left = 1000 * (1 - test)
-    assert testing == (1000 - 1000 * test if test else np.inf)
+    assert test_since == (1000 - 1000 * test if test else np.inf)
     if certified:
-        assert certifying == round(left * 0.7)
-        left = certifying
-    assert judging == pytest.approx(0.75 * left, abs=1)
+        assert certification == round(left * 0.7)
+        left = certification
+    assert validation == pytest.approx(0.75 * left, abs=1)
     assert split.has_validation
 
 
@@ -298,7 +309,7 @@ def test_columns_are_learnt_from_a_sample(folder, tmp_path, monkeypatch):
     count = int(told.split()[8].replace(",", ""))
     assert 120 < count < 280
     # A value that the sample did not show is told with its file and row.
-    frame = whole(folder)
+    frame = read_folder(folder)
     files = TableFile(folder)
     seen = stream_survey.survey(files, files.names, Roles("bad"), 0).number
     row = next(i for i in range(500, 800) if i not in seen)
@@ -316,7 +327,7 @@ def test_without_test_rows_there_is_no_test(folder):
     assert fitted.model.facts["test rows"] == 0
 
 
-def test_too_many_test_rows_are_counted_and_not_kept(folder, monkeypatch):
+def test_too_many_test_rows_are_counted_and_not_stored(folder, monkeypatch):
     monkeypatch.setattr(stream_fitting, "MOST_TESTED", 10)
     fitted = fit_streamed(folder, "bad", GOAL, drop=["when", "customer"])
     assert fitted.test is None
@@ -325,7 +336,7 @@ def test_too_many_test_rows_are_counted_and_not_kept(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "words"),
+    ("options", "error", "message"),
     [
         ({"model": "hgb"}, SetpointError, "'hgb' needs the whole table in memory"),
         ({"group": "customer", "time": "when"}, SetpointError, "name only one of them"),
@@ -337,18 +348,18 @@ def test_too_many_test_rows_are_counted_and_not_kept(folder, monkeypatch):
         ({"test": 0.2, "target": "rare"}, SplitError, "none of them is positive"),
     ],
 )
-def test_options_that_cannot_be_streamed_raise_an_error(tmp_path, options, error, words):
+def test_options_that_cannot_be_streamed_raise_an_error(tmp_path, options, error, message):
     frame = plain().assign(rare=lambda f: np.arange(len(f)) < 2)
     options = {"target": "bad", **options}
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         fit_streamed(write(frame, tmp_path), goal=GOAL, **options)
 
 
 @pytest.mark.parametrize(
-    ("column", "words"),
+    ("column", "message"),
     [("label", "label 'label' in row 1[,.]? ?.*missing"), ("customer", "'customer' in row")],
 )
-def test_missing_labels_and_groups_are_found(tmp_path, column, words):
+def test_missing_labels_and_groups_are_found(tmp_path, column, message):
     frame = plain().assign(label=lambda f: np.where(f["bad"], "yes", "no"))
     frame.loc[360, column] = None  # the first row of the last file
     folder = write(frame.drop(columns="bad"), tmp_path)
@@ -358,10 +369,10 @@ def test_missing_labels_and_groups_are_found(tmp_path, column, words):
     assert "2.parquet" in str(caught.value)
 
 
-def test_a_test_part_is_of_its_share(folder):
+def test_the_fraction_of_test_rows(folder):
     files, roles = TableFile(folder), Roles("bad")
     split = stream_survey.split_rule(None, 0.3, True, 5)
-    _, counts = stream_survey.settled(files, roles, split, 0.3, 5)
+    _, counts = stream_survey.final_split(files, roles, split, 0.3, 5)
     assert counts.sum() == 800
     assert abs(counts[TEST].sum() / 800 - 0.3) < 0.05
     assert counts[TEST, 1] == pytest.approx(0.3 * counts[:, 1].sum(), rel=0.4)

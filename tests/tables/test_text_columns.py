@@ -1,13 +1,14 @@
 """Columns of texts, most of which are numbers or dates."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from setpoint.data import read_table, split_rows
-from setpoint.data.values import amount
+from setpoint.data.values import parse_number
 from setpoint.errors import SchemaError, SplitError
 from setpoint.tables import fit_table, score_file
 from setpoint.tables.kinds import times_of
@@ -51,7 +52,7 @@ def test_a_few_other_texts_count_as_missing(values, missing):
     assert (column.kind, list(column.missing), column.format) == ("number", missing, None)
     (note,) = schema.notes
     assert "taken as numbers" in note
-    assert all(repr(stranger) in note for stranger in missing)
+    assert all(repr(text) in note for text in missing)
     frame = pd.DataFrame({"x": pd.Series(values), "other": 1})
     found = schema.check(frame)["x"]
     assert found.dtype == float
@@ -79,9 +80,9 @@ def test_later_rows_are_read_in_the_same_way():
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
-        # Every tenth code has a letter: codes, and no typing errors.
+        # Every tenth code has a letter: codes, not typing errors.
         (with_values(WHOLE, **{f"_{i}": f"A{i}" for i in range(0, 300, 15)}), "93 % .*'A0' .row 1"),
         (with_values(DECIMALS, **{f"_{i}": f"{i} kg" for i in range(21)}), "93 % .*'0 kg'"),
         (["1,234", "56", "12,345"] * 30, "'1,234' may be 1234 or 1.234.*plain numbers"),
@@ -90,12 +91,11 @@ def test_later_rows_are_read_in_the_same_way():
         (["1 234,5", "7,5", "12 000,0"] * 30, "several ways"),
     ],
 )
-def test_texts_that_only_look_like_numbers_have_a_note(values, told):
+def test_texts_that_only_look_like_numbers_have_a_note(values, message):
     schema = schema_of(values)
     assert schema.columns[0].kind == "category"
     assert schema.columns[0].missing == ()
-    with pytest.raises(AssertionError, match=told):
-        raise AssertionError(*schema.notes)
+    assert re.search(message, *schema.notes)
     assert schema.texts == {"x"}
 
 
@@ -118,7 +118,7 @@ def test_other_texts_stay_categories(values):
 
 
 @pytest.mark.parametrize(
-    ("text", "how", "value"),
+    ("text", "example", "value"),
     [
         ("€1,234.50", "€1,234.5", 1234.5),
         ("-€ 12", "€1,234.5", -12.0),
@@ -134,12 +134,12 @@ def test_other_texts_stay_categories(values):
         ("€1.234", "€1.234,5", 1234.0),
     ],
 )
-def test_amounts(text, how, value):
-    assert amount(text, how) == pytest.approx(value, nan_ok=True)
+def test_amounts(text, example, value):
+    assert parse_number(text, example) == pytest.approx(value, nan_ok=True)
 
 
 @pytest.mark.parametrize(
-    ("write", "how"),
+    ("write", "example"),
     [
         (lambda v: f"€{v:,.2f}", "€1,234.5"),
         (lambda v: f"{v:,.2f} $", "1,234.5$"),
@@ -149,14 +149,14 @@ def test_amounts(text, how, value):
         (lambda v: f"£{v:,.0f}", "£1,234.5"),
     ],
 )
-def test_amounts_of_one_format_are_numbers(write, how, tmp_path):
+def test_amounts_of_one_format_are_numbers(write, example):
     values = np.random.default_rng(0).normal(0, 3_000, 200).round(2)
     texts = [write(v) for v in values]
     texts[17] = "?"
     schema = schema_of(texts)
     column = schema.columns[0]
-    assert (column.kind, column.format, column.missing) == ("number", how, ("?",))
-    assert f"written like {how}" in schema.notes[0]
+    assert (column.kind, column.format, column.missing) == ("number", example, ("?",))
+    assert f"written like {example}" in schema.notes[0]
     found = schema.check(pd.DataFrame({"x": texts, "other": 1}))["x"]
     assert np.isnan(found[17])
     assert found.drop(17).to_numpy() == pytest.approx(np.delete(values, 17), abs=0.51)
@@ -235,67 +235,70 @@ def test_from_a_dirty_file_to_scores(tmp_path):
 
 AMOUNT_RNG = np.random.default_rng(0)
 VALUES = AMOUNT_RNG.normal(300, 2_000, 300).round(2)
-WAYS = {
+FORMATS = {
     "$1,234.5": lambda v: f"${v:,.2f}".replace("$-", "-$"),
     "1,234.5%": lambda v: f"{v:.2f}%",
     "1.234,5€": lambda v: f"{v:,.2f} €".translate(str.maketrans(",.", ".,")),
 }
 
 
-@pytest.fixture(params=WAYS)
-def way(request):
-    return request.param, WAYS[request.param]
+@pytest.fixture(params=FORMATS)
+def formatted(request):
+    """Return an example of a format, and numbers in it."""
+    return request.param, [FORMATS[request.param](v) for v in VALUES]
 
 
-@pytest.mark.parametrize("zero", ["0", "0.0", "0,00", "-0", " 0 "])
-@pytest.mark.parametrize("where", [[0], [7], list(range(0, 300, 2))])
-def test_zero_is_zero_in_every_unit(way, zero, where):
-    how, write = way
-    texts = [write(v) for v in VALUES]
-    for row in where:
+EVERY_SECOND = list(range(0, 300, 2))
+
+
+@pytest.mark.parametrize(
+    ("zero", "rows"),
+    [("0", [0]), ("0.0", [7]), ("0,00", EVERY_SECOND), ("-0", EVERY_SECOND), (" 0 ", [0])],
+)
+def test_zero_is_zero_in_every_unit(formatted, zero, rows):
+    example, texts = formatted
+    for row in rows:
         texts[row] = zero
     schema = schema_of(texts)
     column = schema.columns[0]
-    assert (column.kind, column.format, column.missing) == ("number", how, ())
+    assert (column.kind, column.format, column.missing) == ("number", example, ())
     found = schema.check(pd.DataFrame({"x": texts, "other": 1}))["x"]
-    assert (found[where] == 0).all()
+    assert (found[rows] == 0).all()
     assert not found.isna().any()
 
 
 def test_a_bare_number_is_not_an_amount_with_a_unit():
-    assert amount("0", "1,234.5%") == amount("0,0", "€1,234.5") == amount("0.00", "1.234,5") == 0
+    zeros = [("0", "1,234.5%"), ("0,0", "€1,234.5"), ("0.00", "1.234,5")]
+    assert [parse_number(*pair) for pair in zeros] == [0, 0, 0]
     none = [("7", "1,234.5%"), ("00", "€1,234.5"), (".", "1,234.5"), ("0.", "1,234.5%")]
-    assert np.isnan([amount(*pair) for pair in none]).all()
+    assert np.isnan([parse_number(*pair) for pair in none]).all()
 
 
-@pytest.mark.parametrize("bare", ["1220.00", "12", "-3"])
-def test_plain_numbers_in_training_make_a_category(way, bare):
-    how, write = way
-    column = schema_of([*map(write, VALUES), bare]).columns[0]
-    assert column.kind == "category"
-    assert f"{bare!r} (row 301)" in column.note
-    assert f"like {how}" in column.note
+def test_plain_numbers_in_training_make_a_category(formatted):
+    example, texts = formatted
+    for bare in ("1220.00", "12", "-3"):
+        column = schema_of([*texts, bare]).columns[0]
+        assert column.kind == "category"
+        assert f"{bare!r} (row 301)" in column.note
+        assert f"like {example}" in column.note
 
 
-@pytest.mark.parametrize(
-    "later",
-    [
+def test_plain_numbers_in_later_files_raise_an_error(formatted):
+    example, texts = formatted
+    schema = schema_of(texts)
+    for later in (
         pd.Series(["1220.00", "3.5"]),
         pd.Series([1220.0, 3.5]),
         pd.Series([1220, 3]),
         pd.Series([1220.0, 3.5], dtype=object),
         pd.array([None, 3], dtype="Int64"),
-    ],
-    ids=["texts", "floats", "whole", "objects", "nullable"],
-)
-def test_plain_numbers_in_later_files_raise_an_error(way, later):
-    how, write = way
-    schema = schema_of([write(v) for v in VALUES])
-    with pytest.raises(SchemaError) as caught:
-        schema.check(pd.DataFrame({"x": later, "other": 1}))
-    told = str(caught.value)
-    assert f"'x' held numbers written like {how}" in told
-    assert f"Write them like {how}, as in training, or fit the model again on plain numbers" in told
+    ):
+        with pytest.raises(SchemaError) as caught:
+            schema.check(pd.DataFrame({"x": later, "other": 1}))
+        message = str(caught.value)
+        assert f"'x' held numbers written like {example}" in message
+        assert f"Write them like {example}, as in training, or fit the model again on" in message
+        assert "on plain numbers" in message
     fine = pd.DataFrame({"x": [0.0, np.nan], "other": 1})
     assert schema.check(fine)["x"].fillna(-1).tolist() == [0, -1]
 
@@ -400,7 +403,7 @@ def test_typing_errors_still_count_as_missing(odd):
 
 
 @pytest.mark.parametrize(
-    ("write", "told"),
+    ("write", "example"),
     [
         (lambda v: f"USD {v:.2f}", "'USD"),
         (lambda v: f"{v:.2f} CHF", " CHF'"),
@@ -411,13 +414,13 @@ def test_typing_errors_still_count_as_missing(odd):
         (lambda v: f"({v:.2f})" if v > 50 else f"{v:.2f}", "-12.50"),
     ],
 )
-def test_numbers_with_units_in_letters_have_a_note(write, told):
+def test_numbers_with_units_in_letters_have_a_note(write, example):
     values = [write(v) for v in np.linspace(10, 99, 300)]
     frame = pd.DataFrame({"x": values})
     schema = Schema.of(frame)
     assert schema.columns[0].kind == "category"
     (note,) = schema.notes
-    assert told in note
+    assert example in note
     assert "plain numbers such as 1234.5" in note
     y = np.arange(300) % 5 == 0
     found = find_leakage(schema.check(frame), y, schema, split_rows(300, y))
@@ -450,14 +453,23 @@ def schema_of_dates(values):
     return Schema.of(pd.DataFrame({"x": values, "z": np.arange(len(values)) % 7}))
 
 
-@pytest.mark.parametrize("how", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d %b %Y"])
-@pytest.mark.parametrize("odd", [["unknown"], ["31.02.2020", "soon"], ["?"] * 200])
-def test_dirty_dates(how, odd):
-    values = [*odd, *DAYS.strftime(how)]
+@pytest.mark.parametrize(
+    ("date_format", "odd"),
+    [
+        ("%Y-%m-%d", ["unknown"]),
+        ("%d.%m.%Y", ["31.02.2020", "soon"]),
+        ("%m/%d/%Y", ["?"] * 200),
+        ("%d/%m/%Y", ["unknown"]),
+        ("%d %b %Y", ["31.02.2020", "soon"]),
+        ("%Y-%m-%d", ["?"] * 200),
+    ],
+)
+def test_dirty_dates(date_format, odd):
+    values = [*odd, *DAYS.strftime(date_format)]
     schema = schema_of_dates(values)
     column = schema.columns[0]
     assert column.kind == "date"
-    assert column.format == ("ISO8601" if how == "%Y-%m-%d" else how)
+    assert column.format == ("ISO8601" if date_format == "%Y-%m-%d" else date_format)
     assert set(column.missing) == set(odd)
     (note,) = schema.notes
     assert "'x' is taken as dates" in note
@@ -471,7 +483,7 @@ def test_dirty_dates(how, odd):
     assert back.check(frame.head(1))["x"].isna().all()
 
 
-def test_the_order_of_day_and_month_is_not_guessed_from_a_part():
+def test_the_order_of_day_and_month_is_not_guessed_from_some_dates():
     early = [d for d in pd.date_range("2000-01-01", "2020-12-31") if d.day <= 12]
     values = [d.strftime("%d/%m/%Y") for d in early] + ["31/12/2020", "unknown"]
     column = schema_of_dates(values).columns[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from setpoint.errors import MissingExtraError
@@ -35,27 +35,29 @@ def need(module: str, extra: str, what: str) -> Any:
 
 
 def lazy(
-    package: dict[str, Any], homes: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package whose names are imported on first use.
+    package: dict[str, Any], names: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package that imports on first use.
+
+    For type checkers the package also imports each name as itself, under ``TYPE_CHECKING``.
 
     Parameters
     ----------
     package : dict
         The package's ``globals()``.
-    homes : mapping of str to sequence of str
-        The names that each of its modules provides.
+    names : mapping of str to str
+        The public names of each of its modules, separated by spaces.
     """
-    home_of = {name: module for module, names in homes.items() for name in names}
+    module_of = {name: module for module, text in names.items() for name in text.split()}
 
     def get(name: str) -> Any:
-        if name not in home_of:
+        if name not in module_of:
             raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}")
-        module = importlib.import_module(f"{package['__name__']}.{home_of[name]}")
+        module = importlib.import_module(f"{package['__name__']}.{module_of[name]}")
         found = package[name] = getattr(module, name)
         return found
 
-    return get, lambda: sorted({*package, *home_of})
+    return sorted(module_of), get, lambda: sorted({*package, *module_of})
 
 
 class OptionalModule:

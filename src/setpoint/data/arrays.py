@@ -18,12 +18,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint._internal.validation import check_whole
-from setpoint.data.columns import Units, units_of
 from setpoint.data.labels import Labels
-from setpoint.data.rows import Block, as_features, as_weights, check_features
+from setpoint.data.rows import (
+    Block,
+    Units,
+    as_array,
+    as_features,
+    as_weights,
+    bits_of,
+    check_features,
+    units_of,
+)
 from setpoint.errors import SourceError
 
-_BYTES = 1 << 24  # digested at a time
+_DIGEST_BYTES = 1 << 24  # digested at a time
 
 
 class ArrayRows:
@@ -76,26 +84,23 @@ class ArrayRows:
         pos_label: Any = None,
         block_rows: int | None = None,
     ) -> None:
-        self._X = _rows_of(X)
+        self._X = _as_rows(X)
         names = list(getattr(X, "columns", ()))
         self.features = names if names and all(isinstance(name, str) for name in names) else None
         self.rows = len(self._X)
-        usual = min(65_536, max(1024, -(-self.rows // 64)))
-        self.block_rows = (
-            usual
-            if block_rows is None
-            else check_whole(block_rows, "block_rows", error=SourceError)
-        )
+        if block_rows is None:
+            block_rows = min(65_536, max(1024, -(-self.rows // 64)))
+        self.block_rows = check_whole(block_rows, "block_rows", error=SourceError)
         self._y = _column(y, "y", self.rows)
         self._weight = _column(sample_weight, "sample_weight", self.rows)
         self._groups = _column(groups, "groups", self.rows)
-        labels = Labels.of_blocks(map(self._labels, self._slices()), pos_label)
+        labels = Labels.of_blocks(map(self._labels, _slices(self.rows, self.block_rows)), pos_label)
         self.classes = (labels.negative, labels.positive)
         self._digest = ""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
         """Yield the blocks of a shard."""
-        for rows in list(self._slices())[shard::shards]:
+        for rows in list(_slices(self.rows, self.block_rows))[shard::shards]:
             number = torch.arange(rows.start, rows.stop)
             units = self._units(rows)
             yield Block(
@@ -114,39 +119,37 @@ class ArrayRows:
         if not self._digest:
             facts = (str(self._X.dtype), tuple(self._X.shape), self._weight is None)
             digest = hashlib.sha256(repr((*facts, self._groups is None)).encode())
-            for values in self._all_values():
+            for values in self._values():
                 digest.update(np.ascontiguousarray(values).data)
             self._digest = digest.hexdigest()
         return self._digest
 
-    def _all_values(self) -> Iterator[NDArray[Any]]:
+    def _values(self) -> Iterator[NDArray[Any]]:
         """Yield all values of the arrays in slices that do not depend on the blocks."""
         row_bytes = math.prod(self._X.shape[1:]) * self._X.dtype.itemsize
-        for rows in _slices(self.rows, max(1, _BYTES // row_bytes)):
-            yield _as_bytes(self._X[rows])
+        for rows in _slices(self.rows, max(1, _DIGEST_BYTES // row_bytes)):
+            values = self._X[rows]
+            yield bits_of(values) if isinstance(values, Tensor) else values
             release(self._X)
-        for rows in _slices(self.rows, _BYTES // 8):
+        for rows in _slices(self.rows, _DIGEST_BYTES // 8):
             yield self._is_positive(rows)
         if self._weight is not None:
-            for rows in _slices(self.rows, _BYTES // 8):
+            for rows in _slices(self.rows, _DIGEST_BYTES // 8):
                 yield self._weights(rows).numpy()
-        for rows in _slices(self.rows, _BYTES // 8):
+        for rows in _slices(self.rows, _DIGEST_BYTES // 8):
             if (units := self._units(rows)) is not None:
                 yield units
-
-    def _slices(self) -> Iterator[slice]:
-        return _slices(self.rows, self.block_rows)
 
     def _features(self, rows: slice) -> Tensor:
         def where(row: int, *column: int) -> str:
             return f"X[{', '.join(map(str, (rows.start + row, *column)))}]"
 
-        found = as_features(self._X[rows], where, copy=is_mapped(self._X))
+        found = as_features(self._X[rows], where, copy=_mapping_of(self._X)[0] is not None)
         release(self._X)
         return found
 
     def _labels(self, rows: slice) -> NDArray[Any]:
-        return _taken(self._y, rows)
+        return _in_memory(self._y, rows)
 
     def _is_positive(self, rows: slice) -> NDArray[np.bool_]:
         return np.asarray(self._labels(rows) == self.classes[1], dtype=bool)
@@ -154,16 +157,17 @@ class ArrayRows:
     def _weights(self, rows: slice) -> Tensor:
         if self._weight is None:
             return torch.ones(rows.stop - rows.start, dtype=torch.float64)
-        given = _taken(self._weight, rows)
-        return as_weights(given, lambda row: f"sample_weight[{rows.start + row}]")
+        return as_weights(
+            _in_memory(self._weight, rows), lambda row: f"sample_weight[{rows.start + row}]"
+        )
 
     def _units(self, rows: slice) -> Units | None:
         if self._groups is None:
             return None
-        return units_of(_taken(self._groups, rows), lambda row: f"groups[{rows.start + row}]")
+        return units_of(_in_memory(self._groups, rows), lambda row: f"groups[{rows.start + row}]")
 
 
-def _rows_of(X: Any) -> NDArray[Any] | Tensor:
+def _as_rows(X: Any) -> NDArray[Any] | Tensor:
     """Return features as an array or a tensor."""
     if hasattr(X, "tocsr"):
         raise SourceError("X is sparse; row sources are dense. Use X.toarray() if it fits.")
@@ -188,14 +192,11 @@ def _column(values: Any, name: str, n: int) -> Any:
     return found
 
 
-def _taken(values: Any, rows: slice) -> NDArray[Any]:
+def _in_memory(values: Any, rows: slice) -> NDArray[Any]:
     """Return some entries as an array in memory."""
-    part = values[rows]
-    if isinstance(part, Tensor):
-        part = part.detach().cpu()
-        found: NDArray[Any] = (part.double() if part.is_floating_point() else part).numpy()
-        return found
-    found = np.array(part)
+    if isinstance(values, Tensor):
+        return as_array(values[rows])
+    found = np.array(values[rows])
     release(values)
     return found
 
@@ -204,29 +205,21 @@ def _slices(n: int, step: int) -> Iterator[slice]:
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
 
 
-def _as_bytes(X: NDArray[Any] | Tensor) -> NDArray[Any]:
-    """Return values in an array, those of a tensor as bytes, since numpy lacks some types."""
-    if isinstance(X, Tensor):
-        X = X.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    return X
-
-
 def release(array: Any) -> None:
     """Release the pages of a memory-mapped array; other arrays are left alone.
 
     A copy-on-write mapping (mode ``"c"``) keeps its pages, since its changes would be lost.
     """
+    mapping, mode = _mapping_of(array)
+    if mapping is not None and mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapping_of(array: Any) -> tuple[mmap.mmap | None, str]:
+    """Return the mapping that an array is a view of, if any, and its mode."""
     mode = "c"
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):
             mode = array.mode
         array = array.base
-    if isinstance(array, mmap.mmap) and mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
-        array.madvise(mmap.MADV_DONTNEED)
-
-
-def is_mapped(array: Any) -> bool:
-    """Whether an array is, or is a view of, a memory-mapped file."""
-    while isinstance(array, np.ndarray):
-        array = array.base
-    return isinstance(array, mmap.mmap)
+    return (array if isinstance(array, mmap.mmap) else None), mode

@@ -67,7 +67,7 @@ class CsvFile:
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[Any]:
         """Yield record batches; ``texts`` are columns that stay text whatever they look like."""
-        kinds = self._kinds(columns, texts)
+        kinds = self._find_types(columns, texts)
         for batch in self._as_text(columns):
             values = [self._convert(c, kind) for c, kind in zip(batch.columns, kinds, strict=True)]
             yield pa.RecordBatch.from_arrays(values, names=list(columns))
@@ -82,38 +82,38 @@ class CsvFile:
         stream = pa.CompressedOutputStream(pa.PythonFile(sink, mode="w"), "gzip")
         return _StreamWriter(arrow_csv.CSVWriter(stream, schema, write_options=options), stream)
 
-    def _kinds(self, columns: Sequence[str], texts: Collection[str]) -> list[str]:
+    def _find_types(self, columns: Sequence[str], texts: Collection[str]) -> list[str]:
         """Find the narrowest type of every column in a pass over all rows."""
         possible = [[] if name in texts else list(_TYPES) for name in columns]
-        some = [name in texts for name in columns]
+        has_values = [name in texts for name in columns]
         rows = 0
         for batch in self._as_text(columns):
             rows += batch.num_rows
             for i, column in enumerate(batch.columns):
                 if column.null_count < len(column):
-                    some[i] = True
-                    possible[i] = self._fitting(column.drop_null(), possible[i])
+                    has_values[i] = True
+                    possible[i] = self._fitting_types(column.drop_null(), possible[i])
         self.rows = rows
         if rows == 0:
-            raise _no_rows(self.path)
+            raise _no_rows_error(self.path)
         return [
-            ("text" if not kinds else kinds[0]) if seen else "nothing"
-            for kinds, seen in zip(possible, some, strict=True)
+            ("text" if not kinds else kinds[0]) if has_value else "nothing"
+            for kinds, has_value in zip(possible, has_values, strict=True)
         ]
 
-    def _fitting(self, column: Any, kinds: list[str]) -> list[str]:
+    def _fitting_types(self, column: Any, kinds: list[str]) -> list[str]:
         """Return which of these types hold all values of a block."""
-        kept = []
+        fitting = []
         for kind in kinds:
             try:
                 self._convert(column, kind)
             except pa.ArrowInvalid:
                 continue
-            kept.append(kind)
-        lossy = _CODE if "whole" in kept else _LONG if "number" in kept else None
+            fitting.append(kind)
+        lossy = _CODE if "whole" in fitting else _LONG if "number" in fitting else None
         if lossy is not None and pc.any(pc.match_substring_regex(column, lossy)).as_py():
             return []
-        return kept
+        return fitting
 
     def _convert(self, column: Any, kind: str) -> Any:
         """Return a column of texts in another type; raises ArrowInvalid if it does not fit."""
@@ -153,7 +153,7 @@ class CsvFile:
             with pa.input_stream(str(self.path), compression=compression) as stream:
                 yield from arrow_csv.open_csv(stream, **options)
         except (pa.ArrowException, OSError) as error:
-            raise _explain(self.path, len(self.names), self.delimiter, error) from error
+            raise _locate_error(self.path, len(self.names), self.delimiter, error) from error
 
 
 class _StreamWriter:
@@ -185,13 +185,13 @@ def _header(path: Path, delimiter: str | None) -> tuple[list[str], str]:
         try:
             first = next((line for line in lines if line.strip("\r\n")), None)
         except (OSError, EOFError, UnicodeDecodeError) as error:
-            raise _explain(path, 0, ",", error) from error
+            raise _locate_error(path, 0, ",", error) from error
         if first is None:
             raise TableFileError(f"{path} is empty; the first line must name the columns.")
         if delimiter is None:
             delimiter = "," if "," in first else max(_DELIMITERS, key=first.count)
         try:
-            names = next(csv.reader([first, *_rest(first, lines)], delimiter=delimiter))
+            names = next(csv.reader([first, *_continuation(first, lines)], delimiter=delimiter))
         except csv.Error as error:
             raise TableFileError(f"{path}: the header cannot be read ({error}).") from error
     if "\0" in first:
@@ -215,7 +215,7 @@ def _check_beginning(path: Path) -> None:
         raise TableFileError(f"{path} {_NOT_TEXT}.")
 
 
-def _rest(first: str, lines: Iterator[str]) -> Iterator[str]:
+def _continuation(first: str, lines: Iterator[str]) -> Iterator[str]:
     """Yield further lines of a header that has a line break between quotes."""
     quotes = first.count('"')
     while quotes % 2 and (line := next(lines, None)) is not None:
@@ -231,8 +231,8 @@ def _text(path: Path) -> Iterator[Any]:
         yield lines
 
 
-def _explain(path: Path, expected: int, delimiter: str, error: Exception) -> TableFileError:
-    """Return an error that names the first broken line, which it looks for."""
+def _locate_error(path: Path, expected: int, delimiter: str, error: Exception) -> TableFileError:
+    """Return an error that names the first broken line, found by a second pass."""
     line = rows = 0
     try:
         with _text(path) as lines:
@@ -242,7 +242,7 @@ def _explain(path: Path, expected: int, delimiter: str, error: Exception) -> Tab
                 if expected and fields and len(fields) != expected:
                     return TableFileError(
                         f"{path}, line {line}: {expected} fields were expected, as in the header, "
-                        f"and there are {len(fields)}: {_shown(fields, delimiter)}. Correct the "
+                        f"and there are {len(fields)}: {_shorten(fields, delimiter)}. Correct the "
                         "line; a text that contains the delimiter must be quoted."
                     )
     except UnicodeDecodeError:
@@ -257,13 +257,13 @@ def _explain(path: Path, expected: int, delimiter: str, error: Exception) -> Tab
         )
     except csv.Error as other:
         return TableFileError(f"{path}, after line {line}: {other}.")
-    return _no_rows(path) if rows == 1 else TableFileError(f"{path} cannot be read: {error}")
+    return _no_rows_error(path) if rows == 1 else TableFileError(f"{path} cannot be read: {error}")
 
 
-def _no_rows(path: Path) -> TableFileError:
+def _no_rows_error(path: Path) -> TableFileError:
     return TableFileError(f"{path} has a header and no rows; nothing to read.")
 
 
-def _shown(fields: list[str], delimiter: str) -> str:
+def _shorten(fields: list[str], delimiter: str) -> str:
     text = delimiter.join(fields)
     return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -3,8 +3,8 @@
 To add a format, write a class with ``names``, ``rows`` and a static ``writer``, and add its endings
 to :data:`FORMATS`; reading, writing and the commands then support it. If its files consist of row
 groups that can be read one by one, derive it from :class:`RowGroupFile`, as :class:`ParquetFile`
-does: implement ``_look``, which returns the schema and the sizes of the row groups, and ``_read``.
-Such files can also be in folders and be streamed. Otherwise follow
+does: implement ``_inspect``, which returns the schema and the sizes of the row groups, and
+``_read``. Such files can also be in folders and be streamed. Otherwise follow
 :class:`~setpoint.data.csv_files.CsvFile`, which reads a file from start to end.
 """
 
@@ -27,7 +27,7 @@ pa = OptionalModule("pyarrow", "cli", "reading tables")
 parquet = OptionalModule("pyarrow.parquet", "cli", "Parquet files")
 ipc = OptionalModule("pyarrow.ipc", "cli", "Arrow files")
 
-Kind = Literal["number", "boolean", "text", "time", "other"]
+StorageKind = Literal["number", "boolean", "text", "time", "other"]
 
 _BUFFER = 1 << 16  # bytes of a column that are read at a time
 _SAMPLE, _SAMPLES = 1 << 16, 64  # bytes of each sample of a file for its digest, and their number
@@ -45,26 +45,26 @@ class RowGroupFile:
     names : list of str
         Its columns; names may occur more than once.
     types : dict of str to pyarrow.DataType
-        The plain type of each column.
+        The canonical type of each column.
     untyped : frozenset of str
         Columns without any value, whose type the file does not record.
     group_rows : list of int
         The number of rows of each row group.
     """
 
-    kind: ClassVar[str]
+    format_name: ClassVar[str]
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             self._stamp = _stamp(path)
-            schema, self.group_rows = self._look()
+            schema, self.group_rows = self._inspect()
         except (pa.ArrowException, OSError) as error:
             raise TableFileError(
-                f"{path} cannot be read as {self.kind}: {error} {_DAMAGED}"
+                f"{path} cannot be read as {self.format_name}: {error} {_DAMAGED}"
             ) from error
         self.names: list[str] = list(schema.names)
-        self.types = {field.name: plain_type(field.type) for field in schema}
+        self.types = {field.name: canonical_type(field.type) for field in schema}
         self.untyped = frozenset(field.name for field in schema if _is_null(field.type))
 
     @property
@@ -127,7 +127,7 @@ class RowGroupFile:
         if now != self._stamp:
             raise TableFileError(f"{self.path} was changed while in use; start again.")
 
-    def _look(self) -> tuple[Any, list[int]]:
+    def _inspect(self) -> tuple[Any, list[int]]:
         """Return the schema and the number of rows of each row group."""
         raise NotImplementedError
 
@@ -145,13 +145,13 @@ class RowGroupFile:
 class ParquetFile(RowGroupFile):
     """A Parquet file, decoded one row group at a time, in batches."""
 
-    kind = "Parquet"
+    format_name = "Parquet"
 
     def _open(self) -> Any:
         # Without a buffer of bounded size, whole columns of a row group would be in memory.
         return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER)
 
-    def _look(self) -> tuple[Any, list[int]]:
+    def _inspect(self) -> tuple[Any, list[int]]:
         with self._open() as file:
             about = file.metadata
             rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
@@ -163,7 +163,7 @@ class ParquetFile(RowGroupFile):
         with self._open() as file:
             for group in groups:
                 row = 0
-                size = _even(self.group_rows[group], most)
+                size = _even_size(self.group_rows[group], most)
                 for batch in file.iter_batches(size, row_groups=[group], columns=columns):
                     yield group, row, batch
                     row += batch.num_rows
@@ -181,7 +181,7 @@ class ParquetFile(RowGroupFile):
 class ArrowFile(RowGroupFile):
     """An Arrow file, Feather file or Arrow stream; its record batches are the row groups."""
 
-    kind = "Arrow"
+    format_name = "Arrow"
 
     @contextmanager
     def _reader(self, fields: Iterable[int] = (), *, mapped: bool = False) -> Iterator[Any]:
@@ -195,12 +195,12 @@ class ArrowFile(RowGroupFile):
                 reader = ipc.open_stream(source, options=options)
             yield reader
 
-    def _look(self) -> tuple[Any, list[int]]:
-        with self._reader() as whole:
-            schema = whole.schema
+    def _inspect(self) -> tuple[Any, list[int]]:
+        with self._reader() as reader:
+            schema = reader.schema
         with self._reader([0]) as reader:
-            every = _record_batches(reader)
-            return schema, [batch.num_rows for _, batch in every] if schema.names else []
+            batches = _record_batches(reader)
+            return schema, [batch.num_rows for _, batch in batches] if schema.names else []
 
     def _read(
         self, groups: list[int], columns: list[str], most: int
@@ -211,7 +211,7 @@ class ArrowFile(RowGroupFile):
         fields = () if mapped else sorted({self.names.index(name) for name in columns})
         with self._reader(fields, mapped=mapped) as reader:
             for group, batch in _record_batches(reader, groups):
-                size = _even(batch.num_rows, most)
+                size = _even_size(batch.num_rows, most)
                 for row in range(0, batch.num_rows, size):
                     yield group, row, batch.slice(row, size)
 
@@ -231,7 +231,7 @@ FORMATS: dict[str, type[CsvFile | RowGroupFile]] = {
     ".arrow": ArrowFile,
     ".feather": ArrowFile,
 }
-ROW_GROUP_ENDINGS = tuple(e for e, kind in FORMATS.items() if issubclass(kind, RowGroupFile))
+ROW_GROUP_ENDINGS = tuple(e for e, cls in FORMATS.items() if issubclass(cls, RowGroupFile))
 
 
 def format_of(path: Path) -> type[CsvFile | RowGroupFile]:
@@ -253,7 +253,7 @@ def has_row_groups(path: Path) -> bool:
 
 def open_file(path: Path) -> CsvFile | RowGroupFile:
     """Open one file of a table."""
-    kind = format_of(path)
+    file_format = format_of(path)
     if not path.exists():
         if not path.parent.is_dir():
             hint = f" There is no folder {path.parent} either."
@@ -267,17 +267,17 @@ def open_file(path: Path) -> CsvFile | RowGroupFile:
         raise TableFileError(f"{path} cannot be opened: {error.strerror}.") from error
     if empty:
         raise TableFileError(f"{path} is empty; was it written completely?")
-    return kind(path)
+    return file_format(path)
 
 
-def plain_type(arrow_type: Any) -> Any:
+def canonical_type(arrow_type: Any) -> Any:
     """Return the Arrow type to which a column is converted when it is read.
 
     Dictionaries are decoded, since each batch may have its own.
     """
     types = pa.types
     if types.is_dictionary(arrow_type):
-        return plain_type(arrow_type.value_type)
+        return canonical_type(arrow_type.value_type)
     if types.is_null(arrow_type) or types.is_decimal(arrow_type):
         return pa.float64()
     if types.is_date(arrow_type):
@@ -287,14 +287,14 @@ def plain_type(arrow_type: Any) -> Any:
     return arrow_type
 
 
-def plain(column: Any) -> Any:
-    """Return a column in its plain type."""
-    wanted = plain_type(column.type)
+def to_canonical_type(column: Any) -> Any:
+    """Return a column in its canonical type."""
+    wanted = canonical_type(column.type)
     return column if column.type == wanted else column.cast(wanted)
 
 
-def kind_of(arrow_type: Any) -> Kind:
-    """Return what a column of a plain type holds."""
+def storage_kind(arrow_type: Any) -> StorageKind:
+    """Return what a column of a canonical type holds; a model may use it as another kind."""
     types = pa.types
     if types.is_integer(arrow_type) or types.is_floating(arrow_type):
         return "number"
@@ -331,6 +331,6 @@ def _stamp(path: Path) -> tuple[int, int]:
     return about.st_size, about.st_mtime_ns
 
 
-def _even(rows: int, most: int) -> int:
+def _even_size(rows: int, most: int) -> int:
     """Return a batch size of at most ``most`` that divides rows evenly, so that none is tiny."""
     return math.ceil(rows / math.ceil(rows / most))

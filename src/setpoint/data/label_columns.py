@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
 from setpoint._internal.validation import did_you_mean, listed, quoted
-from setpoint.data.file_formats import RowGroupFile, kind_of
+from setpoint.data.file_formats import RowGroupFile, storage_kind
 from setpoint.data.labels import (
     OBVIOUS,
     Label,
@@ -20,7 +20,7 @@ from setpoint.data.labels import (
     plain_label,
     same_label,
 )
-from setpoint.data.values import given, numbers, uncategorised
+from setpoint.data.values import check_present, numbers, without_categories
 from setpoint.errors import TargetError
 
 _MOST_SHOWN = 8
@@ -68,7 +68,7 @@ def read_target(series: Any, positive: Any = None) -> Target:
     >>> found.positive, found.y.tolist()
     ('fraud', [False, True, False])
     """
-    codes, found = _coded(series)
+    codes, found = _encode(series)
     counts = dict(zip(found, np.bincount(codes).tolist(), strict=True))
     labels = labels_of_counts(str(series.name), counts, positive)
     y = codes == found.index(labels.positive)
@@ -80,7 +80,7 @@ def positive_rows(series: Any, labels: Labels) -> Mask:
 
     Spellings may differ: 1, 1.0, True and ``"1"`` are the same.
     """
-    codes, found = _coded(series)
+    codes, found = _encode(series)
     matches = [labels.match(label) for label in found]
     unknown = [label for label, match in zip(found, matches, strict=True) if match is None]
     if unknown:
@@ -93,7 +93,7 @@ def positive_rows(series: Any, labels: Labels) -> Mask:
 
 def label_counts(series: Any) -> dict[Label, int]:
     """Return how often each label of a column occurs; none may be missing."""
-    codes, labels = _coded(series)
+    codes, labels = _encode(series)
     return dict(zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True))
 
 
@@ -104,12 +104,12 @@ def labels_of_counts(name: str, counts: Mapping[Label, int], positive: Any = Non
     """
     if len(counts) == 1:
         raise TargetError(
-            f"the target {name!r} holds only {_counted(counts)}; it needs both classes."
+            f"the target {name!r} holds only {_list_counts(counts)}; it needs both classes."
         )
     if len(counts) != 2:
         raise TargetError(
             f"the target {name!r} holds {len(counts):,} different values, and there must be two: "
-            f"{_counted(counts)}. {_USE_ONE}"
+            f"{_list_counts(counts)}. {_USE_ONE}"
         )
     note = ""
     if positive is None:
@@ -121,12 +121,12 @@ def labels_of_counts(name: str, counts: Mapping[Label, int], positive: Any = Non
                 "rows); name the positive label if it is the other one."
             )
     else:
-        chosen = _named(name, list(counts), positive, _counted(counts))
+        chosen = _find_label(name, list(counts), positive, _list_counts(counts))
     (other,) = (label for label in counts if label != chosen)
     return Labels.pair(other, chosen, note)
 
 
-def labels_in_files(parts: Sequence[RowGroupFile], target: str, positive: Any = None) -> Labels:
+def labels_in_files(files: Sequence[RowGroupFile], target: str, positive: Any = None) -> Labels:
     """Return the labels of a column in files.
 
     Without a positive label they are 0 and 1, or booleans, and no file is read. With one, the whole
@@ -136,22 +136,22 @@ def labels_in_files(parts: Sequence[RowGroupFile], target: str, positive: Any = 
         return Labels.pair(
             0, 1, "labels are 0 and 1, or else name the positive one (positive=...)."
         )
-    if kind_of(parts[0].types[target]) == "boolean":
+    if storage_kind(files[0].types[target]) == "boolean":
         found: list[Any] = [False, True]
     else:
-        found = _distinct(parts, target)
+        found = _distinct_labels(files, target)
     if len(found) > 2:
         raise TargetError(
             f"the target {target!r} holds more than two different values: {listed(found)}. "
             f"{_USE_ONE}"
         )
-    chosen = _named(target, found, positive, listed(found))
+    chosen = _find_label(target, found, positive, listed(found))
     return Labels.pair(next((label for label in found if label != chosen), None), chosen)
 
 
 def scores_of(series: Any) -> NDArray[np.float64]:
     """Return a column of scores as numbers, none of them missing."""
-    values, bad = numbers(uncategorised(series))
+    values, bad = numbers(without_categories(series))
     values = np.asarray(values, dtype=np.float64)
     wrong = bad if bad.any() else np.isnan(values)
     if wrong.any():
@@ -164,28 +164,22 @@ def scores_of(series: Any) -> NDArray[np.float64]:
     return values
 
 
-def _coded(series: Any) -> tuple[NDArray[np.intp], list[Label]]:
-    """Return which label each row has, and the labels; raise TargetError if some are missing."""
+def _encode(series: Any) -> tuple[NDArray[np.intp], list[Label]]:
+    """Return the index of each row's label, and the labels; none may be missing."""
     pd = need("pandas", "cli", "a table")
-    series = uncategorised(series)
-    present = given(series)
-    if not present.all():
-        row = int(np.flatnonzero(~present)[0])
-        raise TargetError(
-            f"{int((~present).sum()):,} of {len(present):,} labels in {str(series.name)!r} are "
-            f"missing, the first in row {row + 1:,}; drop the rows without a label."
-        )
+    series = without_categories(series)
+    check_present(series, "labels", TargetError, "drop the rows without a label.")
     codes, found = pd.factorize(series)
-    plain = [plain_label(value) for value in found]
-    labels = list(dict.fromkeys(plain))
-    return np.array([labels.index(label) for label in plain], dtype=np.intp)[codes], labels
+    label_of = [plain_label(value) for value in found]
+    labels = list(dict.fromkeys(label_of))
+    return np.array([labels.index(label) for label in label_of], dtype=np.intp)[codes], labels
 
 
-def _distinct(parts: Sequence[RowGroupFile], target: str) -> list[Any]:
+def _distinct_labels(files: Sequence[RowGroupFile], target: str) -> list[Any]:
     """Return all labels of a column in files, or the first few if they are more than two."""
     found: list[Any] = []
-    for part in parts:
-        for _, batch in part.batches(range(len(part.group_rows)), [target], _BATCH_ROWS):
+    for file in files:
+        for _, batch in file.batches(range(len(file.group_rows)), [target], _BATCH_ROWS):
             for label in batch.column(0).unique().to_pylist():
                 # A missing label raises an error, with its row, when the row is read.
                 missing = label is None or label != label or str(label).strip() == ""
@@ -196,7 +190,7 @@ def _distinct(parts: Sequence[RowGroupFile], target: str) -> list[Any]:
     return found
 
 
-def _named(name: str, labels: Sequence[Label], positive: Any, described: str) -> Label:
+def _find_label(name: str, labels: Sequence[Label], positive: Any, described: str) -> Label:
     """Return the label that the user names; raise TargetError if it does not occur."""
     for label in labels:
         if same_label(label, positive):
@@ -207,7 +201,7 @@ def _named(name: str, labels: Sequence[Label], positive: Any, described: str) ->
     )
 
 
-def _counted(counts: Mapping[Label, int]) -> str:
+def _list_counts(counts: Mapping[Label, int]) -> str:
     often = sorted(counts.items(), key=lambda pair: -pair[1])
-    shown = ", ".join(f"{label!r} ({count:,})" for label, count in often[:_MOST_SHOWN])
-    return shown + (", ..." if len(often) > _MOST_SHOWN else "")
+    text = ", ".join(f"{label!r} ({count:,})" for label, count in often[:_MOST_SHOWN])
+    return text + (", ..." if len(often) > _MOST_SHOWN else "")

@@ -67,31 +67,29 @@ class Labels:
         if y.dtype.kind == "f" and np.isnan(y).any():
             raise SetpointError("y contains NaN; drop the rows without a label.")
         check_classification_targets(y)
+        shown = listed(classes.tolist())
         if len(classes) > 2:
             # The first two sentences are what scikit-learn's checks expect.
             raise SetpointError(
                 f"Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}. Its labels are {_shown(classes)}; choose the important "
-                f"one and pass y == label."
+                f"{type_of_target(y)}. Its labels are {shown}; choose the important one and pass "
+                "y == label."
             )
         if len(classes) < 2:
-            raise SetpointError(
-                f"y holds only one class, {_shown(classes)}; a classifier needs both classes."
-            )
+            raise SetpointError(f"y holds only one class, {shown}; a classifier needs both.")
         if pos_label is None:
             fraction = float(np.mean(y == classes[1]))
             if classes.dtype.kind in "OUST" and fraction > 0.5:
                 warnings.warn(
-                    f"pos_label is not given, so {_shown(classes[1:])} is the positive class, "
-                    f"though it makes up {fraction:.0%} of the rows; pass pos_label to be sure.",
+                    f"pos_label is not given, so {listed(classes[1:].tolist())} is the positive "
+                    f"class, though it makes up {fraction:.0%} of the rows; pass pos_label to be "
+                    "sure.",
                     stacklevel=stacklevel,
                 )
             return cls(classes, 1)
         match = np.flatnonzero(classes == pos_label)
         if len(match) != 1:
-            raise SetpointError(
-                f"pos_label {pos_label!r} is not in y, whose labels are {_shown(classes)}."
-            )
+            raise SetpointError(f"pos_label {pos_label!r} is not in y, whose labels are {shown}.")
         return cls(classes, int(match[0]))
 
     @classmethod
@@ -140,10 +138,10 @@ class Labels:
         y = column_or_1d(y)
         positive, known = self.compare(y)
         if not np.all(known):
-            unknown = np.array(list(dict.fromkeys(y[~known].tolist())), dtype=object)
+            unknown = dict.fromkeys(y[~known].tolist())
             raise SetpointError(
-                f"y holds the labels {_shown(unknown)}, which were not there when fitting; "
-                f"known: {_shown(self.classes)}."
+                f"y holds the labels {listed(unknown)}, which were not there when fitting; "
+                f"known: {listed(self.classes.tolist())}."
             )
         return np.array(positive)
 
@@ -163,9 +161,9 @@ class Labels:
         for is_positive, needed in ((True, 2), (False, 1)):
             count = int((positive == is_positive).sum())
             if count < needed:
-                label = self.of_decisions(np.array([is_positive]))
+                label = listed(self.of_decisions(np.array([is_positive])).tolist())
                 raise SetpointError(
-                    f"the class {_shown(label)} has {count} row{'' if count == 1 else 's'} of "
+                    f"the class {label} has {count} row{'' if count == 1 else 's'} of "
                     f"positive weight; training needs at least {needed}."
                 )
 
@@ -242,9 +240,3 @@ def _ordered(labels: set[Any]) -> list[Any]:
         return sorted(labels)
     except TypeError:
         return sorted(labels, key=repr)
-
-
-def _shown(labels: NDArray[Any]) -> str:
-    """Return labels for a message, without the types that numpy would show."""
-    shown = ", ".join(repr(label) for label in labels.tolist()[:5])
-    return shown + (", ..." if len(labels) > 5 else "")

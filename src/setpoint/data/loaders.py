@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sized
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -25,8 +25,10 @@ from setpoint.data.labels import Labels
 from setpoint.data.rows import (
     Block,
     RowSource,
+    as_array,
     as_features,
     as_weights,
+    bits_of,
     check_features,
 )
 from setpoint.data.splits import ByChance, SplitRule
@@ -107,18 +109,18 @@ class LoaderRows:
                 rows = len(dataset) if isinstance(dataset, Sized) else None
             except TypeError:  # an IterableDataset may define __len__ without having a length
                 rows = None
-            about = [type(dataset).__qualname__, rows]
+            facts = [type(dataset).__qualname__, rows]
             if dataset is not self.loader:
-                about.append(_ADDRESS.sub("", repr(dataset)))
-            digest = hashlib.sha256(repr(about).encode())
+                facts.append(_ADDRESS.sub("", repr(dataset)))
+            digest = hashlib.sha256(repr(facts).encode())
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
-                X, positive, weight = _read(self._first(dataset), "the first batch")
-            digest.update(digest_of((X, positive, weight)).encode())
+                X, positive, weight = _read(self._first_batch(dataset), "the first batch")
+            digest.update(_digest_of((X, positive, weight)).encode())
             self._digest = digest.hexdigest()
         return self._digest
 
-    def _first(self, dataset: Any) -> Any:
+    def _first_batch(self, dataset: Any) -> Any:
         """Return a first batch that does not depend on the order of the loader."""
         loader = self.loader
         if isinstance(loader, DataLoader) and not isinstance(dataset, IterableDataset):
@@ -141,13 +143,12 @@ class LoaderRows:
             )
 
 
-def digest_of(parts: Iterable[Tensor]) -> str:
+def _digest_of(tensors: Iterable[Tensor]) -> str:
     """Return a digest of the types, shapes and bits of tensors."""
     digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{part.dtype} {tuple(part.shape)}".encode())
-        flat = part.detach().cpu().contiguous().reshape(-1)
-        digest.update(flat.view(torch.uint8).numpy().data)
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(bits_of(tensor).data)
     return digest.hexdigest()
 
 
@@ -155,14 +156,14 @@ def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """Return features, labels and weights of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise SourceError(
-            f"{name} is {_shown(batch)}; a loader yields (X, y) or (X, y, weight). Select and "
+            f"{name} is {_describe(batch)}; a loader yields (X, y) or (X, y, weight). Select and "
             "order the items with the loader's collate_fn."
         )
     X, y, *rest = batch
     if not isinstance(X, Tensor | np.ndarray):
         raise SourceError(
-            f"X of {name} is {_shown(X)}; it must be one tensor or array. Put several inputs into "
-            "one tensor, which the model splits."
+            f"X of {name} is {_describe(X)}; it must be one tensor or array. Put several "
+            "inputs into one tensor, which the model splits."
         )
     check_features(X, f"X of {name}")
     columns = [_column(y, "y", len(X), name)]
@@ -180,11 +181,12 @@ def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
 
 def _column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
     if not isinstance(values, Tensor | np.ndarray):
-        raise SourceError(f"{what} of {name} is {_shown(values)}; it must be a tensor or an array.")
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-        values = (values.double() if values.is_floating_point() else values).numpy()
-    found: NDArray[Any] = values[:, 0] if values.shape[1:] == (1,) else values
+        raise SourceError(
+            f"{what} of {name} is {_describe(values)}; it must be a tensor or an array."
+        )
+    found = as_array(values)
+    if found.shape[1:] == (1,):
+        found = found[:, 0]
     if found.shape != (rows,):
         raise SourceError(
             f"{what} of {name} has the shape {found.shape}; X has {rows} rows, and each needs one."
@@ -203,7 +205,7 @@ def _truths(y: NDArray[Any], name: str) -> Tensor:
     return torch.from_numpy(positive.copy())
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Return a short description of a value."""
     kind = type(value).__name__
     if isinstance(value, tuple | list | dict):
@@ -221,10 +223,12 @@ def check_passes(source: RowSource, validation: RowSource | None, split: SplitRu
     or for validation, any order will do as long as every pass has the same rows. At most two first
     batches are read, before training starts.
     """
-    if isinstance(source, LoaderRows) and _goes_by_number(split):
-        _check_order(source, split)
+    # By chance, a row's position in the pass decides; a custom rule may go by its features.
+    by_number = isinstance(split, ByChance) and split != ByChance(seed=split.seed)
+    if isinstance(source, LoaderRows) and by_number:
+        _check_order(source, cast(ByChance, split))
     validating = source if validation is None else validation
-    if isinstance(validating, LoaderRows) and _draws(validating.loader):
+    if isinstance(validating, LoaderRows) and _rows_vary(validating.loader):
         raise SourceError(
             "the loader yields other rows in every pass: its sampler draws some of them at random, "
             "or it drops the last ones of a shuffled order. Validation rows must stay the same. "
@@ -233,12 +237,7 @@ def check_passes(source: RowSource, validation: RowSource | None, split: SplitRu
         )
 
 
-def _goes_by_number(split: SplitRule | None) -> bool:
-    """Whether a row's position in the pass decides; a custom rule may go by its features."""
-    return isinstance(split, ByChance) and split != ByChance(seed=split.seed)
-
-
-def _check_order(source: LoaderRows, split: SplitRule | None) -> None:
+def _check_order(source: LoaderRows, split: ByChance) -> None:
     sampler = _sampler(source.loader)
     if isinstance(sampler, _RANDOM):
         found = f"the loader shuffles its rows (its sampler is a {type(sampler).__name__})"
@@ -250,18 +249,12 @@ def _check_order(source: LoaderRows, split: SplitRule | None) -> None:
     else:
         return
     # Validation rows may come from another loader, but certification and test rows may not.
-    only_judging = isinstance(split, ByChance) and split == ByChance(
-        split.validation, seed=split.seed
-    )
-    apart = (
-        "; or pass validation rows as a loader of their own: validation=LoaderRows(other)"
-        if only_judging
-        else ""
-    )
+    remedy = "Use a loader without shuffle (training draws its batches at random in any case)"
+    if split == ByChance(split.validation, seed=split.seed):
+        remedy += "; or pass validation rows as a loader of their own: validation=LoaderRows(other)"
     raise SourceError(
         f"{found}. Rows are set aside for validation or certification by their position in the "
-        "pass, so that here each would be trained on sooner or later. Use a loader without shuffle "
-        f"(training draws its batches at random in any case){apart}."
+        f"pass, so that here each would be trained on sooner or later. {remedy}."
     )
 
 
@@ -276,13 +269,13 @@ def _sampler(loader: Any) -> Any:
 def _first_rows_differ(source: LoaderRows) -> bool:
     def first() -> str:
         block = next(source.blocks())
-        return digest_of((block.X, block.positive, block.weight))
+        return _digest_of((block.X, block.positive, block.weight))
 
     with torch.random.fork_rng(devices=[]):  # the check must not advance the generator
         return first() != first()
 
 
-def _draws(loader: Any) -> bool:
+def _rows_vary(loader: Any) -> bool:
     """Whether passes have different rows, and not only a different order."""
     sampler = _sampler(loader)
     if isinstance(sampler, WeightedRandomSampler):

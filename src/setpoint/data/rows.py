@@ -1,20 +1,25 @@
-"""Blocks of labelled rows, the protocol of their sources, and checks that all sources share."""
+"""Blocks of labelled rows, the protocol of their sources, and shared checks and conversions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from setpoint.data.sampling import mix
 from setpoint.errors import SourceError
 
 Where = Callable[..., str]  # describes the value at an index, for errors
+Chunk = TypeVar("Chunk", bound=Sized)
+Units = NDArray[np.int64]
+
+_HASHED_ROWS = 4_096  # at a time, since long texts need much memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,59 +86,55 @@ class RowSource(Protocol):
         ...
 
 
-def joined(blocks: Iterable[Block], most: int) -> Iterator[Block]:
-    """Yield the same rows in fewer blocks of at most ``most`` rows, where they were smaller."""
-    held: list[Block] = []
+def grouped(chunks: Iterable[Chunk], most: int) -> Iterator[list[Chunk]]:
+    """Yield lists of consecutive chunks with at most ``most`` rows together, at least one each."""
+    found: list[Chunk] = []
     count = 0
-    for block in blocks:
-        if held and count + len(block) > most:
-            yield _concatenated(held)
-            held, count = [], 0
-        held.append(block)
-        count += len(block)
-    if held:
-        yield _concatenated(held)
+    for chunk in chunks:
+        if found and count + len(chunk) > most:
+            yield found
+            found, count = [], 0
+        found.append(chunk)
+        count += len(chunk)
+    if found:
+        yield found
 
 
-def _concatenated(blocks: list[Block]) -> Block:
+def concatenated(blocks: list[Block]) -> Block:
+    """Return the rows of several blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
     times = [block.time for block in blocks if block.time is not None]
-    return Block(
-        torch.cat([block.X for block in blocks]),
-        torch.cat([block.positive for block in blocks]),
-        torch.cat([block.weight for block in blocks]),
-        torch.cat([block.number for block in blocks]),
-        torch.cat([block.unit for block in blocks]),
-        torch.cat(times) if times else None,
-    )
+    names = ("X", "positive", "weight", "number", "unit")
+    fields: Any = {name: torch.cat([getattr(b, name) for b in blocks]) for name in names}
+    return Block(**fields, time=torch.cat(times) if times else None)
 
 
 def check_sources(source: Any, validation: Any) -> None:
     """Raise SourceError unless both are sources, with the same features and positive label."""
-    for given in (source,) if validation is None else (source, validation):
-        if not hasattr(given, "blocks"):
+    for rows in (source,) if validation is None else (source, validation):
+        if not hasattr(rows, "blocks"):
             raise SourceError(
-                f"rows must come from a row source, not from a {type(given).__name__}: wrap arrays "
+                f"rows must come from a row source, not from a {type(rows).__name__}: wrap arrays "
                 "in setpoint.data.ArrayRows, a data loader in LoaderRows, and pass files or a "
                 "folder to ParquetRows."
             )
     if validation is None:
         return
-    mine, theirs = (getattr(s, "features", None) for s in (source, validation))
-    if mine is not None and theirs is not None and list(mine) != list(theirs):
-        differ = sorted(set(mine) ^ set(theirs), key=str)
+    first, second = (getattr(s, "features", None) for s in (source, validation))
+    if first is not None and second is not None and list(first) != list(second):
+        differ = sorted(set(first) ^ set(second), key=str)
         found = "have their features in another order than the training rows"
         if differ:
-            named = ", ".join(map(repr, differ[:5])) + (", ..." if len(differ) > 5 else "")
-            found = f"have other features than the training rows: {named} is in one of them only"
+            names = ", ".join(map(repr, differ[:5])) + (", ..." if len(differ) > 5 else "")
+            found = f"have other features than the training rows: {names} is in one of them only"
         raise SourceError(
             f"the validation rows {found}. Name the same for both, in one order: features=[...]."
         )
-    mine, theirs = (getattr(s, "classes", None) for s in (source, validation))
-    if mine is not None and theirs is not None and mine[1] != theirs[1]:
+    first, second = (getattr(s, "classes", None) for s in (source, validation))
+    if first is not None and second is not None and first[1] != second[1]:
         raise SourceError(
-            f"the positive label is {theirs[1]!r} in the validation rows and {mine[1]!r} in the "
+            f"the positive label is {second[1]!r} in the validation rows and {first[1]!r} in the "
             "training rows; name the same for both."
         )
 
@@ -147,6 +148,19 @@ def check_features(X: Any, name: str) -> None:
             f"{name} has the shape {tuple(X.shape)}; it must have a row of features "
             "for each label, (n, d) or (n, ...). Use X.reshape(-1, 1) for a single feature."
         )
+
+
+def as_array(values: NDArray[Any] | Tensor) -> NDArray[Any]:
+    """Return one value per row as an array in main memory; floats of a tensor become float64."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return np.asarray(values.double() if values.is_floating_point() else values)
+    return values
+
+
+def bits_of(X: Tensor) -> NDArray[np.uint8]:
+    """Return the values of a tensor as bytes, since numpy lacks some of its types."""
+    return np.asarray(X.detach().cpu().contiguous().reshape(-1).view(torch.uint8))
 
 
 def as_features(X: NDArray[Any] | Tensor, where: Where, *, copy: bool = False) -> Tensor:
@@ -190,3 +204,80 @@ def as_weights(weight: NDArray[Any], where: Where) -> Tensor:
         row = int(wrong.argmax())
         raise SourceError(f"{where(row)} is {found[row]}; a weight is a finite number >= 0.")
     return torch.from_numpy(found)
+
+
+def units_of(values: NDArray[Any], where: Where) -> Units:
+    """Return an integer for each row that identifies its group, on every machine and in every pass.
+
+    Integers, booleans and dates keep their values. Texts are hashed: two different ones get the
+    same integer with a probability below 2^-50, and then merely stay in the same split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> texts = units_of(np.array(["b", "a", "b"]), str)
+    >>> bool(texts[0] == texts[2] != texts[1])
+    True
+    >>> units_of(np.array([3, 7], dtype=np.int8), str)
+    array([3, 7])
+    """
+    kind = values.dtype.kind
+    if kind in "mM":
+        _check_groups(np.isnat(values), where)
+        return values.astype(np.int64)
+    if kind == "f":
+        _check_groups(np.isnan(values), where)
+        wrong = ~((values == np.floor(values)) & (np.abs(values) < 2.0**63))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise SourceError(f"{where(row)} is {values[row]}; groups are texts or integers.")
+        return values.astype(np.int64)
+    if kind in "biu":
+        return values.astype(np.int64)
+    listed = values.tolist()
+    _check_groups(np.array([v is None or v != v for v in listed], dtype=bool), where)
+    if all(isinstance(v, str) for v in listed):
+        listed = [v.encode("utf-8", "surrogatepass") for v in listed]
+    if all(isinstance(v, bytes) for v in listed):
+        lengths = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
+        return hash_texts(np.frombuffer(b"".join(listed), dtype=np.uint8), lengths)
+    try:
+        if all(isinstance(v, int | np.integer) for v in listed):
+            return np.array(listed, dtype=np.int64)
+    except OverflowError:
+        pass
+    raise SourceError(
+        f"{where(0)} is {listed[0]!r}; groups are texts or integers below 2^63, all of one type."
+    )
+
+
+def hash_texts(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Units:
+    """Return a hash of each text; ``data`` holds their bytes, one text after the other."""
+    ends = np.cumsum(lengths)
+    found = np.empty(len(lengths), dtype=np.int64)
+    for first in range(0, len(lengths), _HASHED_ROWS):
+        some = slice(first, first + _HASHED_ROWS)
+        begin, end = ends[some][0] - lengths[first], ends[some][-1]
+        found[some] = _hashed(data[begin:end], lengths[some])
+    return found
+
+
+def _hashed(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Units:
+    """Return sums of bytes, each times a pseudorandom odd factor."""
+    starts = np.cumsum(lengths) - lengths
+    place = np.arange(len(data)) - np.repeat(starts, lengths)
+    factors = mix(torch.arange(int(lengths.max(initial=0)))).numpy() | 1
+    terms = (data.astype(np.int64) + 1) * factors[place]  # integers wrap around
+    found = np.zeros(len(lengths), dtype=np.int64)
+    some = lengths > 0
+    if some.any():
+        found[some] = np.add.reduceat(terms, starts[some])
+    return found
+
+
+def _check_groups(missing: NDArray[np.bool_], where: Where) -> None:
+    if missing.any():
+        raise SourceError(
+            f"{where(int(missing.argmax()))} is missing; assign rows without a group to groups of "
+            "their own, or drop them."
+        )

@@ -22,15 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from setpoint._internal.processes import all_gather, all_reduce_sum, round_to_16_bits
-from setpoint.data.rows import Block
 from setpoint.thresholds.histogram import ScoreHistogram, bucket_values
+
+if TYPE_CHECKING:
+    from setpoint.data.rows import Block
 
 # The constants of SplitMix64 (Steele, Lea, Flood 2014), as signed 64-bit numbers.
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
@@ -171,8 +173,8 @@ class _SmallestRanks:
         ranks = torch.cat([part["rank"] for part in self._held])
         if len(ranks) > self._size + 1:
             self._bound = float(ranks.kthvalue(self._size + 1).values)
-        kept = [part["rank"] <= self._bound for part in self._held]
-        self._held = [_joined(self._held, kept)]
+        masks = [part["rank"] <= self._bound for part in self._held]
+        self._held = [_joined(self._held, masks)]
         self._count = len(self._held[0]["rank"])
 
     def finish(self) -> tuple[Columns | None, float]:
@@ -182,19 +184,19 @@ class _SmallestRanks:
         """
         self._drop()
         held, self._held = self._held, []
-        own = held[0]["rank"].cpu().numpy() if held else np.empty(0)
-        ranks = np.concatenate(all_gather(own))
+        local = held[0]["rank"].cpu().numpy() if held else np.empty(0)
+        ranks = np.concatenate(all_gather(local))
         tau = float("inf")
         if len(ranks) > self._size:
             tau = float(np.partition(ranks, self._size)[self._size])
         return (_joined(held, [held[0]["rank"] < tau]) if held else None), tau
 
 
-def _joined(parts: list[Columns], which: list[Tensor]) -> Columns:
+def _joined(parts: list[Columns], masks: list[Tensor]) -> Columns:
     """Return the rows of masks as one part; the parts are emptied, to hold no row twice."""
     names = list(parts[0])
     return {
-        name: torch.cat([p.pop(name)[own] for p, own in zip(parts, which, strict=True)])
+        name: torch.cat([p.pop(name)[mask] for p, mask in zip(parts, masks, strict=True)])
         for name in names
     }
 
@@ -239,7 +241,7 @@ class SamplingWeights:
     rows: tuple[float, float]
 
     @classmethod
-    def of(cls, seen: ScoreHistogram, fraction: float) -> SamplingWeights:
+    def of(cls, scores: ScoreHistogram, fraction: float) -> SamplingWeights:
         """Return the sampling weights that follow from scores measured from the thresholds.
 
         ``fraction`` is that of the median which makes the scale.
@@ -247,13 +249,13 @@ class SamplingWeights:
         distance = np.minimum(np.abs(bucket_values()), _FAR)
         order = np.argsort(distance, kind="stable")
         scales, totals = [], []
-        for weights in (seen.positive, seen.negative):  # (k, buckets) each
+        for weights in (scores.positive, scores.negative):  # (k, buckets) each
             along = np.cumsum(weights[:, order], axis=1)
             middle = [int(np.searchsorted(row, row[-1] / 2)) for row in along]
             scale = np.maximum(distance[order][middle] * fraction, 1e-9)
             scales.append(scale)
             totals.append((weights * (1 + distance / scale[:, None]) ** -2).sum(axis=1))
-        classes = [float(w[0].sum()) for w in (seen.positive, seen.negative)]
+        classes = [float(w[0].sum()) for w in (scores.positive, scores.negative)]
         P, N = round_to_16_bits(torch.tensor(classes).double()).tolist()
         return cls(
             torch.tensor(np.array(scales)), round_to_16_bits(torch.tensor(np.array(totals))), (P, N)
@@ -265,10 +267,10 @@ class SamplingWeights:
         for label, scale, total, n in zip(
             (True, False), self.scale, self.total, self.rows, strict=True
         ):
-            own = (positive == label).to(logits.device)
-            s = (1 + logits[:, own].abs() / scale.to(logits)[:, None]) ** -2
+            of_class = (positive == label).to(logits.device)
+            s = (1 + logits[:, of_class].abs() / scale.to(logits)[:, None]) ** -2
             near = (s / total.to(s)[:, None]).mean(0)
-            q[own] = (1 - _EVENLY) * near.double() + _EVENLY / n
+            q[of_class] = (1 - _EVENLY) * near.double() + _EVENLY / n
         return q
 
 
@@ -311,11 +313,11 @@ def batches(
 
 def _rates(positive: Tensor, q: Tensor, size: int, positives: float) -> Tensor:
     """Return the fraction of batches that each row is in."""
-    own = torch.stack([positive, ~positive]).double()
-    rows, totals = own.sum(1), own @ q
+    classes = torch.stack([positive, ~positive]).double()
+    rows, totals = classes.sum(1), classes @ q
     all_reduce_sum(rows, totals)
     totals = round_to_16_bits(totals)
     wanted_P = min(float(rows[0]), size * positives)
     wanted = torch.tensor([wanted_P, size - wanted_P]).to(q)
-    rate = (q * ((wanted / totals) @ own)).clamp(max=1.0)
-    return torch.where((wanted >= rows).double() @ own > 0, 1.0, rate)  # all, if all are wanted
+    rate = (q * ((wanted / totals) @ classes)).clamp(max=1.0)
+    return torch.where((wanted >= rows).double() @ classes > 0, 1.0, rate)  # all, if all are wanted

@@ -1,7 +1,7 @@
-"""Which rows train, validate, certify and test: rows in memory, and rows that come in blocks.
+"""Splits into training, validation, certification and test rows, in memory or in blocks.
 
-- :func:`validation_split`: the rows that choose among candidates and set the threshold;
-- :func:`certification_split`: the rows that no model sees, for a certificate;
+- :func:`validation_split`: validation rows, which choose among candidates and set the threshold;
+- :func:`certification_split`: certification rows, which no model is trained on;
 - :func:`split_rows`: test rows, at random, by groups or by time;
 - :class:`ByChance`, :class:`ByTime`: rules for rows that come in blocks, one row after another.
 """
@@ -48,7 +48,7 @@ class Split(NamedTuple):
 
 
 def validation_split(
-    validation: Any, positive: Mask, kept: Mask, groups: Any, seed: int
+    validation: Any, positive: Mask, included: Mask, groups: Any, seed: int
 ) -> tuple[Rows, Rows] | None:
     """Return training and validation rows, or None if there is no such split.
 
@@ -58,7 +58,7 @@ def validation_split(
         See :class:`setpoint.SetpointClassifier`.
     positive : ndarray of bool
         The labels.
-    kept : ndarray of bool
+    included : ndarray of bool
         The rows to split; the others are in neither set.
     groups : array-like or None
         Rows of one group stay in the same set.
@@ -69,21 +69,22 @@ def validation_split(
     if validation is None or validation is False:
         return None
     automatic = isinstance(validation, str) and validation == "auto"
-    rows, own = np.flatnonzero(kept), None if groups is None else groups[kept]
-    if automatic:
-        if _rarest(positive, rows) * VALIDATION_FRACTION < FEWEST:
-            return None
-        if own is not None and len(np.unique(own)) < 2:
-            return None
+    rows = np.flatnonzero(included)
+    row_groups = None if groups is None else groups[included]
+    one_group = row_groups is not None and len(np.unique(row_groups)) < 2
+    if automatic and (one_group or _rarest(positive, rows) * VALIDATION_FRACTION < FEWEST):
+        return None
     fraction = VALIDATION_FRACTION if automatic else _fraction(validation, "validation")
     if fraction is None:
         train, held_out = given_split(validation, positive, groups, "validation")
-        found = train[kept[train]], held_out[kept[held_out]]
+        found = train[included[train]], held_out[included[held_out]]
     else:
+
+        def distance(f: float) -> float:
+            return float(abs(np.log(max(f, 1e-9) / fraction)))
+
         try:
-            train, held_out = _random_split(
-                positive[rows], own, fraction, seed, lambda f: abs(np.log(max(f, 1e-9) / fraction))
-            )
+            train, held_out = _random_split(positive[rows], row_groups, fraction, seed, distance)
         except ValueError as error:
             raise SetpointError(
                 f"the rows cannot be split for validation ({error}) Use validation=None, or give "
@@ -125,7 +126,7 @@ def _random_split(
     else:
 
         def imbalance(pair: tuple[Rows, Rows]) -> float:
-            held_out = [own[pair[1]].sum() / own.sum() for own in (positive, ~positive)]
+            held_out = [c[pair[1]].sum() / c.sum() for c in (positive, ~positive)]
             return float(sum(distance(f) for f in held_out))
 
         splitter = GroupShuffleSplit(_TRIES, test_size=fraction, random_state=seed)
@@ -140,7 +141,7 @@ def certification_split(
     groups: Any,
     seed: int,
 ) -> tuple[Rows, Rows]:
-    """Return the rows that a model may see, and the certification rows.
+    """Return training and certification rows.
 
     A fraction is drawn at random and not by class, so that the certification rows are independent
     draws. Rows of one group are not independent: one row of each group is taken. Rows without
@@ -151,22 +152,22 @@ def certification_split(
     certification : float, splitter or iterable
         See :class:`setpoint.SetpointThreshold`.
     """
-    kept = np.ones(len(positive), dtype=bool)
+    included = np.ones(len(positive), dtype=bool)
     if weight is not None:
-        kept = weight > 0
-        if len(np.unique(weight[kept])) > 1:
+        included = weight > 0
+        if len(np.unique(weight[included])) > 1:
             raise SetpointError(
                 "a certificate counts independent rows, and sample_weight has different weights; "
                 "leave the weights out, or use confidence=None."
             )
-    fraction, rows = _fraction(certification, "certification"), np.flatnonzero(kept)
+    fraction, rows = _fraction(certification, "certification"), np.flatnonzero(included)
     if fraction is None:
-        seen, unseen = given_split(certification, positive, groups, "certification")
-        seen, unseen = seen[kept[seen]], unseen[kept[unseen]]
+        train, held_out = given_split(certification, positive, groups, "certification")
+        train, held_out = train[included[train]], held_out[included[held_out]]
     elif groups is None:
         order = np.random.default_rng(seed).permutation(rows)
         count = max(1, round(fraction * len(rows)))
-        seen, unseen = np.sort(order[count:]), np.sort(order[:count])
+        train, held_out = np.sort(order[count:]), np.sort(order[:count])
     elif len(np.unique(groups[rows])) < 2:
         raise SetpointError("all rows belong to one group; none are left for certification.")
     else:
@@ -177,10 +178,12 @@ def certification_split(
             raise SetpointError(
                 f"too few groups for a certification of {fraction:g}: {error}"
             ) from error
-        seen, unseen = rows[np.sort(first)], rows[np.sort(second)]
-    if len(unseen) == 0:
+        train, held_out = rows[np.sort(first)], rows[np.sort(second)]
+    if len(held_out) == 0:
         raise SetpointError("certification leaves no rows to certify with.")
-    return seen, unseen if groups is None else unseen[one_row_per_group(groups[unseen], seed)]
+    if groups is not None:
+        held_out = held_out[one_row_per_group(groups[held_out], seed)]
+    return train, held_out
 
 
 def _fraction(value: Any, name: str) -> float | None:
@@ -230,7 +233,7 @@ def check_splitter(splitter: Any, name: str) -> None:
 
 
 def check_pair(first: Any, second: Any, n: int, groups: Any, name: str) -> tuple[Rows, Rows]:
-    """Return two disjoint sets of rows, given as masks or indices, that separate no group."""
+    """Return two disjoint sets of rows, given as masks or indices, that do not separate groups."""
     sets = [np.asarray(rows) for rows in (first, second)]
     sets = [np.flatnonzero(rows) if rows.dtype == bool else rows for rows in sets]
     for rows in sets:
@@ -315,13 +318,13 @@ def split_rows(
 
 def newest_split(rows: Rows, time: NDArray[np.float64], groups: Any, fraction: float) -> Split:
     """Split off the newest of some rows; rows of one time or group stay in the same set."""
-    own = time[rows]
+    times = time[rows]
     if groups is not None:
         _, member = np.unique(groups[rows], return_inverse=True)
         last = np.full(member.max() + 1, -np.inf)
-        np.maximum.at(last, member, own)
-        own = last[member]
-    new = own >= newest_since(np.sort(own), fraction)
+        np.maximum.at(last, member, times)
+        times = last[member]
+    new = times >= newest_since(np.sort(times), fraction)
     return Split(rows[~new], rows[new])
 
 
@@ -438,7 +441,7 @@ class ByChance:
         return self.validation > 0
 
     @property
-    def _key(self) -> str:  # in the words of version 0.1, whose checkpoints hold its digest
+    def _key(self) -> str:  # as in version 0.1, whose checkpoints hold its digest
         return (
             f"ByChance(judging={self.validation!r}, certifying={self.certification!r}, "
             f"testing={self.test!r}, seed={self.seed!r})"

@@ -91,10 +91,9 @@ def standardizer_of(blocks: Iterable[Block]) -> Standardizer:
         weighty = block.weight > 0
         if weighty.any():
             X, weight = (f[weighty].double().cpu().numpy() for f in (block.X, block.weight))
-            own = Moments.of(X, weight)
-            found = own if found is None else found + own
-    parts: list[Moments] = [part for part in all_gather(found) if part is not None]
-    every = reduce(Moments.__add__, parts)
+            moments = Moments.of(X, weight)
+            found = moments if found is None else found + moments
+    every = reduce(Moments.__add__, [m for m in all_gather(found) if m is not None])
     scale = np.sqrt(every.squares / every.weight)
     constant = (every.low == every.high) | (scale == 0)
     # To float32, the type of the features: sums of several processes then agree.

@@ -1,4 +1,4 @@
-"""Tables in files and folders, read whole, in batches or by row group.
+"""Tables in files and folders, read at once, in batches or by row group.
 
 :class:`TableFile` is the only reader of tables; :mod:`setpoint.data.file_formats` has the formats.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +22,9 @@ from setpoint.data.file_formats import (
     RowGroupFile,
     format_of,
     has_row_groups,
-    kind_of,
     open_file,
-    plain,
+    storage_kind,
+    to_canonical_type,
 )
 from setpoint.errors import SchemaError, TableFileError
 
@@ -44,7 +44,7 @@ class Piece(NamedTuple):
     path: Path
     row: int  # number of the first row in the file
     number: int  # number of the first row in the table
-    batch: Any  # the rows, in plain types
+    batch: Any  # the rows, in canonical types
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
@@ -54,6 +54,10 @@ class Piece(NamedTuple):
         batch = self.batch if columns is None else self.batch.select(list(columns))
         return _to_frame(pa.Table.from_batches([batch]))
 
+    def read(self, name: str, convert: Callable[..., Any], *options: Any) -> Any:
+        """Return a column after conversion by ``convert(column, where, *options)``."""
+        return convert(self.batch.column(name), partial(self.where, name), *options)
+
     def where(self, name: str, place: int) -> str:
         """Return a description of the value of a column in one of these rows."""
         return f"{name!r} in row {self.row + place + 1:,} of {self.path}"
@@ -62,9 +66,9 @@ class Piece(NamedTuple):
 class TableFile:
     """A table in a file or a folder, read in bounded memory.
 
-    Read whole or in batches, values and types are the same: those of a CSV file are determined in a
-    first pass over all of its rows. Integers and booleans get pandas' nullable types. Dates in a
-    CSV file stay texts; a schema recognises them.
+    Values and types are the same whether a table is read at once or in batches: those of a CSV file
+    are determined in a first pass over all of its rows. Integers and booleans get pandas' nullable
+    types. Dates in a CSV file stay texts; a schema recognises them.
 
     The files of a folder must have the same columns, in any order, with values of the same kind. A
     column without any value in one file has the type that it has in the others. A file that is
@@ -145,7 +149,7 @@ class TableFile:
     @property
     def decoded_bytes(self) -> int:
         """The approximate size of the table as a data frame."""
-        texts = sum(kind_of(self.types[name]) in ("text", "other") for name in self.names)
+        texts = sum(storage_kind(self.types[name]) in ("text", "other") for name in self.names)
         return (self.rows or 0) * (8 * (len(self.names) - texts) + _TEXT_BYTES * texts)
 
     def check_columns(self, columns: Iterable[str], *, same_zones: bool = False) -> None:
@@ -164,7 +168,7 @@ class TableFile:
                 if file.rows == 0 or name in file.untyped:
                     continue  # without values some programs do not record types
                 now, then = file.types[name], typed[name].types[name]
-                if _comparable(now, same_zones) != _comparable(then, same_zones):
+                if _comparable_type(now, same_zones) != _comparable_type(then, same_zones):
                     raise SchemaError(
                         f"{name!r} is of type {now} in {file.path} and of type {then} in "
                         f"{typed[name].path}; write all files with the same types."
@@ -197,7 +201,7 @@ class TableFile:
         texts : collection of str
             Columns of a CSV file that stay texts even if all values look like numbers.
         """
-        for table in _of_rows(self._batches(columns, texts), rows):
+        for table in _tables_of(self._batches(columns, texts), rows):
             yield _to_frame(table)
 
     def read(self, columns: Sequence[str] | None = None, texts: Collection[str] = ()) -> Any:
@@ -215,12 +219,12 @@ class TableFile:
         first = turn = 0
         for file in self.files:
             filled = [group for group, count in enumerate(file.group_rows) if count]
-            own = filled[(shard - turn) % shards :: shards]
-            for row, batch in file.batches(own, columns, rows) if own else ():
+            groups = filled[(shard - turn) % shards :: shards]
+            for row, batch in file.batches(groups, columns, rows) if groups else ():
                 arrays = [
                     pa.nulls(len(column), self.types[name])
                     if name in file.untyped
-                    else plain(column)
+                    else to_canonical_type(column)
                     for name, column in zip(columns, batch.columns, strict=True)
                 ]
                 yield Piece(
@@ -257,7 +261,7 @@ class TableFile:
         return f" Rows are counted over all files; row {row + 1:,} is row {there + 1:,} of {path}."
 
     def fingerprint(self) -> str:
-        """Return a digest of the files without reading them whole; see ``ParquetRows``."""
+        """Return a digest of samples of the files; see ``ParquetRows``."""
         return hashlib.sha256("".join(file.digest() for file in self.files).encode()).hexdigest()
 
     def _batches(self, columns: Sequence[str] | None, texts: Collection[str]) -> Iterator[Any]:
@@ -370,35 +374,35 @@ def _no_column(file: RowGroupFile, name: str, wanted: Collection[str]) -> Schema
     return SchemaError(f"{file.path} has no column {name!r}; it has {listed(file.names)}.{hint}")
 
 
-def _comparable(arrow_type: Any, same_zones: bool) -> str:
+def _comparable_type(arrow_type: Any, same_zones: bool) -> str:
     """Return what must agree between files: numbers may have any size."""
-    kind = kind_of(arrow_type)
+    kind = storage_kind(arrow_type)
     if kind == "time" and same_zones:
         return f"time {arrow_type.tz}"
     return str(arrow_type) if kind == "other" else kind
 
 
-def _of_rows(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+def _tables_of(batches: Iterable[Any], rows: int) -> Iterator[Any]:
     """Yield tables of exactly ``rows`` rows; the last may have fewer."""
-    held: list[Any] = []
+    pending: list[Any] = []
     count = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         count += batch.num_rows
         while count >= rows:
-            table = pa.Table.from_batches(held)
+            table = pa.Table.from_batches(pending)
             yield table.slice(0, rows)
             # The rest is copied, so that a few rows do not keep a large block of memory alive.
-            held = table.slice(rows).combine_chunks().to_batches()
+            pending = table.slice(rows).combine_chunks().to_batches()
             count -= rows
     if count:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(pending)
 
 
 def _to_frame(table: Any) -> Any:
     """Return a data frame; integers and booleans keep their types if some are missing."""
     bits = (8, 16, 32, 64)
-    whole = {getattr(pa, f"int{b}")(): getattr(pd, f"Int{b}Dtype")() for b in bits}
+    signed = {getattr(pa, f"int{b}")(): getattr(pd, f"Int{b}Dtype")() for b in bits}
     unsigned = {getattr(pa, f"uint{b}")(): getattr(pd, f"UInt{b}Dtype")() for b in bits}
-    types = {**whole, **unsigned, pa.bool_(): pd.BooleanDtype()}
+    types = {**signed, **unsigned, pa.bool_(): pd.BooleanDtype()}
     return table.to_pandas(types_mapper=types.get, ignore_metadata=True)

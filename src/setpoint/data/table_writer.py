@@ -56,7 +56,7 @@ class TableWriter:
         try:
             self._sink = self._output.open()
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._write_error(error) from error
         return self
 
     def write(self, frame: Any) -> None:
@@ -68,7 +68,7 @@ class TableWriter:
                 self._writer = self._format.writer(self.path, self._sink, self._schema)
             self._writer.write_table(table.cast(self._schema))
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._write_error(error) from error
         except (pa.ArrowException, ValueError) as error:
             raise TableFileError(f"{self.path}: a column cannot be written: {error}") from error
         self.rows += len(frame)
@@ -86,31 +86,31 @@ class TableWriter:
                 self._writer.close()
                 self._output.commit()
         except OSError as failure:
-            raise self._failed(failure) from failure
+            raise self._write_error(failure) from failure
         finally:
-            self._abandon()
+            self._clean_up()
 
-    def _abandon(self) -> None:
+    def _clean_up(self) -> None:
         """Close and remove what is left; an earlier error matters more than one here."""
         with suppress(Exception):
             if self._writer is not None:
                 self._writer.close()
         self._output.discard()
 
-    def _failed(self, error: OSError) -> TableFileError:
-        whole = " The file that was there before is untouched." if self.path.exists() else ""
+    def _write_error(self, error: OSError) -> TableFileError:
+        unchanged = " The file that was there before is untouched." if self.path.exists() else ""
         if error.errno == errno.ENOSPC:
             return TableFileError(
                 f"{self.path}: the disk is full after {self.rows:,} rows. Make room, or write to "
-                f"another disk.{whole}"
+                f"another disk.{unchanged}"
             )
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             return TableFileError(
                 f"{self.path} cannot be written: the folder {self.path.parent} is read-only. "
-                f"Choose another one, or change its permissions.{whole}"
+                f"Choose another one, or change its permissions.{unchanged}"
             )
         reason = error.strerror or str(error)
-        return TableFileError(f"{self.path} cannot be written: {reason}.{whole}")
+        return TableFileError(f"{self.path} cannot be written: {reason}.{unchanged}")
 
 
 def _writable(schema: Any) -> Any:

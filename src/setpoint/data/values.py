@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
+from setpoint.errors import SetpointError
 
 pd = OptionalModule("pandas", "cli", "a table")
 
@@ -50,14 +51,14 @@ def is_text_like(series: Any) -> bool:
     return bool(types.is_object_dtype(series) or types.is_string_dtype(series.dtype))
 
 
-def uncategorised(series: Any) -> Any:
+def without_categories(series: Any) -> Any:
     """Return a categorical column as its plain values."""
     if not isinstance(series.dtype, pd.CategoricalDtype):
         return series
     return series.astype(series.cat.categories.dtype if len(series.cat.categories) else "float64")
 
 
-def given(series: Any) -> NDArray[np.bool_]:
+def is_present(series: Any) -> NDArray[np.bool_]:
     """Return where a value is present; a blank text is missing."""
     found = np.array(series.notna(), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
@@ -67,7 +68,17 @@ def given(series: Any) -> NDArray[np.bool_]:
     return found
 
 
-def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) -> Values:
+def check_present(series: Any, what: str, error: type[SetpointError], remedy: str) -> None:
+    """Raise an error if values of a column are missing; ``what`` names them, e.g. "labels"."""
+    missing = ~is_present(series)
+    if missing.any():
+        raise error(
+            f"{int(missing.sum()):,} of {len(missing):,} {what} in {str(series.name)!r} are "
+            f"missing, the first in row {int(missing.argmax()) + 1:,}; {remedy}"
+        )
+
+
+def numbers(series: Any, missing: Collection[str] = (), fmt: str | None = None) -> Values:
     """Return 64-bit floats: NaN where missing, infinite if too large to be squared.
 
     Parameters
@@ -76,7 +87,7 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
         Numbers, or texts.
     missing : collection of str
         Texts that count as missing, besides those that always do.
-    how : str, optional
+    fmt : str, optional
         An example of the format of texts, such as ``€1,234.5``; by default they are plain. If it
         has a unit, numbers without one do not fit, whether texts or not: 0.081 may be 8.1 %.
     """
@@ -85,47 +96,47 @@ def numbers(series: Any, missing: Collection[str] = (), how: str | None = None) 
     if types.is_timedelta64_dtype(series):
         values = series.dt.total_seconds().to_numpy(dtype=np.float64)
     elif types.is_datetime64_any_dtype(series):
-        return Values(np.full(len(series), np.nan), given(series))
+        return Values(np.full(len(series), np.nan), is_present(series))
     elif is_text_like(series):
-        present = given(series)
+        present = is_present(series)
         values = np.full(len(series), np.nan)
-        values[present] = _parsed(series[present], how)
+        values[present] = _parsed(series[present], fmt)
         bad = present & np.isnan(values)
-        bad[bad] = ~_absent(series[bad], {*MISSING, *missing})
+        bad[bad] = ~_counts_as_missing(series[bad], {*MISSING, *missing})
     else:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        if has_unit(how):
+        if has_unit(fmt):
             bad = ~np.isnan(values) & (values != 0)
     return Values(np.where(np.abs(values) > LARGEST, np.copysign(np.inf, values), values), bad)
 
 
-def _parsed(series: Any, how: str | None) -> NDArray[np.float64]:
+def _parsed(series: Any, fmt: str | None) -> NDArray[np.float64]:
     """Return texts as numbers, NaN where they are not numbers."""
-    if how is not None:
+    if fmt is not None:
         codes, distinct = pd.factorize(series)
-        found = np.array([_amount(value, how) for value in distinct], dtype=np.float64)
+        found = np.array([_as_number(value, fmt) for value in distinct], dtype=np.float64)
         return np.asarray(found[codes])
     values = pd.to_numeric(series, errors="coerce")
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _amount(value: Any, how: str) -> float:
+def _as_number(value: Any, fmt: str) -> float:
     """Return the number of a text, or of a number if the format has no unit."""
-    if isinstance(value, str) or has_unit(how):
-        return amount(str(value), how)
+    if isinstance(value, str) or has_unit(fmt):
+        return parse_number(str(value), fmt)
     return float(value) if isinstance(value, (int, float, np.number, Decimal)) else np.nan
 
 
-def _absent(series: Any, missing: Collection[str]) -> NDArray[np.bool_]:
+def _counts_as_missing(series: Any, missing: Collection[str]) -> NDArray[np.bool_]:
     """Return which values are texts that count as missing."""
     found = (str(v).strip() for v in series)
     return np.array([t in missing or t.casefold() in missing for t in found], dtype=bool)
 
 
-def truths(series: Any) -> Values:
+def booleans(series: Any) -> Values:
     """Return 1, 0 or NaN."""
     if is_text_like(series):
-        present = given(series)
+        present = is_present(series)
         values = np.full(len(series), np.nan)
         lower = [str(v).strip().lower() for v in series[present]]
         values[present] = [_TRUTH.get(v, np.nan) for v in lower]
@@ -139,7 +150,7 @@ def texts(series: Any, strict: bool = True) -> Values:
     bad = np.zeros(len(series), dtype=bool)
     if isinstance(series.dtype, pd.StringDtype):
         return Values(series.fillna("").str.strip().astype("str"), bad)
-    present = given(series)
+    present = is_present(series)
     if is_text_like(series):
         if strict:
             bad = present & np.array([not isinstance(v, str) for v in series], dtype=bool)
@@ -162,31 +173,31 @@ def as_text(value: Any) -> str:
     return str(value).strip()
 
 
-def dates(series: Any, how: str | None, zone: str | None, missing: Collection[str] = ()) -> Values:
+def dates(series: Any, fmt: str | None, zone: str | None, missing: Collection[str] = ()) -> Values:
     """Return times in a time zone, or without one.
 
     Parameters
     ----------
     series : Series
         Dates, or texts.
-    how : str, optional
+    fmt : str, optional
         The format of texts, as for ``strptime``, or ``"ISO8601"``, which is the default.
     zone : str, optional
         The time zone to convert to; times without a zone then do not fit.
     missing : collection of str
         Texts that count as missing.
     """
-    present = given(series)
+    present = is_present(series)
     if missing and is_text_like(series):
-        present[present] = ~_absent(series[present], missing)
+        present[present] = ~_counts_as_missing(series[present], missing)
     if pd.api.types.is_datetime64_any_dtype(series):
         times, found = series, series.dt.tz
     elif is_text_like(series) and present.any():
         chosen = series[present]
         if all(isinstance(v, str) for v in chosen):
             found = zone_of(chosen)
-            parsed = _read(chosen.str.strip(), how or "ISO8601", found is not None)
-            if parsed.isna().any() and how not in (None, "ISO8601"):
+            parsed = _read(chosen.str.strip(), fmt or "ISO8601", found is not None)
+            if parsed.isna().any() and fmt not in (None, "ISO8601"):
                 parsed = parsed.fillna(_read(chosen.str.strip(), "ISO8601", found is not None))
         else:
             chosen = chosen.where([isinstance(v, date) for v in chosen])
@@ -208,8 +219,8 @@ def zone_of(values: Any) -> str | None:
     return "UTC" if any(_ZONE.search(v.strip()) for v in values.head(100)) else None
 
 
-def _read(texts: Any, how: str, zoned: bool) -> Any:
-    return pd.to_datetime(texts, format=how, errors="coerce", utc=zoned)
+def _read(texts: Any, fmt: str, zoned: bool) -> Any:
+    return pd.to_datetime(texts, format=fmt, errors="coerce", utc=zoned)
 
 
 def _no_times(series: Any, zone: str | None) -> Any:
@@ -256,7 +267,7 @@ def unit_in_words(text: str) -> str | None:
     return None if found is None else "".join(part or "" for part in found.groups())
 
 
-def has_unit(how: str | None) -> bool:
+def has_unit(fmt: str | None) -> bool:
     """Whether a format has a currency or per cent sign.
 
     Examples
@@ -264,7 +275,7 @@ def has_unit(how: str | None) -> bool:
     >>> has_unit("1,234.5%"), has_unit("1,234.5"), has_unit(None)
     (True, False, False)
     """
-    return how is not None and any(c in _MONEY + "%" for c in how)
+    return fmt is not None and any(c in _MONEY + "%" for c in fmt)
 
 
 def without_units(text: str) -> str:
@@ -286,15 +297,15 @@ def formats_like(texts: Iterable[str]) -> list[str]:
     return [f"{before}{core}{after}" for core in _SEPARATORS]
 
 
-def amount(text: str, how: str) -> float:
+def parse_number(text: str, fmt: str) -> float:
     """Return the number of a text, NaN if it has another format; a plain 0 fits every format.
 
     Examples
     --------
-    >>> amount("-€1,234.50", "€1,234.5"), amount("1.234,5", "1.234,5"), amount("7", "1,234.5%")
-    (-1234.5, 1234.5, nan)
+    >>> parse_number("-€1,234.50", "€1,234.5"), parse_number("7", "1,234.5%")
+    (-1234.5, nan)
     """
-    pattern, thousands, decimal = _pattern(how)
+    pattern, thousands, decimal = _pattern(fmt)
     found = pattern.fullmatch(text := text.strip())
     if found is None or (found[1] and found[2]):  # two signs
         return 0.0 if _ZERO.fullmatch(text) else math.nan
@@ -302,11 +313,11 @@ def amount(text: str, how: str) -> float:
 
 
 @cache
-def _pattern(how: str) -> tuple[re.Pattern[str], str, str]:
-    cores = [core for core in _SEPARATORS if core in how]
+def _pattern(fmt: str) -> tuple[re.Pattern[str], str, str]:
+    cores = [core for core in _SEPARATORS if core in fmt]
     if len(cores) != 1:
-        raise ValueError(f"{how!r} is not a format of numbers")
-    before, _, after = how.partition(cores[0])
+        raise ValueError(f"{fmt!r} is not a format of numbers")
+    before, _, after = fmt.partition(cores[0])
     thousands, decimal = _SEPARATORS[cores[0]]
     # Amounts of money do not have three decimals: before three digits, a mark separates thousands.
     short = r"(?!\d{3}(?!\d))" if any(c in _MONEY for c in before + after) else ""

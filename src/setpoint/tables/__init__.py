@@ -13,37 +13,27 @@ from setpoint._internal.imports import lazy
 from setpoint._internal.renamed import renamed_names
 
 if TYPE_CHECKING:
-    from setpoint.tables.classifiers import MODELS
-    from setpoint.tables.fitting import FittedTable, TestRows, fit_table
-    from setpoint.tables.leakage import LeakageWarning, find_leakage
-    from setpoint.tables.model import TableModel
-    from setpoint.tables.schema import Schema
-    from setpoint.tables.scoring import Scored, UnseenValues, score_file
+    from setpoint.tables.classifiers import MODELS as MODELS
+    from setpoint.tables.fitting import FittedTable as FittedTable
+    from setpoint.tables.fitting import TestRows as TestRows
+    from setpoint.tables.fitting import fit_table as fit_table
+    from setpoint.tables.leakage import LeakageWarning as LeakageWarning
+    from setpoint.tables.leakage import find_leakage as find_leakage
+    from setpoint.tables.model import TableModel as TableModel
+    from setpoint.tables.schema import Schema as Schema
+    from setpoint.tables.scoring import Scored as Scored
+    from setpoint.tables.scoring import UnseenValues as UnseenValues
+    from setpoint.tables.scoring import score_file as score_file
 
-_HOMES = {
-    "classifiers": ("MODELS",),
-    "fitting": ("FittedTable", "TestRows", "fit_table"),
-    "leakage": ("LeakageWarning", "find_leakage"),
-    "model": ("TableModel",),
-    "schema": ("Schema",),
-    "scoring": ("Scored", "UnseenValues", "score_file"),
+_NAMES = {
+    "classifiers": "MODELS",
+    "fitting": "FittedTable TestRows fit_table",
+    "leakage": "LeakageWarning find_leakage",
+    "model": "TableModel",
+    "schema": "Schema",
+    "scoring": "Scored UnseenValues score_file",
 }
-
-__all__ = [
-    "MODELS",
-    "FittedTable",
-    "LeakageWarning",
-    "Schema",
-    "Scored",
-    "TableModel",
-    "TestRows",
-    "UnseenValues",
-    "find_leakage",
-    "fit_table",
-    "score_file",
-]
-
-_get, __dir__ = lazy(globals(), _HOMES)
+__all__, _get, __dir__ = lazy(globals(), _NAMES)
 __getattr__ = renamed_names(
     __name__,
     _get,

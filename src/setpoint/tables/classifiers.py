@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.devices import CPU, requested_device
 from setpoint._internal.validation import did_you_mean
+from setpoint.data.splits import FEWEST, VALIDATION_FRACTION
 from setpoint.errors import SchemaError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
@@ -34,7 +35,6 @@ TRAINED = ("linear", "mlp")  # for the goal
 # zeros, the score of a row depends neither on the rows around it nor on how a file is cut. Trees
 # multiply nothing, and lose much time to threads in small blocks.
 _BLOCK = 8_192
-_TUNING, _FEWEST = 0.25, 10  # fraction of the rows, and rows of either class, that set a threshold
 
 
 def check_model(name: str) -> None:
@@ -147,7 +147,8 @@ def fit_baselines(
 
     if validation is None:
         fewest = np.bincount(y, minlength=2).min()
-        validation = _TUNING if fewest * _TUNING >= _FEWEST else None  # None: cross-fitted
+        enough = fewest * VALIDATION_FRACTION >= FEWEST
+        validation = VALIDATION_FRACTION if enough else None  # None: cross-fitted
     tuner = SetpointThreshold(
         logistic(), goal, cv=validation, response_method="predict_proba", random_state=random_state
     )

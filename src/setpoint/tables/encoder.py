@@ -70,12 +70,12 @@ def make_encoder(
     if text_features < 1:
         raise SchemaError(f"text_features must be at least 1, not {text_features}.")
     few, many = _by_levels(schema, TREE_LEVELS if for_trees else FEW_LEVELS)
-    parts = _tree_parts(schema, few) if for_trees else _linear_parts(schema, few)
+    steps = _tree_steps(schema, few) if for_trees else _linear_steps(schema, few)
     strings = skrub.StringEncoder(_CATEGORY_FEATURES, random_state=random_state)
-    parts += [(f"letters_{i}", strings, name) for i, name in enumerate(many)]
+    steps += [(f"letters_{i}", strings, name) for i, name in enumerate(many)]
     text = _text(text_features, random_state)
-    parts += [(f"text_{i}", text, c.name) for i, c in enumerate(schema.of_kind("text"))]
-    return ColumnTransformer(parts, sparse_threshold=0.0)
+    steps += [(f"text_{i}", text, c.name) for i, c in enumerate(schema.of_kind("text"))]
+    return ColumnTransformer(steps, sparse_threshold=0.0)
 
 
 def tree_categories(schema: Schema) -> int:
@@ -105,13 +105,13 @@ def encode(encoder: Any, frame: Any) -> NDArray[np.float32]:
 def feature_names(encoder: Any) -> list[str]:
     """Return a readable name for each feature of a fitted encoder."""
     names: list[str] = []
-    for part, transformer, columns in encoder.transformers_:
-        where = encoder.output_indices_[part]
-        if part.startswith("text_"):  # hashed n-grams have no names
+    for step, transformer, columns in encoder.transformers_:
+        where = encoder.output_indices_[step]
+        if step.startswith("text_"):  # hashed n-grams have no names
             names += [f"{columns}_{i}" for i in range(where.stop - where.start)]
         elif transformer == "passthrough":
             names += columns
-        elif part != "remainder":
+        elif step != "remainder":
             inputs = [columns] if isinstance(columns, str) else columns
             names += map(str, transformer.get_feature_names_out(inputs))
     return names
@@ -124,7 +124,7 @@ def _by_levels(schema: Schema, most: int) -> tuple[list[str], list[str]]:
     return few, [c.name for c in columns if c.name not in few]
 
 
-def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
+def _linear_steps(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
     def filled(strategy: str, marked: bool, *before: Any) -> Any:
         filler = SimpleImputer(strategy=strategy, add_indicator=marked, keep_empty_features=True)
         return make_pipeline(*before, filler)
@@ -137,7 +137,7 @@ def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
     common = SimpleImputer(missing_values="", strategy="most_frequent")
     rare = [c.name for c in schema.of_kind("category") if c.name in few and _rarely_missing(c)]
     times = skrub.DatetimeEncoder(add_weekday=True, periodic_encoding="circular")
-    parts: list[tuple[str, Any, Any]] = [
+    steps: list[tuple[str, Any, Any]] = [
         ("numbers", filled("median", True, squash), of("number", True)),
         ("numbers_filled", filled("median", False, squash), of("number", False)),
         ("booleans", filled("most_frequent", True), of("boolean", True)),
@@ -145,10 +145,10 @@ def _linear_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
         ("categories", levels, [name for name in few if name not in rare]),
         ("categories_filled", make_pipeline(common, levels), rare),
     ]
-    parts = [part for part in parts if part[2]]
+    steps = [step for step in steps if step[2]]
     for i, column in enumerate(schema.of_kind("date")):
-        parts.append((f"date_{i}", filled("median", _marked(column), times, squash), column.name))
-    return parts
+        steps.append((f"date_{i}", filled("median", _marked(column), times, squash), column.name))
+    return steps
 
 
 def _rarely_missing(column: Column) -> bool:
@@ -169,16 +169,16 @@ def _marked(column: Column) -> bool:
     return not _rarely_missing(column) and not few_there
 
 
-def _tree_parts(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
+def _tree_steps(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
     levels = OrdinalEncoder(
         handle_unknown="use_encoded_value", unknown_value=np.nan, dtype=np.float64
     )
-    plain = [c.name for c in schema.of_kind("number", "boolean")]
-    parts = [("categories", levels, few), ("numbers", "passthrough", plain)]
-    parts = [part for part in parts if part[2]]
+    numbers = [c.name for c in schema.of_kind("number", "boolean")]
+    steps = [("categories", levels, few), ("numbers", "passthrough", numbers)]
+    steps = [step for step in steps if step[2]]
     times = skrub.DatetimeEncoder(add_weekday=True)
     dates = schema.of_kind("date")
-    return parts + [(f"date_{i}", times, column.name) for i, column in enumerate(dates)]
+    return steps + [(f"date_{i}", times, column.name) for i, column in enumerate(dates)]
 
 
 def _text(features: int, random_state: int) -> Any:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
+from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_fraction, did_you_mean, listed
 from setpoint.data.label_columns import read_target
-from setpoint.data.splits import Rows, certification_split, newest_split, split_rows
-from setpoint.data.values import given, uncategorised
+from setpoint.data.splits import (
+    CERTIFICATION_FRACTION,
+    FEWEST,
+    VALIDATION_FRACTION,
+    Rows,
+    certification_split,
+    newest_split,
+    split_rows,
+)
+from setpoint.data.values import check_present, without_categories
 from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import (
@@ -44,9 +52,6 @@ if TYPE_CHECKING:
 
 pd = OptionalModule("pandas", "cli", "a table")
 
-CERTIFICATION_FRACTION, VALIDATION_FRACTION = 0.3, 0.25  # of the training rows; of the rest
-_FEWEST = 10  # validation rows of either class; with fewer, the threshold would be random
-
 
 @dataclass(frozen=True)
 class TestRows:
@@ -60,6 +65,7 @@ class TestRows:
     __test__ = False  # pytest would take it for a test
 
 
+@renamed_parameters(smells="leakage")
 @dataclass(frozen=True)
 class FittedTable:
     """A model and its evaluation.
@@ -90,14 +96,6 @@ class FittedTable:
     leakage: list[LeakageWarning]
     notes: list[str]
     tuned: Baseline | None = None
-
-    @property
-    def smells(self) -> list[LeakageWarning]:
-        """The same as ``leakage``; deprecated."""
-        warnings.warn(
-            "FittedTable.smells is deprecated; use leakage.", DeprecationWarning, stacklevel=2
-        )
-        return self.leakage
 
 
 def fit_table(
@@ -162,88 +160,89 @@ def fit_table(
     >>> fitted.model.predict(table.head(2))["alarm"].tolist()
     [True, True]
     """
-    begun = clock.perf_counter()
+    started = clock.perf_counter()
     goal = check_options(goal, model, confidence)
     check_device(device, model)
     if checkpoint is not None and model not in TRAINED:
         raise SetpointError(
             f"checkpoints are only for the models {' and '.join(TRAINED)}, not for {model!r}."
         )
-    aside = find_roles(list(frame.columns), target, group, time, drop)
+    roles = find_roles(list(frame.columns), target, group, time, drop)
     labels = read_target(frame[target], positive)
-    schema = Schema.of(frame, aside)
+    schema = Schema.of(frame, roles)
     table = _Table(
         labels.y,
         schema.check(frame),
-        None if group is None else _groups(frame[group]),
+        None if group is None else _group_codes(frame[group]),
         None if time is None else times_of(frame[time]),
         random_state,
     )
-    parts = split_rows(
+    split = split_rows(
         len(table.y), table.y, test=test, group=table.groups, time=table.times,
         random_state=random_state,
     )  # fmt: skip
-    seen, certification = table.split_certification(parts.train, confidence)
-    _check_counts(table.y[seen])
-    schema = schema.counted(table.rows.iloc[seen])
+    training, certification = table.split_certification(split.train, confidence)
+    _check_counts(table.y[training])
+    schema = schema.counted(table.rows.iloc[training])
 
     def fitted_encoder(for_trees: bool) -> Any:
         encoder = make_encoder(
             schema, text_features=text_features, for_trees=for_trees, random_state=random_state
         )
-        return fit_encoder(encoder, table.rows.iloc[seen])
+        return fit_encoder(encoder, table.rows.iloc[training])
 
     encoder = fitted_encoder(takes_raw_columns(model))
-    validation = table.split_validation(seen)
+    validation = table.split_validation(training)
     classifier = make_classifier(
         model, goal, schema, confidence=confidence,
         certification=(
             CERTIFICATION_FRACTION
             if certification is None
-            else _pair(parts.train, seen, certification)
+            else _as_splitter(split.train, training, certification)
         ),
-        validation=None if validation is None else _pair(parts.train, *validation),
+        validation=None if validation is None else _as_splitter(split.train, *validation),
         random_state=random_state, callback=callback,
     )  # fmt: skip
-    groups = None if table.groups is None else table.groups[parts.train]
-    features = encode(encoder, table.rows.iloc[parts.train])
+    groups = None if table.groups is None else table.groups[split.train]
+    features = encode(encoder, table.rows.iloc[split.train])
     if model in TRAINED:
         classifier.device, classifier.checkpoint = device, checkpoint
-    classifier.fit(features, table.y[parts.train], groups=groups)
+    classifier.fit(features, table.y[split.train], groups=groups)
     if model in TRAINED:  # both belong to this machine, not to the model
         classifier.device, classifier.checkpoint = "auto", None
     facts = {
         "model": model, "rows": len(table.y), "positives": int(table.y.sum()),
-        "training rows": len(parts.train), "test rows": len(parts.test),
+        "training rows": len(split.train), "test rows": len(split.test),
         "certifying rows": 0 if certification is None else len(certification),
         "columns": len(schema.columns), "features": features.shape[1],
         "group": group, "time": time, "random_state": random_state,
-        "seconds": round(clock.perf_counter() - begun, 1),
+        "seconds": round(clock.perf_counter() - started, 1),
     }  # fmt: skip
     fitted = TableModel(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts
     )
     notes = notes_on_fit(fitted, labels.note, certification is not None, validation is not None)
-    threshold_rows = (seen, certification) if certification is not None else validation
-    leakage = find_leakage(table.rows, table.y, schema, parts, threshold_rows, table.groups)
-    if not len(parts.test):
+    threshold_rows = (training, certification) if certification is not None else validation
+    leakage = find_leakage(table.rows, table.y, schema, split, threshold_rows, table.groups)
+    if not len(split.test):
         return FittedTable(fitted, None, None, None, leakage, notes)
     from setpoint.thresholds.operating_point import evaluate_threshold
 
     tested = TestRows(
-        parts.test,
-        table.y[parts.test],
-        above_threshold(classifier, encode(encoder, table.rows.iloc[parts.test])),
-        None if table.groups is None else table.groups[parts.test],
+        split.test,
+        table.y[split.test],
+        above_threshold(classifier, encode(encoder, table.rows.iloc[split.test])),
+        None if table.groups is None else table.groups[split.test],
     )
     point = evaluate_threshold(tested.y, tested.scores, 0.0, goal, on="the test rows")
     if takes_raw_columns(model):  # logistic regression does not accept such features
         encoder = fitted_encoder(for_trees=False)
-        features = encode(encoder, table.rows.iloc[parts.train])
+        features = encode(encoder, table.rows.iloc[split.train])
+    tuning = None if threshold_rows is None else _as_splitter(split.train, *threshold_rows)
+    test_features = encode(encoder, table.rows.iloc[split.test])
     baseline, tuned = fit_baselines(
-        features, table.y[parts.train], groups, encode(encoder, table.rows.iloc[parts.test]), goal,
-        None if threshold_rows is None else _pair(parts.train, *threshold_rows), random_state,
-    )  # fmt: skip
+        features, table.y[split.train], groups, test_features, goal, tuning, random_state
+    )
     return FittedTable(fitted, tested, point, baseline, leakage, notes, tuned)
 
 
@@ -260,28 +259,28 @@ class _Table:
     def split_certification(
         self, train: Rows, confidence: float | None
     ) -> tuple[Rows, Rows | None]:
-        """Return the rows that a model may see, and the certification rows."""
+        """Split training rows into those to train on and certification rows."""
         if confidence is None:
             return train, None
-        own = None if self.groups is None else self.groups[train]
+        groups = None if self.groups is None else self.groups[train]
         split: Any = CERTIFICATION_FRACTION
         if self.times is not None:
-            split = _pair(
+            split = _as_splitter(
                 train, *newest_split(train, self.times, self.groups, CERTIFICATION_FRACTION)
             )
-        seen, certification = certification_split(split, self.y[train], None, own, self.seed)
-        return train[seen], train[certification]
+        first, second = certification_split(split, self.y[train], None, groups, self.seed)
+        return train[first], train[second]
 
-    def split_validation(self, seen: Rows) -> tuple[Rows, Rows] | None:
+    def split_validation(self, rows: Rows) -> tuple[Rows, Rows] | None:
         """Return older training rows and newer validation rows; None if there are too few."""
         if self.times is None:
             return None
-        parts = newest_split(seen, self.times, self.groups, VALIDATION_FRACTION)
-        counts = [np.bincount(self.y[rows], minlength=2).min() for rows in parts]
-        return parts if min(counts) >= _FEWEST else None
+        split = newest_split(rows, self.times, self.groups, VALIDATION_FRACTION)
+        counts = [np.bincount(self.y[half], minlength=2).min() for half in split]
+        return split if min(counts) >= FEWEST else None
 
 
-def _pair(train: Rows, first: Rows, second: Rows) -> list[tuple[Rows, Rows]]:
+def _as_splitter(train: Rows, first: Rows, second: Rows) -> list[tuple[Rows, Rows]]:
     """Return two sets of rows by their positions in ``train``, as a splitter would yield them."""
     return [(np.searchsorted(train, first), np.searchsorted(train, second))]
 
@@ -299,14 +298,14 @@ def find_roles(
     names: list[str], target: str, group: str | None, time: str | None, drop: Sequence[str]
 ) -> dict[str, str]:
     """Return the columns that are not features, and why."""
-    roles: Mapping[str, Sequence[str | None]] = {
+    columns_of: Mapping[str, Sequence[str | None]] = {
         "the target": [target],
         "the group": [group],
         "the time": [time],
         "dropped": drop,
     }
-    aside: dict[str, str] = {}
-    for role, columns in roles.items():
+    roles: dict[str, str] = {}
+    for role, columns in columns_of.items():
         for name in columns:
             if name is None:
                 continue
@@ -315,10 +314,10 @@ def find_roles(
                     f"there is no column {name!r} ({role}); the table has {listed(names)}."
                     f"{did_you_mean(name, names)}"
                 )
-            if aside.get(name) == "the target":
+            if roles.get(name) == "the target":
                 raise SchemaError(f"the column {name!r} is the target and cannot be {role} too.")
-            aside.setdefault(name, role)
-    return aside
+            roles.setdefault(name, role)
+    return roles
 
 
 def notes_on_fit(
@@ -347,15 +346,10 @@ def notes_on_fit(
     return notes
 
 
-def _groups(series: Any) -> NDArray[np.intp]:
-    present = given(series)
-    if not present.all():
-        row = int(np.flatnonzero(~present)[0])
-        raise SplitError(
-            f"{int((~present).sum()):,} groups in {str(series.name)!r} are missing, the first in "
-            f"row {row + 1:,}; assign such rows to groups of their own, or drop them."
-        )
-    return np.asarray(pd.factorize(uncategorised(series))[0], dtype=np.intp)
+def _group_codes(series: Any) -> NDArray[np.intp]:
+    remedy = "assign such rows to groups of their own, or drop them."
+    check_present(series, "groups", SplitError, remedy)
+    return np.asarray(pd.factorize(without_categories(series))[0], dtype=np.intp)
 
 
 def _check_counts(y: NDArray[np.bool_]) -> None:

@@ -12,9 +12,18 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import quoted
-from setpoint.data.values import dates, given, is_text_like, numbers, texts, uncategorised, zone_of
+from setpoint.data.values import (
+    check_present,
+    dates,
+    is_present,
+    is_text_like,
+    numbers,
+    texts,
+    without_categories,
+    zone_of,
+)
 from setpoint.errors import SchemaError, SplitError
-from setpoint.tables.text_columns import fits, read_dates, read_numbers, several_formats
+from setpoint.tables.text_columns import is_date, read_dates, read_numbers, several_formats
 
 pd = OptionalModule("pandas", "cli", "a table")
 
@@ -78,10 +87,10 @@ def column_of(series: Any) -> Column:
     """Return the kind of a column that has at least one value."""
     types = pd.api.types
     name, dtype = str(series.name), str(series.dtype)
-    plain = uncategorised(series)
-    if plain is not series and not is_text_like(plain):  # categories that are named by numbers
+    values = without_categories(series)
+    if values is not series and not is_text_like(values):  # categories that are named by numbers
         return Column(name, "category", "mixed", int(series.nunique()))
-    series = plain
+    series = values
     if types.is_bool_dtype(series):
         return Column(name, "boolean", dtype)
     if types.is_complex_dtype(series):
@@ -91,17 +100,17 @@ def column_of(series: Any) -> Column:
     if types.is_datetime64_any_dtype(series):
         zone = series.dt.tz
         return Column(name, "date", dtype, zone=None if zone is None else _zone_name(zone))
-    present = given(series)
-    found = _of_objects(series[present], name, dtype)
+    present = is_present(series)
+    found = _column_of_objects(series[present], name, dtype)
     if found.kind != "category":
         return found
-    return _cleaned(series[present], np.flatnonzero(present), found, dtype)
+    return _numbers_or_dates(series[present], np.flatnonzero(present), found, dtype)
 
 
-def _of_objects(values: Any, name: str, dtype: str) -> Column:
+def _column_of_objects(values: Any, name: str, dtype: str) -> Column:
     """Return the kind of a column of texts or Python objects."""
     if all(isinstance(v, str) for v in values):
-        return _of_texts(values, name, dtype)
+        return _column_of_texts(values, name, dtype)
     for value in values:
         if isinstance(value, (bytes, list, tuple, set, dict, np.ndarray, complex)):
             raise _unusable(values, f"values of the type {type(value).__name__}")
@@ -112,50 +121,50 @@ def _of_objects(values: Any, name: str, dtype: str) -> Column:
         return Column(name, "date", dtype, zone="UTC" if zoned else None)
     if not any(isinstance(v, (str, date)) for v in values) and not numbers(values).bad.any():
         return Column(name, "number", dtype)
-    return _of_texts(texts(values, strict=False).values, name, "mixed")
+    return _column_of_texts(texts(values, strict=False).values, name, "mixed")
 
 
-def _cleaned(values: Any, rows: NDArray[np.intp], category: Column, dtype: str) -> Column:
+def _numbers_or_dates(values: Any, rows: NDArray[np.intp], category: Column, dtype: str) -> Column:
     """Return a column of numbers or dates if a category is one except for some of its values."""
     if category.mixed and any(isinstance(v, (bool, np.bool_, date)) for v in values):
         return category
-    plain = texts(values, strict=False).values
-    if any(_CODE.match(v) for v in plain.head(_SAMPLED)):
+    stripped = texts(values, strict=False).values
+    if any(_CODE.match(v) for v in stripped.head(_SAMPLED)):
         return category
-    found = read_numbers(category.name, plain, rows)
+    found = read_numbers(category.name, stripped, rows)
     if found is None and not category.mixed:
-        found = read_dates(category.name, plain, rows, _FORMATS)
+        found = read_dates(category.name, stripped, rows, _FORMATS)
     if found is None:
         return category
-    if category.mixed and found.how is not None and _some_number(values):
-        found = several_formats(category.name, plain)  # 1.234 as a text may be 1234
+    if category.mixed and found.fmt is not None and _has_number(values):
+        found = several_formats(category.name, stripped)  # 1.234 as a text may be 1234
     if found.kind == "category":
         return replace(category, note=found.note)
     return Column(
-        category.name, found.kind, dtype, format=found.how, zone=found.zone,
+        category.name, found.kind, dtype, format=found.fmt, zone=found.zone,
         missing=found.missing, note=found.note,
     )  # fmt: skip
 
 
-def _some_number(values: Any) -> bool:
+def _has_number(values: Any) -> bool:
     """Whether some value is a number other than 0, and not a text."""
     return any(not isinstance(v, str) and v != 0 for v in values)
 
 
-def _of_texts(values: Any, name: str, dtype: str) -> Column:
+def _column_of_texts(values: Any, name: str, dtype: str) -> Column:
     """Return the kind of a column of texts, none of them blank."""
-    few = values.iloc[:: max(1, len(values) // _SAMPLED)]
-    first = str(few.iloc[0]).strip()
-    if dtype != "mixed" and not any(_CODE.match(v.strip()) for v in few):
-        if not numbers(few).bad.any() and not numbers(values).bad.any():
+    sample = values.iloc[:: max(1, len(values) // _SAMPLED)]
+    first = str(sample.iloc[0]).strip()
+    if dtype != "mixed" and not any(_CODE.match(v.strip()) for v in sample):
+        if not numbers(sample).bad.any() and not numbers(values).bad.any():
             return Column(name, "number", dtype)
-        how = _date_format(values, first)
-        if how is not None:
-            return Column(name, "date", dtype, format=how, zone=zone_of(values))
+        fmt = _date_format(values, first)
+        if fmt is not None:
+            return Column(name, "date", dtype, format=fmt, zone=zone_of(values))
     levels = int(values.nunique())
-    spread = few.nunique() >= _DISTINCT * len(few)
-    words = float(np.mean([len(v.split()) for v in few]))
-    if levels > _DISTINCT_TEXTS and spread and words >= _WORDS:
+    distinct = sample.nunique() >= _DISTINCT * len(sample)
+    words = float(np.mean([len(v.split()) for v in sample]))
+    if levels > _DISTINCT_TEXTS and distinct and words >= _WORDS:
         return Column(name, "text", dtype)
     return Column(name, "category", dtype, levels)
 
@@ -165,9 +174,9 @@ def _date_format(values: Any, first: str) -> str | None:
     if not 6 <= len(first) <= 40 or not any(c.isdigit() for c in first):
         return None
     zone = zone_of(values)
-    for how in _FORMATS:
-        if fits(first, how) and not dates(values, how, zone).bad.any():
-            return how
+    for fmt in _FORMATS:
+        if is_date(first, fmt) and not dates(values, fmt, zone).bad.any():
+            return fmt
     return None
 
 
@@ -190,14 +199,8 @@ def _unusable(series: Any, what: str) -> SchemaError:
 def times_of(series: Any) -> NDArray[np.float64]:
     """Return a column of dates, or of numbers that grow with time, as numbers."""
     name = str(series.name)
-    series = uncategorised(series)
-    present = given(series)
-    if not present.all():
-        row = int(np.flatnonzero(~present)[0])
-        raise SplitError(
-            f"{int((~present).sum()):,} of {len(present):,} times in {name!r} are missing, the "
-            f"first in row {row + 1:,}; drop such rows, or split the rows in another way."
-        )
+    series = without_categories(series)
+    check_present(series, "times", SplitError, "drop such rows, or split the rows in another way.")
     column = column_of(series)
     times: Any
     if column.kind == "number":

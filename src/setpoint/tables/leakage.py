@@ -17,6 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from setpoint._internal.imports import OptionalModule
+from setpoint._internal.renamed import renamed_parameters
 from setpoint.data.splits import Rows, Split
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema
@@ -51,11 +52,12 @@ class LeakageWarning:
     message: str
 
 
+@renamed_parameters(parts="split")
 def find_leakage(
     rows: Any,
     y: NDArray[np.bool_],
     schema: Schema,
-    parts: Split,
+    split: Split,
     threshold_rows: tuple[Rows, Rows] | None = None,
     groups: NDArray[np.intp] | None = None,
 ) -> list[LeakageWarning]:
@@ -69,7 +71,7 @@ def find_leakage(
         Which of them are positive.
     schema : Schema
         The columns.
-    parts : Split
+    split : Split
         The training and the test rows.
     threshold_rows : pair of ndarray of int, optional
         The training rows that a model is fitted on, and those that certify it or set its threshold;
@@ -79,7 +81,7 @@ def find_leakage(
     """
     return [
         *(found for column in schema.columns for found in _of_column(rows, y, column)),
-        *_duplicates(rows, y, parts, threshold_rows, groups),
+        *_duplicates(rows, y, split, threshold_rows, groups),
     ]
 
 
@@ -87,9 +89,9 @@ def _of_column(rows: Any, y: NDArray[np.bool_], column: Column) -> Iterator[Leak
     if column.kind == "text":  # a text may well determine the label
         return
     values = rows[column.name]
-    codes, levels = _coded(values)
-    one_each = all(len(np.unique(codes[labels])) == 1 for labels in (y, ~y))
-    if len(levels) == 2 and one_each and min(y.sum(), (~y).sum()) > 1:
+    codes, levels = _codes(values)
+    one_value_per_label = all(len(np.unique(codes[labels])) == 1 for labels in (y, ~y))
+    if len(levels) == 2 and one_value_per_label and min(y.sum(), (~y).sum()) > 1:
         yield LeakageWarning(
             "label",
             column.name,
@@ -107,7 +109,7 @@ def _of_column(rows: Any, y: NDArray[np.bool_], column: Column) -> Iterator[Leak
     chosen = _sample(y)
     if chosen is None:
         return
-    auc = _alone(values.iloc[chosen], codes[chosen], y[chosen], column)
+    auc = _auc_alone(values.iloc[chosen], codes[chosen], y[chosen], column)
     if auc < _SUSPICIOUS:
         return
     absent = (values == "" if column.kind == "category" else values.isna()).to_numpy(dtype=bool)
@@ -129,7 +131,7 @@ def _of_column(rows: Any, y: NDArray[np.bool_], column: Column) -> Iterator[Leak
         )
 
 
-def _coded(values: Any) -> tuple[NDArray[np.intp], Any]:
+def _codes(values: Any) -> tuple[NDArray[np.intp], Any]:
     """Return codes of the distinct values; missing is a value too."""
     codes, levels = pd.factorize(values, use_na_sentinel=False)
     return np.asarray(codes), levels
@@ -149,7 +151,7 @@ def _sample(y: NDArray[np.bool_]) -> NDArray[np.intp] | None:
     return np.sort(np.concatenate(chosen))
 
 
-def _alone(values: Any, codes: NDArray[np.intp], y: NDArray[np.bool_], column: Column) -> float:
+def _auc_alone(values: Any, codes: NDArray[np.intp], y: NDArray[np.bool_], column: Column) -> float:
     """Return the cross-validated area under the ROC curve of one column alone."""
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     scores = np.zeros(len(y))
@@ -189,20 +191,20 @@ def _is_identifier(values: Any, codes: NDArray[np.intp], column: Column) -> bool
 def _duplicates(
     rows: Any,
     y: NDArray[np.bool_],
-    parts: Split,
+    split: Split,
     threshold_rows: tuple[Rows, Rows] | None,
     groups: NDArray[np.intp] | None,
 ) -> Iterator[LeakageWarning]:
     """Find rows that test or set the threshold and also occur among those trained on."""
     hashes = pd.util.hash_pandas_object(rows, index=False).to_numpy()
-    if len(np.unique(hashes[parts.train])) < _COARSE * len(parts.train):
+    if len(np.unique(hashes[split.train])) < _COARSE * len(split.train):
         return
-    found = [_again(hashes, y, *parts, "test rows are among the training rows")]
+    found = [_shared_between(hashes, y, *split, "test rows are among the training rows")]
     if threshold_rows is not None:
         what = "rows that set the threshold are among those trained on"
-        found.append(_again(hashes, y, *threshold_rows, what))
+        found.append(_shared_between(hashes, y, *threshold_rows, what))
     else:
-        found.append(_twins(hashes, parts.train, groups))
+        found.append(_repeated(hashes, split.train, groups))
     message = "; ".join(filter(None, found))
     if message:
         yield LeakageWarning(
@@ -213,26 +215,26 @@ def _duplicates(
         )
 
 
-def _again(
+def _shared_between(
     hashes: NDArray[np.uint64], y: NDArray[np.bool_], train: Rows, rest: Rows, what: str
 ) -> str:
     """Return how many of some rows are among others too, if they are many."""
-    again = rest[np.isin(hashes[rest], hashes[train])]
-    if len(again) < max(1.0, _NOTED_DUPLICATES * len(rest)):
+    repeated = rest[np.isin(hashes[rest], hashes[train])]
+    if len(repeated) < max(1.0, _NOTED_DUPLICATES * len(rest)):
         return ""
-    same = [np.isin(hashes[again], hashes[train[y[train] == label]]) for label in (False, True)]
-    agree = int(np.where(y[again], same[1], same[0]).sum())
-    return f"{len(again):,} of {len(rest):,} {what} too, {agree:,} of them with the same label"
+    same = [np.isin(hashes[repeated], hashes[train[y[train] == label]]) for label in (False, True)]
+    agree = int(np.where(y[repeated], same[1], same[0]).sum())
+    return f"{len(repeated):,} of {len(rest):,} {what} too, {agree:,} of them with the same label"
 
 
-def _twins(hashes: NDArray[np.uint64], train: Rows, groups: NDArray[np.intp] | None) -> str:
+def _repeated(hashes: NDArray[np.uint64], train: Rows, groups: NDArray[np.intp] | None) -> str:
     """Return how many training rows occur more than once, in different groups if there are any."""
-    own = hashes[train]
+    train_hashes = hashes[train]
     if groups is not None:  # one of each group, whose rows stay together
-        _, first = np.unique(np.stack([own, groups[train].astype(np.uint64)]), axis=1,
+        _, first = np.unique(np.stack([train_hashes, groups[train].astype(np.uint64)]), axis=1,
                              return_index=True)  # fmt: skip
-        own = own[first]
-    _, codes, counts = np.unique(own, return_inverse=True, return_counts=True)
+        train_hashes = train_hashes[first]
+    _, codes, counts = np.unique(train_hashes, return_inverse=True, return_counts=True)
     count = int((counts[codes] > 1).sum())
     if count < max(1.0, _NOTED_DUPLICATES * len(train)):
         return ""

@@ -14,14 +14,14 @@ from setpoint._internal.validation import did_you_mean, listed, quoted
 from setpoint.data.values import (
     MARKERS,
     Values,
-    amount,
+    booleans,
     dates,
-    given,
     has_unit,
+    is_present,
     numbers,
+    parse_number,
     texts,
-    truths,
-    uncategorised,
+    without_categories,
 )
 from setpoint.errors import SchemaError
 from setpoint.tables.kinds import Column, column_of
@@ -81,7 +81,7 @@ class Schema:
             if name in unused:
                 continue
             series = frame[name]
-            present = given(series)
+            present = is_present(series)
             if not present.any():
                 unused[name] = _MISSING
             elif present.all() and _one_value(series):
@@ -125,9 +125,9 @@ class Schema:
         self, names: Sequence[str], ignore_extra: bool = False, known: Sequence[str] = ()
     ) -> None:
         """Raise SchemaError, with every missing or unknown column; ``known`` are also allowed."""
-        _raise_if(self._wrong_names(names, ignore_extra, known))
+        _raise_if_any(self._name_messages(names, ignore_extra, known))
 
-    def _wrong_names(
+    def _name_messages(
         self, names: Sequence[str], ignore_extra: bool, known: Sequence[str] = ()
     ) -> list[str]:
         known = [*self.names, *(name for name, _ in self.aside), *known]
@@ -165,14 +165,14 @@ class Schema:
             With every column that is missing, unknown, or of another type.
         """
         _check_names(frame)
-        wrong = self._wrong_names(list(frame.columns), ignore_extra)
+        wrong = self._name_messages(list(frame.columns), ignore_extra)
         found = {}
         for column in self.columns:
             if column.name in frame.columns:
                 found[column.name], bad = _converted(frame[column.name], column)
                 if bad.any():
-                    wrong.append(_retyped(frame[column.name], column, bad, first_row))
-        _raise_if(wrong)
+                    wrong.append(_type_message(frame[column.name], column, bad, first_row))
+        _raise_if_any(wrong)
         return pd.DataFrame(found, index=frame.index)
 
     def counted(self, checked: Any) -> Schema:
@@ -219,24 +219,24 @@ def _column(*, missing: Sequence[str] = (), absent: Any = None, **fields: Any) -
         absent = (count, rows)
     column = Column(missing=tuple(map(str, missing)), absent=absent, **fields)
     if column.kind == "number" and column.format is not None:
-        amount("", column.format)  # raises ValueError unless it is a format
+        parse_number("", column.format)  # raises ValueError unless it is a format
     return column
 
 
 def _converted(series: Any, column: Column) -> Values:
     """Return the values of a column in the model's type, and which do not fit."""
     if not column.mixed:
-        series = uncategorised(series)
+        series = without_categories(series)
     if column.kind == "number":
         return numbers(series, {*MARKERS, *column.missing}, column.format)
     if column.kind == "boolean":
-        return truths(series)
+        return booleans(series)
     if column.kind == "date":
         return dates(series, column.format, column.zone, {*MARKERS, *column.missing})
     return texts(series, strict=not column.mixed)
 
 
-def _retyped(series: Any, column: Column, bad: Any, first_row: int) -> str:
+def _type_message(series: Any, column: Column, bad: Any, first_row: int) -> str:
     row = int(np.flatnonzero(bad)[0])
     what, remedy = _EXPECTED[column.kind]
     if column.kind == "date":
@@ -255,7 +255,7 @@ def _retyped(series: Any, column: Column, bad: Any, first_row: int) -> str:
     )
 
 
-def _raise_if(wrong: list[str]) -> None:
+def _raise_if_any(wrong: list[str]) -> None:
     if wrong:
         raise SchemaError("the table does not fit the columns of the model: " + " ".join(wrong))
 

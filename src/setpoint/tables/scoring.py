@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from setpoint._internal.validation import listed
 from setpoint.data.table_reader import BATCH_ROWS, TableFile
 from setpoint.data.table_writer import TableWriter
-from setpoint.data.values import MISSING, given, is_text_like, uncategorised
+from setpoint.data.values import MISSING, is_present, is_text_like, without_categories
 from setpoint.errors import SchemaError, TableFileError
 from setpoint.tables.encoder import CATEGORIES
 from setpoint.tables.kinds import Column
@@ -105,7 +105,7 @@ class UnseenValues:
     def __init__(self, schema: Schema, encoder: Any) -> None:
         self._rows = 0
         self._columns = schema.columns
-        self._absent: Counter[str] = Counter()
+        self._missing_counts: Counter[str] = Counter()
         self._known: dict[str, set[str]] = {}
         for part, transformer, columns in encoder.transformers_:
             if part in CATEGORIES:
@@ -120,7 +120,7 @@ class UnseenValues:
         for column in self._columns:
             name = column.name
             missing = absent(checked[name]).to_numpy(dtype=bool)
-            self._absent[name] += int(missing.sum())
+            self._missing_counts[name] += int(missing.sum())
             if column.kind in ("number", "date"):
                 self._markers[name].update(_markers(original[name], missing, column))
         for name, known in self._known.items():
@@ -150,7 +150,7 @@ class UnseenValues:
     def _missing(self) -> Iterator[str]:
         """Yield a sentence for each column that is missing much more often than in training."""
         for column in self._columns:
-            count = self._absent[column.name]
+            count = self._missing_counts[column.name]
             if self._rows < 2 or count < 2:  # in one row it may well be missing
                 continue
             rows = f"all {count:,}" if count == self._rows else f"{count:,} of {self._rows:,}"
@@ -171,10 +171,10 @@ def _reported_from(before: float) -> float:
 
 def _markers(series: Any, missing: Any, column: Column) -> Iterator[str]:
     """Yield the texts that count as missing and did not occur in training."""
-    series = uncategorised(series)
+    series = without_categories(series)
     if is_text_like(series):
         known = {*MISSING, *column.missing}
-        texts = (str(v).strip() for v in series[missing & given(series)])
+        texts = (str(v).strip() for v in series[missing & is_present(series)])
         yield from (text for text in texts if text not in known)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,10 @@ from setpoint._internal.processes import (
     rank_and_world_size,
 )
 from setpoint.data.label_columns import labels_of_counts
-from setpoint.data.rows import RowSource
+from setpoint.data.parquet import Roles
 from setpoint.data.splits import (
     CERTIFICATION,
+    CERTIFICATION_FRACTION,
     TEST,
     TRAINING,
     VALIDATION,
@@ -34,13 +35,12 @@ from setpoint.data.splits import (
     check_seed,
 )
 from setpoint.data.table_reader import TableFile
-from setpoint.errors import SchemaError, SetpointError
+from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.estimators.stream_fitting import fit_stream
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import TRAINED, above_threshold, check_model, make_classifier
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
 from setpoint.tables.fitting import (
-    CERTIFICATION_FRACTION,
     FittedTable,
     TestRows,
     check_options,
@@ -50,8 +50,8 @@ from setpoint.tables.fitting import (
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
 from setpoint.tables.schema import Schema
-from setpoint.tables.stream_rows import KeptRows, Roles, TableRows, has_room
-from setpoint.tables.stream_survey import Survey, settled, split_rule, survey
+from setpoint.tables.stream_rows import CachedRows, TableRows, has_room
+from setpoint.tables.stream_survey import Survey, final_split, split_rule, survey
 from setpoint.thresholds.stream import stream_evaluate
 from setpoint.training.stream_problem import StreamProblem
 
@@ -102,7 +102,7 @@ def fit_streamed(
         A folder for a cache of the features during training, in unnamed temporary files, if there
         is space. By default every pass computes them, which takes most of the time.
     """
-    begun = clock.perf_counter()
+    started = clock.perf_counter()
     goal = check_options(goal, model, confidence)
     check_streamable(model, group, time)
     check_seed(random_state)
@@ -114,16 +114,16 @@ def fit_streamed(
     drop = [name for name in drop if name not in table.folder_columns]  # nothing to drop
     aside = find_roles(table.names, target, group, time, drop)
     roles = Roles(target, group, time)
-    roles.check(table)
+    roles.check(table.types, SplitError)
     used = [name for name in table.names if name in roles.names or name not in aside]
     seen = survey(table, used, roles, random_state)
     labels = labels_of_counts(target, seen.labels, positive)
     roles = replace(roles, negative=labels.negative, positive=labels.positive)
     split = split_rule(seen.times, test, confidence is not None, random_state)
-    split, counts = settled(table, roles, split, test, random_state)
+    split, counts = final_split(table, roles, split, test, random_state)
     # One process learns for all: several might round differently.
     learnt = broadcast(
-        _learn(seen, table, roles, aside, split, text_features, random_state)
+        _learn_encoding(seen, table, roles, aside, split, text_features, random_state)
         if is_main_process()
         else None
     )
@@ -135,13 +135,14 @@ def fit_streamed(
     )  # fmt: skip
     classifier.device, classifier.checkpoint = device, checkpoint
     encoded = TableRows(table, roles, learnt.schema, learnt.encoder, learnt.width)
-    with _kept(encoded, rows, learnt.width, keep_in) as source:
+    cached = keep_in is not None and has_room(keep_in, rows, learnt.width)
+    with CachedRows(encoded, keep_in) if cached else nullcontext(encoded) as source:
         fit_stream(classifier, source, None, split)
         tested, point = None, None
         if test > 0:
             problem = StreamProblem(source, goal, split, shards=4)
             count = int(counts[TEST].sum())
-            tested, point = _tested(classifier, problem, count, group is not None)
+            tested, point = _score_test_rows(classifier, problem, count, group is not None)
     # Both belong to this machine, not to the model.
     classifier.device, classifier.checkpoint = "auto", None
     facts = {
@@ -152,27 +153,15 @@ def fit_streamed(
         "columns": len(learnt.schema.columns), "features": learnt.width,
         "group": group, "time": time, "random_state": random_state,
         "processes": rank_and_world_size()[1],
-        "seconds": round(clock.perf_counter() - begun, 1),
+        "seconds": round(clock.perf_counter() - started, 1),
     }  # fmt: skip
     fitted = TableModel(
-        learnt.schema, learnt.encoder, classifier, target, roles.negative, roles.positive, facts
+        learnt.schema, learnt.encoder, classifier, target, labels.negative, labels.positive, facts
     )
     notes = notes_on_fit(fitted, labels.note, confidence is not None, isinstance(split, ByTime))
     if sampled < rows:
         notes.append(f"Columns were learnt from a random sample of {sampled:,} of {rows:,} rows.")
     return FittedTable(fitted, tested, point, None, learnt.leakage, notes)
-
-
-@contextmanager
-def _kept(
-    source: RowSource, rows: int, width: int, place: str | Path | None
-) -> Iterator[RowSource]:
-    """Cache features on disk, if asked for and there is space."""
-    if place is None or not has_room(place, rows, width):
-        yield source
-        return
-    with closing(KeptRows(source, place)) as kept:
-        yield kept
 
 
 def check_streamable(model: str, group: str | None, time: str | None) -> None:
@@ -206,7 +195,7 @@ def _check_files(table: TableFile, *columns: str | None) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Learnt:
+class _Encoding:
     """What is learnt from a sample of the rows."""
 
     schema: Schema
@@ -215,7 +204,7 @@ class _Learnt:
     leakage: list[LeakageWarning]
 
 
-def _learn(
+def _learn_encoding(
     seen: Survey,
     table: TableFile,
     roles: Roles,
@@ -223,17 +212,17 @@ def _learn(
     split: SplitRule,
     text_features: int,
     seed: int,
-) -> _Learnt:
+) -> _Encoding:
     """Learn columns from the sample, and features from its training and validation rows."""
     piece = seen.piece(table.path)
     frame = piece.frame()
-    rows = replace(roles.block(piece, frame), number=torch.from_numpy(seen.number))
+    rows = replace(roles.block(piece), number=torch.from_numpy(seen.number))
     if roles.group is None:
         rows = replace(rows, unit=rows.number)
-    part = split(rows).numpy()
+    split_of = split(rows).numpy()
     schema = Schema.of(frame, aside)
     checked = schema.check(frame)
-    known = np.flatnonzero(np.isin(part, (TRAINING, VALIDATION)))
+    known = np.flatnonzero(np.isin(split_of, (TRAINING, VALIDATION)))
     schema = schema.counted(checked.iloc[known])
     encoder = make_encoder(schema, text_features=text_features, random_state=seed)
     fit_encoder(encoder, checked.iloc[known])
@@ -241,18 +230,18 @@ def _learn(
     leakage: list[LeakageWarning] = []
     y = rows.positive.numpy()
     if y.any() and not y.all():
-        parts = Split(np.flatnonzero(part != TEST), np.flatnonzero(part == TEST))
+        train_test = Split(np.flatnonzero(split_of != TEST), np.flatnonzero(split_of == TEST))
         grouped = bool((rows.unit != rows.number).any())
         groups = np.unique(rows.unit.numpy(), return_inverse=True)[1] if grouped else None
-        leakage = find_leakage(checked, y, schema, parts, None, groups)
-    return _Learnt(schema, encoder, width, leakage)
+        leakage = find_leakage(checked, y, schema, train_test, None, groups)
+    return _Encoding(schema, encoder, width, leakage)
 
 
-def _tested(
+def _score_test_rows(
     classifier: Any, problem: StreamProblem, rows: int, grouped: bool
 ) -> tuple[TestRows | None, OperatingPoint]:
     """Return the scores of the test rows, unless there are too many, and the operating point."""
-    kept: list[tuple[NDArray[Any], ...]] = []
+    scored: list[tuple[NDArray[Any], ...]] = []
 
     def scan() -> Iterator[tuple[Any, Any, None]]:
         for block in problem.part(TEST):
@@ -262,14 +251,14 @@ def _tested(
             positive = block.positive.numpy()
             if rows <= MOST_TESTED:
                 units = block.unit.numpy() if grouped else np.empty(len(scores), dtype=np.int8)
-                kept.append((block.number.numpy(), positive, scores, units))
+                scored.append((block.number.numpy(), positive, scores, units))
             yield positive, scores, None
 
     point = stream_evaluate(scan, 0.0, problem.goal, on="the test rows")
     if rows > MOST_TESTED:
         return None, point
-    own = [np.concatenate(fields) for fields in zip(*kept, strict=True)]
-    every = [np.concatenate(fields) for fields in zip(*all_gather(own), strict=True)]
-    order = np.argsort(every[0])
-    number, positive, scores, units = (field[order] for field in every)
+    local = [np.concatenate(fields) for fields in zip(*scored, strict=True)]
+    gathered = [np.concatenate(fields) for fields in zip(*all_gather(local), strict=True)]
+    order = np.argsort(gathered[0])
+    number, positive, scores, units = (field[order] for field in gathered)
     return TestRows(number, positive, scores, units if grouped else None), point

@@ -17,6 +17,7 @@ from setpoint._internal.imports import OptionalModule
 from setpoint._internal.processes import all_gather, all_reduce_sum, rank_and_world_size
 from setpoint.data.label_columns import label_counts, labels_of_counts
 from setpoint.data.labels import Label
+from setpoint.data.parquet import Roles
 from setpoint.data.rows import Block
 from setpoint.data.sampling import uniform
 from setpoint.data.splits import (
@@ -33,9 +34,8 @@ from setpoint.data.splits import (
     newest_since,
 )
 from setpoint.data.table_reader import Piece, TableFile
-from setpoint.data.values import given, uncategorised
+from setpoint.data.values import is_present, without_categories
 from setpoint.errors import SplitError, TargetError
-from setpoint.tables.stream_rows import Roles
 
 pa = OptionalModule("pyarrow", "cli", "reading tables")
 
@@ -66,43 +66,43 @@ def survey(table: TableFile, columns: Sequence[str], roles: Roles, seed: int) ->
     tables, numbers, times = [], [], []
     labels: Counter[Label] = Counter()
     for piece in table.pieces(columns, _SURVEYED, *rank_and_world_size()):
-        _count(labels, piece, roles.target)
+        _count_labels(labels, piece, roles.target)
         number = torch.arange(piece.number, piece.number + len(piece))
-        drawn = _drawn(number, SAMPLED, table.rows, seed, _COLUMNS)
+        drawn = _draw(number, SAMPLED, table.rows, seed, _COLUMNS)
         tables.append(pa.Table.from_batches([piece.batch.filter(pa.array(drawn))]))
         numbers.append(number.numpy()[drawn])
-        moments = roles.times(piece)
-        if moments is not None:
-            times.append(moments.numpy()[_drawn(number, TIMED, table.rows, seed, _TIMES)])
-    own = (
+        row_times = roles.times(piece)
+        if row_times is not None:
+            times.append(row_times.numpy()[_draw(number, TIMED, table.rows, seed, _TIMES)])
+    local = (
         pa.concat_tables(tables, promote_options="permissive"),
         np.concatenate(numbers) if numbers else np.empty(0),
         np.concatenate(times) if times else np.empty(0),
         dict(labels),
     )
-    every_table, every_number, every_time, every_label = zip(*all_gather(own), strict=True)
-    sample = pa.concat_tables(every_table, promote_options="permissive")
-    number_of_all = np.concatenate(every_number)
-    order = np.argsort(number_of_all)
-    total: Counter[Label] = sum(map(Counter, every_label), Counter())
+    all_tables, all_numbers, all_times, counts = zip(*all_gather(local), strict=True)
+    sample = pa.concat_tables(all_tables, promote_options="permissive")
+    sampled = np.concatenate(all_numbers)
+    order = np.argsort(sampled)
+    total: Counter[Label] = sum(map(Counter, counts), Counter())
     return Survey(
         sample.take(pa.array(order)),
-        number_of_all[order],
+        sampled[order],
         dict(total),
-        None if roles.time is None else np.concatenate(every_time),
+        None if roles.time is None else np.concatenate(all_times),
     )
 
 
-def _drawn(number: Tensor, most: int, rows: int | None, seed: int, key: int) -> NDArray[np.bool_]:
+def _draw(number: Tensor, most: int, rows: int | None, seed: int, key: int) -> NDArray[np.bool_]:
     """Draw about ``most`` of all rows at random; all if there are fewer."""
     if rows is None or rows <= most:
         return np.ones(len(number), dtype=bool)
     return np.asarray((uniform(number, seed, key) < most / rows).numpy())
 
 
-def _count(labels: Counter[Label], piece: Piece, target: str) -> None:
-    series = uncategorised(piece.frame([target])[target])
-    present = given(series)
+def _count_labels(labels: Counter[Label], piece: Piece, target: str) -> None:
+    series = without_categories(piece.frame([target])[target])
+    present = is_present(series)
     if not present.all():
         row = piece.row + int(np.flatnonzero(~present)[0]) + 1
         raise TargetError(
@@ -134,7 +134,7 @@ class ByTimeAndChance:
     has_validation = True
 
     @property
-    def _key(self) -> str:  # in the words of version 0.1, whose checkpoints hold its digest
+    def _key(self) -> str:  # as in version 0.1, whose checkpoints hold its digest
         return (
             f"ByTimeAndChance(since={self.since!r}, judging={self.validation!r}, "
             f"seed={self.seed!r})"
@@ -168,37 +168,37 @@ def split_rule(
         certification_since = newest_since(ordered, certify)
         ordered = ordered[ordered < certification_since]
     validation_since = certification_since = min(certification_since, test_since)
-    # If all rows that remain have one time, there are no validation rows; see `settled`.
+    # If all rows that remain have one time, there are no validation rows; see `final_split`.
     if ordered[0] < ordered[-1]:
         validation_since = newest_since(ordered, VALIDATION_FRACTION)
     return ByTime((validation_since, certification_since, test_since))
 
 
-def settled(
+def final_split(
     files: TableFile, roles: Roles, split: SplitRule, test: float, seed: int
 ) -> tuple[SplitRule, NDArray[np.int64]]:
     """Return the rule, and how many rows of each set are negative and positive.
 
     If the newest rows hold too few of one label for validation, rows of all times are drawn.
     """
-    counts = _counted(files, roles, split)
+    counts = _count_splits(files, roles, split)
     if isinstance(split, ByTime) and counts[VALIDATION].min() < FEWEST:
         _, certification, test_since = split.since
         since = (certification, certification, test_since)
         split = ByTimeAndChance(since, VALIDATION_FRACTION, seed)
-        counts = _counted(files, roles, split)
+        counts = _count_splits(files, roles, split)
     wanted = (TRAINING, VALIDATION, *((TEST,) if test > 0 else ()))
-    for part in wanted:
-        if counts[part].min() == 0:
-            missing = "negative" if counts[part][0] == 0 else "positive"
+    for name in wanted:
+        if counts[name].min() == 0:
+            missing = "negative" if counts[name][0] == 0 else "positive"
             raise SplitError(
-                f"there are {counts[part].sum():,} {_NAMES[part]} rows, and none of them is "
+                f"there are {counts[name].sum():,} {_NAMES[name]} rows, and none of them is "
                 f"{missing}; choose another fraction of test rows, or use more labelled rows."
             )
     return split, counts
 
 
-def _counted(files: TableFile, roles: Roles, split: SplitRule) -> NDArray[np.int64]:
+def _count_splits(files: TableFile, roles: Roles, split: SplitRule) -> NDArray[np.int64]:
     """Read the labels, groups and times once."""
     counts = torch.zeros(4, 2, dtype=torch.int64)
     shard, shards = rank_and_world_size()

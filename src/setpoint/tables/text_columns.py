@@ -21,11 +21,11 @@ from setpoint._internal.imports import OptionalModule
 from setpoint.data.values import (
     MARKERS,
     MISSING,
-    amount,
     dates,
     formats_like,
     has_unit,
     looks_like_number,
+    parse_number,
     unit_in_words,
     without_units,
     zone_of,
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 
     kind: Literal["number", "date", "category"]
     note: str  # for the user
-    how: str | None = None  # the format of dates, or an example of numbers that are not plain
+    fmt: str | None = None  # the format of dates, or an example of numbers that are not plain
     missing: tuple[str, ...] = ()  # texts that count as missing
     zone: str | None = None  # of dates
 
@@ -63,45 +63,42 @@ def read_numbers(name: str, texts: Any, rows: NDArray[np.intp]) -> Reading | Non
     """
     counts: dict[str, int] = texts.value_counts(sort=False).to_dict()
     values = {t: n for t, n in counts.items() if t.casefold() not in MARKERS}
-    few = _some(values)
-    if not values or max(_like_numbers(few), _with_word(few)) < 0.5:
+    sample = _sample(values)
+    if not values or max(_like_numbers(sample), _with_word(sample)) < 0.5:
         return None
     found = _format(values)
     if not isinstance(found, _Format):
-        why = found or _why_not(values)
-        return None if why is None else _unclear(name, why)
+        why = found or _reason_against_numbers(values)
+        return None if why is None else _not_numbers(name, why)
     others = [t for t in values if t not in found.numbers]
-    total, lost = sum(values.values()), sum(values[t] for t in others)
-    though = (
-        f"The column {name!r} is taken as categories, though {_percent(1 - lost / total)} of its "
-        "values are numbers"
-    )
-    if informative := [t for t in others if _is_informative(t, found.how)]:
-        like = "" if found.how is None else f" like {found.how}"
+    total, other_count = sum(values.values()), sum(values[t] for t in others)
+    prefix = _mostly(name, 1 - other_count / total, "numbers")
+    if informative := [t for t in others if _is_informative(t, found.fmt)]:
+        like = "" if found.fmt is None else f" like {found.fmt}"
         return Reading(
             "category",
-            f"{though}{like}; others are codes, ranges, limits or numbers of another make: "
+            f"{prefix}{like}; others are codes, ranges, limits or numbers of another make: "
             f"{_where(texts, rows, informative)}. For it to be numbers, write these like the "
             "others, or leave them empty.",
         )
     whole = all(float(v).is_integer() for v in found.numbers.values())
     allowed = max(1.0, _FEW * total) if whole else total
-    if len(others) > _MOST_OTHERS or lost > allowed:
+    if len(others) > _MOST_OTHERS or other_count > allowed:
         return Reading(
             "category",
-            f"{though}; others are not: {_where(texts, rows, others)}. If these are mistakes, "
+            f"{prefix}; others are not: {_where(texts, rows, others)}. If these are mistakes, "
             "correct them or leave them empty for it to be numbers.",
         )
     missing = [t for t in counts if t not in found.numbers and t not in MISSING]
     note = f"The column {name!r} is taken as numbers"
-    note += "" if found.how is None else f" that are written like {found.how}"
+    note += "" if found.fmt is None else f" that are written like {found.fmt}"
     note += _missing_note("number", counts, missing, texts, rows)
-    return Reading("number", note, found.how, tuple(missing))
+    return Reading("number", note, found.fmt, tuple(missing))
 
 
 def several_formats(name: str, texts: Any) -> Reading:
     """Return that a column of texts is one of categories, since numbers have several formats."""
-    return _unclear(name, _several_ways(texts.value_counts().to_dict()))
+    return _not_numbers(name, _several_formats_text(texts.value_counts().to_dict()))
 
 
 def read_dates(
@@ -112,50 +109,50 @@ def read_dates(
     ``formats`` are those that dates may have; other parameters as in :func:`read_numbers`.
     """
     # Most columns of categories go no further than a first check.
-    few = texts.iloc[:: max(1, len(texts) // _SAMPLED_DATES)].unique()
-    tried = [t for t in few if t.casefold() not in MARKERS]
+    sample = texts.iloc[:: max(1, len(texts) // _SAMPLED_DATES)].unique()
+    tried = [t for t in sample if t.casefold() not in MARKERS]
     if 2 * sum(6 <= len(t) <= 40 and any(map(str.isdigit, t)) for t in tried) <= len(tried):
         return None
-    formats = [how for how in formats if 2 * sum(fits(t, how) for t in tried) > len(tried)]
+    formats = [fmt for fmt in formats if 2 * sum(is_date(t, fmt) for t in tried) > len(tried)]
     if not formats:
         return None
     counts: dict[str, int] = texts.value_counts(sort=False).to_dict()
     values = texts[texts.isin([t for t in counts if t.casefold() not in MARKERS])]
     zone = zone_of(values)
     # The fewest others decide: where most days are below 13, a wrong order reads most.
-    bad_of = {how: dates(values, how, zone).bad for how in formats}
-    how = min(formats, key=lambda how: bad_of[how].sum())
-    bad = bad_of[how]
-    lost, total = int(bad.sum()), len(values)
-    if total - lost < max(_FEWEST_DATES, _MOST * total):
+    bad_of = {fmt: dates(values, fmt, zone).bad for fmt in formats}
+    fmt = min(formats, key=lambda fmt: bad_of[fmt].sum())
+    bad = bad_of[fmt]
+    other_count, total = int(bad.sum()), len(values)
+    if total - other_count < max(_FEWEST_DATES, _MOST * total):
         return None
     others = list(dict.fromkeys(values[bad]))
-    if lost > max(1.0, _FEW * total) or len(others) > _MOST_OTHERS:
+    if other_count > max(1.0, _FEW * total) or len(others) > _MOST_OTHERS:
         return Reading(
             "category",
-            f"The column {name!r} is taken as categories, though {_percent(1 - lost / total)} of "
-            f"its values are dates; others are not: {_where(texts, rows, others)}. If these are "
-            "mistakes, correct them or leave them empty for it to be dates.",
+            f"{_mostly(name, 1 - other_count / total, 'dates')}; others are not: "
+            f"{_where(texts, rows, others)}. If these are mistakes, correct them or leave them "
+            "empty for it to be dates.",
         )
     missing = [t for t in counts if t in others or t.casefold() in MARKERS]
     missing = [t for t in missing if t not in MISSING]
     note = f"The column {name!r} is taken as dates"
     note += _missing_note("date", counts, missing, texts, rows)
-    return Reading("date", note, how, tuple(missing), zone)
+    return Reading("date", note, fmt, tuple(missing), zone)
 
 
-def fits(text: str, how: str) -> bool:
+def is_date(text: str, fmt: str) -> bool:
     """Whether one text may be a date in a format.
 
     Examples
     --------
-    >>> fits("2024-12-31", "ISO8601"), fits("31.12.2024", "%m/%d/%Y")
+    >>> is_date("2024-12-31", "ISO8601"), is_date("31.12.2024", "%m/%d/%Y")
     (True, False)
     """
-    if how == "ISO8601":
+    if fmt == "ISO8601":
         return text[:4].isdigit()
     try:
-        datetime.strptime(text, how)
+        datetime.strptime(text, fmt)
     except ValueError:
         return False
     return True
@@ -164,7 +161,7 @@ def fits(text: str, how: str) -> bool:
 class _Format(NamedTuple):
     """A format, and the texts that are numbers in it."""
 
-    how: str | None
+    fmt: str | None
     numbers: dict[str, float]
 
     def agrees(self, other: _Format) -> bool:
@@ -180,7 +177,9 @@ def _format(values: dict[str, int]) -> _Format | str | None:
         return sum(values[t] for t in found.numbers)
 
     enough = _MOST * sum(values.values())
-    plain, *others = (_Format(h, _numbers(values, h)) for h in (None, *formats_like(_some(values))))
+    plain, *others = (
+        _Format(h, _numbers(values, h)) for h in (None, *formats_like(_sample(values)))
+    )
     if size(plain) >= enough:  # then a format may add to plain numbers, but not change them
         others = [o for o in others if o.agrees(plain)]
     best = max([plain, *others], key=size)  # the first of those that read the most
@@ -193,17 +192,17 @@ def _format(values: dict[str, int]) -> _Format | str | None:
     return best
 
 
-def _some(values: dict[str, int]) -> dict[str, int]:
+def _sample(values: dict[str, int]) -> dict[str, int]:
     """Return some of the values, for a first check."""
     return dict(list(values.items())[:: max(1, len(values) // _SAMPLED)])
 
 
-def _numbers(values: dict[str, int], how: str | None) -> dict[str, float]:
+def _numbers(values: dict[str, int], fmt: str | None) -> dict[str, float]:
     """Return the texts that are numbers in a format."""
-    if how is None:
+    if fmt is None:
         found = pd.to_numeric(pd.Series(list(values), dtype=object), errors="coerce").tolist()
     else:
-        found = [amount(text, how) for text in values]
+        found = [parse_number(text, fmt) for text in values]
     return {t: v for t, v in zip(values, found, strict=True) if not math.isnan(v)}
 
 
@@ -218,10 +217,10 @@ def _with_word(values: dict[str, int]) -> float:
     return found / sum(values.values())
 
 
-def _why_not(values: dict[str, int]) -> str | None:
+def _reason_against_numbers(values: dict[str, int]) -> str | None:
     """Return why texts that look like numbers are not read as such; None if they do not."""
     if _like_numbers(values) >= _MOST:
-        return _several_ways(values)
+        return _several_formats_text(values)
     units = {unit_in_words(t) for t in values} - {None, ""}
     many = len(units) > _MOST_UNITS or len(values) < _FEWEST_WITH_UNITS
     if many or _with_word(values) < _MOST:
@@ -231,20 +230,23 @@ def _why_not(values: dict[str, int]) -> str | None:
     return f"they have a unit in letters, e.g. {_examples(values)}"
 
 
-def _is_informative(text: str, how: str | None) -> bool:
+def _is_informative(text: str, fmt: str | None) -> bool:
     """Whether a text among numbers is more than a missing value or a typing error."""
     if not any(c.isdigit() for c in text):
         return text[0] in "<>≤≥" and not text.endswith(">")  # <LOD, but not <none>
-    if has_unit(how):
+    if has_unit(fmt):
         if looks_like_number(text):  # without the unit, or with another one
             return True
         text = without_units(text)
     return _TYPO.fullmatch(text) is None
 
 
-def _percent(fraction: float) -> str:
-    """Return a fraction in per cent, rounded down so that only all are 100 %."""
-    return f"{math.floor(100 * fraction)} %"
+def _mostly(name: str, fraction: float, what: str) -> str:
+    """Return the beginning of a note; per cent are rounded down, so that only all are 100 %."""
+    return (
+        f"The column {name!r} is taken as categories, though {math.floor(100 * fraction)} % of its "
+        f"values are {what}"
+    )
 
 
 def _missing_note(
@@ -260,7 +262,7 @@ def _missing_note(
     return f"; {some} as missing: {_where(texts, rows, list(missing))}."
 
 
-def _unclear(name: str, why: str) -> Reading:
+def _not_numbers(name: str, why: str) -> Reading:
     return Reading(
         "category",
         f"The column {name!r} is taken as categories, though its values look like numbers: {why}. "
@@ -268,7 +270,7 @@ def _unclear(name: str, why: str) -> Reading:
     )
 
 
-def _several_ways(values: dict[str, int]) -> str:
+def _several_formats_text(values: dict[str, int]) -> str:
     return f"they are written in several ways, e.g. {_examples(values)}"
 
 

@@ -7,31 +7,14 @@ from typing import TYPE_CHECKING
 from setpoint._internal.imports import lazy
 
 if TYPE_CHECKING:
-    from setpoint.thresholds.operating_point import (
-        OperatingPoint,
-        choose_threshold,
-        evaluate_threshold,
-    )
-    from setpoint.thresholds.stream import stream_evaluate, stream_threshold
+    from setpoint.thresholds.operating_point import OperatingPoint as OperatingPoint
+    from setpoint.thresholds.operating_point import choose_threshold as choose_threshold
+    from setpoint.thresholds.operating_point import evaluate_threshold as evaluate_threshold
+    from setpoint.thresholds.stream import stream_evaluate as stream_evaluate
+    from setpoint.thresholds.stream import stream_threshold as stream_threshold
 
-_HOMES = {
-    "operating_point": (
-        "OperatingPoint",
-        "choose_threshold",
-        "evaluate_threshold",
-    ),
-    "stream": (
-        "stream_evaluate",
-        "stream_threshold",
-    ),
+_NAMES = {
+    "operating_point": "OperatingPoint choose_threshold evaluate_threshold",
+    "stream": "stream_evaluate stream_threshold",
 }
-
-__all__ = [
-    "OperatingPoint",
-    "choose_threshold",
-    "evaluate_threshold",
-    "stream_evaluate",
-    "stream_threshold",
-]
-
-__getattr__, __dir__ = lazy(globals(), _HOMES)
+__all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
