@@ -189,7 +189,7 @@ def test_after_is_suggested_where_a_check_can_continue(certified, model, tmp_pat
 def test_goals_that_need_both_classes_cannot_be_judged(certified, tmp_path, capsys, only, missing):
     rows = later(tmp_path / "rows.csv", only=only)
     code, text, result = evaluated(capsys, certified, rows)
-    assert met_row(text).split(maxsplit=1) == ["yes", "cannot be judged"]
+    assert met_row(text).split(maxsplit=1) == ["yes", "cannot be evaluated"]
     assert f"there are no {missing}, so the goal" in text
     assert code == 3
     point = result["evaluated"]
@@ -198,7 +198,7 @@ def test_goals_that_need_both_classes_cannot_be_judged(certified, tmp_path, caps
     assert point["precision"] is None
     assert point["f1"] is None
     assert (point["recall"] is None) == (only == "ok")
-    assert "cannot be judged" in point["message"]
+    assert "cannot be evaluated" in point["message"]
     assert result["verdict"]["operating_point"]["feasible"] is None
     assert "selected by label" in text  # then the check of precision does not apply
     assert any("selected by label" in note for note in result["notes"])
@@ -209,7 +209,7 @@ def test_recall_can_be_judged_on_positives_alone(certified_recall, tmp_path, cap
     code, text, result = evaluated(capsys, certified_recall, rows)
     assert code == 0
     assert met_row(text).split() == ["yes", "yes"]
-    assert "cannot be judged" not in text
+    assert "cannot be evaluated" not in text
     assert "there are no negatives" in text
     assert result["evaluated"]["feasible"] is True
     assert result["evaluated"]["objective"] is None  # precision

@@ -35,4 +35,4 @@ def test_goals_on_rows_of_one_class():
         assert (fields["feasible"] is None) == (expected is None)
         assert json.loads(json.dumps(fields, allow_nan=False)) == fields
         if expected is not None:
-            assert "cannot be judged" not in fields["message"]
+            assert "cannot be evaluated" not in fields["message"]

@@ -52,7 +52,7 @@ def describe_met(point: OperatingPoint) -> str:
     """Return whether the goal is met, for a table."""
     met = is_met(point)
     if met is None:
-        return "cannot be judged"
+        return "cannot be evaluated"
     return "yes" if met else "trivially (no alarms)" if point.feasible else "no"
 
 

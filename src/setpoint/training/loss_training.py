@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from setpoint._internal.renamed import renamed_property
 from setpoint.errors import SetpointError
 from setpoint.training.candidates import TrainedModel
 from setpoint.training.gpu import Recorded
@@ -28,9 +29,9 @@ class LabelledRows:
     ----------
     positive : Tensor of bool, shape (k,)
         Their labels.
-    share : Tensor of shape (k,)
-        The rows' weights as fractions of the total: they add up to 1 over all rows, and to 1 on
-        average over batches.
+    weight : Tensor of shape (k,)
+        The rows' weights, divided by the sum over all rows; in a batch, scaled so that they add up
+        to 1 on average.
     P, N : float
         The sums of weights of positives and of negatives, over all rows.
     elapsed : float
@@ -39,10 +40,12 @@ class LabelledRows:
     """
 
     positive: Tensor
-    share: Tensor
+    weight: Tensor
     P: float
     N: float
     elapsed: float = 0.0
+
+    share = renamed_property("share", "weight")
 
     def margins(self, logits: Tensor) -> Tensor:
         """Return z~, the logits signed by the class: > 0 where right."""
@@ -50,8 +53,8 @@ class LabelledRows:
 
     def by_class(self, of_positives: float, of_negatives: float) -> Tensor:
         """Return one of two numbers for each row, by its class."""
-        # In the precision of the shares: torch.where turns two floats into float32.
-        number = partial(self.share.new_full, ())
+        # In the precision of the weights: torch.where turns two floats into float32.
+        number = partial(self.weight.new_full, ())
         return torch.where(self.positive, number(of_positives), number(of_negatives))
 
 
@@ -65,7 +68,7 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Minimise  sum_i c_i share_i softplus(-z~_i),  c_i = ((P + N) / 2 / its class's sum)^balance.
+    """Minimise  sum_i c_i w_i softplus(-z~_i),  c_i = ((P + N) / 2 / its class's sum)^balance.
 
     Parameters
     ----------
@@ -81,13 +84,13 @@ class CrossEntropy:
 
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
         """Return the weighted mean."""
-        share = rows.share
+        weight = rows.weight
         if self.balance:
             half = (rows.P + rows.N) / 2
-            share = share * rows.by_class(
+            weight = weight * rows.by_class(
                 (half / rows.P) ** self.balance, (half / rows.N) ** self.balance
             )
-        return (share * softplus(-rows.margins(logits))).sum()
+        return (weight * softplus(-rows.margins(logits))).sum()
 
 
 _HISTORY = 10  # of L-BFGS: torch's 100 spends more on its history than on the rows
@@ -174,8 +177,8 @@ class LossRun:
         self.problem, self.module, self.solver = problem, module, solver
         positive, weight = problem.positive, problem.sample_weight
         self._P, self._N = float(weight[positive].sum()), float(weight[~positive].sum())
-        self._weight = weight.sum()
-        self._share = weight / self._weight
+        self._total_weight = weight.sum()
+        self._weight = weight / self._total_weight
         self._ridged = [p for p in module.parameters() if p.ndim > 1]
         self._step, self._elapsed = 0, 0.0
         self._phase, self._lowest, self._since = 0, math.inf, 0
@@ -200,12 +203,12 @@ class LossRun:
     def loss(self, rows: Tensor | slice = slice(None)) -> Tensor:
         """Return the loss with its ridge; for some rows, its estimate."""
         z = logits_of(self.module, self.problem.X[rows])
-        share = self._share[rows] * (len(self._share) / len(z))
-        seen = LabelledRows(self.problem.positive[rows], share, self._P, self._N, self._elapsed)
+        weight = self._weight[rows] * (len(self._weight) / len(z))
+        seen = LabelledRows(self.problem.positive[rows], weight, self._P, self._N, self._elapsed)
         loss = self.solver.loss(z, seen)
         if self.solver.l2:
-            ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._weight))
-            loss = loss + self.solver.l2 / 2 / self._weight * ridge
+            ridge = sum(((p * p).sum() for p in self._ridged), torch.zeros_like(self._total_weight))
+            loss = loss + self.solver.l2 / 2 / self._total_weight * ridge
         return loss
 
     def _closure(self, rows: Tensor | slice = slice(None)) -> Tensor:
@@ -230,7 +233,7 @@ class LossRun:
             closure: Callable[[], Any] = partial(self._on_all_rows, self._closure)
             if self._batches > 1:
                 if k % self._batches == 0:
-                    order = torch.randperm(len(self._share), device=self._share.device)
+                    order = torch.randperm(len(self._weight), device=self._weight.device)
                 closure = partial(self._closure, order[k % self._batches :: self._batches])
             loss = self._optimizer.step(closure)
             self._step += 1

@@ -31,7 +31,7 @@ from setpoint.training.problem import Problem
 
 @dataclass(frozen=True)
 class Focal:
-    """Minimise  sum_i share_i alpha_i (1 - p_i)^gamma (-log p_i),  p_i = sigmoid(z~_i).
+    """Minimise  sum_i weight_i alpha_i (1 - p_i)^gamma (-log p_i),  p_i = sigmoid(z~_i).
 
     p_i is the predicted probability of the true class; rows that are already right get little
     weight.
@@ -56,13 +56,13 @@ class Focal:
         margins = rows.margins(logits)
         # (1 - p)^gamma; as a power its gradient would be infinite where 1 - p is rounded to 0.
         doubt = (-self.gamma * softplus(margins)).exp()
-        share = rows.share * rows.by_class(self.alpha, 1 - self.alpha)
-        return (share * doubt * softplus(-margins)).sum()
+        weight = rows.weight * rows.by_class(self.alpha, 1 - self.alpha)
+        return (weight * doubt * softplus(-margins)).sum()
 
 
 @dataclass(frozen=True)
 class LDAM:
-    """Minimise  sum_i c_i share_i softplus(-scale (z~_i - Delta_i)).
+    """Minimise  sum_i c_i weight_i softplus(-scale (z~_i - Delta_i)).
 
     The margin Delta of class j is proportional to n_j^(-1/4): the rarer class has the larger one.
     This is the two-class softmax of the original, with the margin subtracted from the logit of the
@@ -110,10 +110,10 @@ class LDAM:
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
         """Return the weighted mean."""
         margins = rows.margins(logits) - rows.by_class(*self.margins(rows.P, rows.N))
-        share = rows.share
+        weight = rows.weight
         if self.phase(rows.elapsed):
-            share = share * rows.by_class(*self.weights(rows.P, rows.N))
-        return (share * softplus(-self.scale * margins)).sum()
+            weight = weight * rows.by_class(*self.weights(rows.P, rows.N))
+        return (weight * softplus(-self.scale * margins)).sum()
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,10 @@ class SigmoidF1:
 
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
         """Return 1 minus the smoothed F1."""
-        decided = rows.share * torch.sigmoid(self.temperature * (logits + self.offset))
+        decided = rows.weight * torch.sigmoid(self.temperature * (logits + self.offset))
         tp = (decided * rows.positive).sum()
         # 2 TP + FP + FN = alarms + positives
-        positives = (rows.share * rows.positive).sum()
+        positives = (rows.weight * rows.positive).sum()
         tiny = torch.finfo(decided.dtype).tiny  # a batch may hold no positive
         return 1 - 2 * tp / (decided.sum() + positives + tiny)
 
@@ -172,24 +172,24 @@ class Tilted:
     def __call__(self, logits: Tensor, rows: LabelledRows) -> Tensor:
         """Return the tilted mean."""
         losses = softplus(-rows.margins(logits))
-        shares = rows.share
+        weights = rows.weight
         if self.by_class:
             total = rows.P + rows.N
             losses = torch.stack(
                 [
-                    (shares * rows.positive * losses).sum() * (total / rows.P),
-                    (shares * ~rows.positive * losses).sum() * (total / rows.N),
+                    (weights * rows.positive * losses).sum() * (total / rows.P),
+                    (weights * ~rows.positive * losses).sum() * (total / rows.N),
                 ]
             )
-            shares = torch.full_like(losses, 0.5)
+            weights = torch.full_like(losses, 0.5)
         if abs(self.t) < torch.finfo(losses.dtype).eps ** 2:  # the mean, to all digits
-            return (shares * losses).sum()
-        shares = shares / shares.sum()  # in a batch they need not sum to 1
-        mean = (shares * losses).sum()
+            return (weights * losses).sum()
+        weights = weights / weights.sum()  # in a batch they need not sum to 1
+        mean = (weights * losses).sum()
         tilts = self.t * (losses - mean)
         if tilts.abs().max() < 1:  # log of a number near 1, divided by t, would lose its digits
-            return mean + torch.log1p((shares * torch.expm1(tilts)).sum()) / self.t
-        return torch.logsumexp(self.t * losses + shares.log(), dim=0) / self.t
+            return mean + torch.log1p((weights * torch.expm1(tilts)).sum()) / self.t
+        return torch.logsumexp(self.t * losses + weights.log(), dim=0) / self.t
 
 
 @dataclass(frozen=True)
