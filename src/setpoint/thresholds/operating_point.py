@@ -137,7 +137,7 @@ class OperatingPoint(NotebookSummary):
         objective, constraints = self.goal.objective, self.goal.constraints
         for total, name in zip(self.counts[2:], ("positives", "negatives"), strict=True):
             if total == 0:
-                return f"On {self.on} there are no {name}, so the goal '{self.goal}' cannot be evaluated."
+                return f"On {self.on} there are no {name}, so '{self.goal}' cannot be evaluated."
         reached = f"{objective} is {self.objective:.3f}"
         if not constraints:
             return f"On {self.on} {reached} (goal: '{self.goal}')."
