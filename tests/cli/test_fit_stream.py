@@ -177,7 +177,7 @@ def test_folders_that_cannot_be_scored(alone, new_folder, tmp_path, capsys):
     assert "c.parquet has no column 'amount'" in message
     frame.to_csv(data / "c.csv", index=False)
     (data / "c.parquet").unlink()
-    assert "c.csv is neither Parquet nor Arrow" in refused(data)
+    assert "c.csv cannot be read in pieces" in refused(data)
     (data / "c.csv").unlink()
     (data / "a.parquet").rename(data / "0.parquet")  # without a value that is a text
     frame["amount"] = frame["amount"].map(str).where(np.arange(60) != 7, "a lot")

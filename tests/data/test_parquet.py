@@ -386,7 +386,7 @@ def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(TableFileError, match="given twice"):
         ParquetRows([path, tmp_path], "y")
     (tmp_path / "b.csv").write_text("x,y\n1,0\n")
-    with pytest.raises(TableFileError, match=r"b.csv is neither Parquet nor Arrow.*Convert"):
+    with pytest.raises(TableFileError, match=r"b.csv cannot be read in pieces.*Convert"):
         ParquetRows(tmp_path, "y")
 
 

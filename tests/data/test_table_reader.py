@@ -182,7 +182,7 @@ def test_several_files_are_one_table(tmp_path):
     assert TableFile([tmp_path]).folder_columns == []
     (tmp_path / "c.csv").write_text("a\n4\n")
     for given, streamed in (([*paths, tmp_path / "c.csv"], False), (tmp_path / "c.csv", True)):
-        with pytest.raises(TableFileError, match="c.csv is neither Parquet nor Arrow"):
+        with pytest.raises(TableFileError, match="c.csv cannot be read in pieces"):
             TableFile(given, streamed=streamed)
 
 

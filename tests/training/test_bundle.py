@@ -9,7 +9,7 @@ from torch import nn
 from setpoint.training import bundle as bundle_module
 from setpoint.training import get_solver, make_problem, solve
 from setpoint.training.bundle import LinearBundle, ModuleBundle, ShardedSums, make_bundle
-from setpoint.training.models import build, scores_of
+from setpoint.training.models import build, linear, mlp, scores_of
 
 K, N, D = 3, 7, 4
 KINDS = {
@@ -212,7 +212,7 @@ def test_rows_may_be_in_half_precision(solver, kind, dtype, tmp_path):
     assert problem.sample_weight.dtype == torch.float32
     few = replace(get_solver(solver), outer_iterations=2, inner_iterations=20)
     torch.manual_seed(0)
-    module = build(kind, 3).to(dtype)
+    module = (linear(3) if kind == "linear" else mlp(3, width=8)).to(dtype)
     point = solve(problem, module, few, seed=0, checkpoint=tmp_path / "run.pt").operating_point
     assert point.feasible
     assert point.tp + point.fn == 700.0 * int(here.positive.sum())

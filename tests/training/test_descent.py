@@ -112,15 +112,15 @@ def test_multipliers_follow_violations():
     run = descent()
     both = Counts(np.array([10.0, 10.0]), np.array([30.0, 0.0]))  # precision 0.25 and 1
     for _ in range(3):
-        run.follow(both)
+        run.update_multipliers(both)
     broken, kept = run.multipliers[0]
     assert broken == pytest.approx(math.exp(0.3))  # by at most the rate in a step
     assert kept == pytest.approx(math.exp(-0.3))
     for _ in range(500):
-        run.follow(both)
+        run.update_multipliers(both)
     assert run.multipliers[0].tolist() == [1e3, 1e-3]
     nothing = Counts(np.zeros(2), np.zeros(2))  # precision is 0/0
-    run.follow(nothing)
+    run.update_multipliers(nothing)
     assert np.isfinite(run.multipliers).all()
 
 
@@ -129,7 +129,7 @@ def test_a_broken_constraint_makes_false_positives_dear():
     few, many = counts(fp=1.0), counts(fp=39.0)
     before = run.prices(many)
     for _ in range(60):
-        run.follow(many)
+        run.update_multipliers(many)
     after = run.prices(many)
     assert after.shape == (2, 2)
     assert (after[:, 1] / after[:, 0] > before[:, 1] / before[:, 0]).all()
@@ -160,7 +160,7 @@ def test_a_state_goes_through_a_file_and_goes_on(module):
         X, sign, weight = rows()
         for _ in range(n):
             batch = run.batch(X, sign, weight)
-            run.follow(counts(fp=30.0))
+            run.update_multipliers(counts(fp=30.0))
             run.push(batch, run.margins(batch), counts())
             run.step()
 

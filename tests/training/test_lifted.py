@@ -228,15 +228,17 @@ def advanced(solver, goal, kind="linear"):
     return run
 
 
-@pytest.mark.parametrize("cosine", ["run", "subproblem"])
-@pytest.mark.parametrize("scaling", ["per_positive", "paper"])
 @pytest.mark.parametrize(
-    ("goal", "kind"),
+    ("goal", "kind", "scaling", "cosine"),
     [
-        (FPOR(0.7), "linear"),
-        (FROP(0.8), "mlp"),
-        (OFOS(), "linear"),
-        ("max mcc s.t. recall >= 0.6", "linear"),
+        (FPOR(0.7), "linear", "per_positive", "run"),
+        (FPOR(0.7), "linear", "paper", "subproblem"),
+        (FROP(0.8), "mlp", "per_positive", "subproblem"),
+        (FROP(0.8), "mlp", "paper", "run"),
+        (OFOS(), "linear", "per_positive", "subproblem"),
+        (OFOS(), "linear", "paper", "run"),
+        ("max mcc s.t. recall >= 0.6", "linear", "per_positive", "run"),
+        ("max mcc s.t. recall >= 0.6", "linear", "paper", "subproblem"),
     ],
     ids=str,
 )

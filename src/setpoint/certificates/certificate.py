@@ -20,7 +20,6 @@ from setpoint.goals.metrics import format_number, format_threshold
 from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 
 Choice = Literal["beforehand", "planned", "any"]
-_WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # independent of the prevalence
 
 
 @dataclass(frozen=True)
@@ -212,7 +211,7 @@ class Certificate(NotebookSummary):
             divisor = 1 if self.tested == 1 else self.tested * max(1, len(self.goal.constraints))
         bounds = []
         for bound in self.bounds:
-            rate = rate_of(bound.metric) if bound.metric.name in _WITHIN_A_CLASS else None
+            rate = None if bound.metric.depends_on_prevalence else rate_of(bound.metric)
             if rate is not None and divisor is not None:
                 exact = rate.bound(1 - (1 - self.confidence) / divisor, *counts)
                 bounds.append(replace(bound, bound=exact))

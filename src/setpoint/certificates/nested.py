@@ -16,17 +16,27 @@ import numpy as np
 
 from setpoint.certificates.sequence import Rows, worst_p_value
 from setpoint.goals.goal import Goal
+from setpoint.goals.metrics import ALARM_RATE, Metric
 from setpoint.thresholds.sweep import threshold_below
 
 _CUTS = 20_000  # compared by their objective; of more, evenly spaced ones including both ends
-_SAFE_BELOW = frozenset({"recall", "fnr"})
-_SAFE_ABOVE = frozenset({"fpr", "specificity", "alarm_rate"})
 
 
 def is_nested(goal: Goal) -> bool:
     """Return whether all constraints become safer in the same direction of the threshold."""
-    names = {c.metric.name for c in goal.constraints}
-    return bool(names) and (names <= _SAFE_BELOW or names <= _SAFE_ABOVE)
+    metrics = [c.metric for c in goal.constraints]
+    same = all(map(_is_safe_below, metrics)) or all(map(_is_safe_above, metrics))
+    return bool(metrics) and same
+
+
+def _is_safe_below(metric: Metric) -> bool:
+    """Whether a lower threshold never makes the metric worse: recall and fnr."""
+    return metric.population == "positives"
+
+
+def _is_safe_above(metric: Metric) -> bool:
+    """Whether a higher threshold never makes the metric worse: fpr, specificity, alarm_rate."""
+    return metric.population == "negatives" or metric == ALARM_RATE
 
 
 def best_nested_threshold(rows: Rows, goal: Goal, alpha: float) -> float:
@@ -41,7 +51,7 @@ def best_nested_threshold(rows: Rows, goal: Goal, alpha: float) -> float:
     cuts = positive.sorted[positive.sorted > -np.inf]  # no threshold lies below -inf
     if len(cuts) == 0:
         return np.inf
-    if goal.constraints[0].metric.name in _SAFE_ABOVE:
+    if _is_safe_above(goal.constraints[0].metric):
         cuts = cuts[::-1]  # the safest first
 
     def p_value(i: int) -> float:

@@ -24,10 +24,6 @@ from setpoint.goals.metrics import JACCARD, LinearFraction, Metric, metric
 
 Floats = NDArray[np.float64]
 
-_FRACTIONS = (
-    "precision", "recall", "fpr", "fnr", "specificity", "npv", "accuracy", "jaccard", "alarm_rate",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Rate:
@@ -83,7 +79,7 @@ def rate_of(which: Metric) -> Rate | None:
     if which.name == "f1" and which == metric("f1"):
         assert JACCARD.fraction is not None
         return Rate(which, JACCARD.fraction, lambda f: f / (2 - f), lambda j: 2 * j / (1 + j))
-    if which.fraction is None or which.name not in _FRACTIONS:
+    if which.fraction is None or which.population is None:
         return None
     return Rate(which, which.fraction, float, float)
 

@@ -105,6 +105,8 @@ def one_class_caution(point: OperatingPoint, certified: tuple[Constraint, ...]) 
 
 def _is_defined(point: OperatingPoint, name: str) -> bool:
     """Return whether the rows define a metric; most metrics need both classes."""
+    from setpoint.goals.metrics import metric
+
     _, _, P, N = point.counts
-    needs = {"recall": (P,), "fnr": (P,), "fpr": (N,), "specificity": (N,)}.get(name, (P, N))
+    needs = {"positives": (P,), "negatives": (N,)}.get(str(metric(name).population), (P, N))
     return all(total > 0 for total in needs)

@@ -1,22 +1,23 @@
 """File formats of tables: one class per format, which opens, reads and writes such files.
 
-To add a format, write a class with ``names``, ``rows`` and a static ``writer``, and add its endings
-to :data:`FORMATS`; reading, writing and the commands then support it. If its files consist of row
-groups that can be read one by one, derive it from :class:`RowGroupFile`, as :class:`ParquetFile`
-does: implement ``_inspect``, which returns the schema and the sizes of the row groups, and
-``_read``. Such files can also be in folders and be streamed. Otherwise follow
-:class:`~setpoint.data.csv_files.CsvFile`, which reads a file from start to end.
+To add a format, write a class and add its endings to :data:`FORMATS`; reading, writing and the
+commands then support it (docs/how-to/add-a-file-format.md). A class of files that are read from
+start to end has the members of :class:`SequentialFile`, as
+:class:`~setpoint.data.csv_files.CsvFile` does. If files consist of row groups that can be read one
+by one, derive the class from :class:`RowGroupFile`, as :class:`ParquetFile` does, and implement
+``format_name``, ``_inspect``, ``_read`` and ``writer``; such files can also be streamed, and
+several of them, or a folder, can be one table.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import did_you_mean
@@ -33,6 +34,35 @@ _BUFFER = 1 << 16  # bytes of a column that are read at a time
 _SAMPLE, _SAMPLES = 1 << 16, 64  # bytes of each sample of a file for its digest, and their number
 _LARGE_BATCH = 1 << 16  # rows of a record batch
 _DAMAGED = "It is damaged, cut off or something else; copy, download or export it again."
+
+
+class SequentialFile(Protocol):
+    """A file that is read from start to end.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    names : list of str
+        Its columns.
+    rows : int or None
+        The number of rows; None if it is not known before they are read.
+    """
+
+    path: Path
+    names: list[str]
+    rows: int | None
+
+    def __init__(self, path: Path) -> None: ...
+
+    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[Any]:
+        """Yield record batches; ``texts`` are columns that stay text whatever they look like."""
+        ...
+
+    @staticmethod
+    def writer(path: Path, sink: Any, schema: Any) -> Any:
+        """Return an object with ``write_table`` and ``close``, which writes to an open file."""
+        ...
 
 
 class RowGroupFile:
@@ -221,7 +251,7 @@ class ArrowFile(RowGroupFile):
         return ipc.new_file(sink, schema)
 
 
-FORMATS: dict[str, type[CsvFile | RowGroupFile]] = {
+FORMATS: dict[str, type[SequentialFile] | type[RowGroupFile]] = {
     ".csv": CsvFile,
     ".csv.gz": CsvFile,
     ".tsv": CsvFile,
@@ -231,10 +261,9 @@ FORMATS: dict[str, type[CsvFile | RowGroupFile]] = {
     ".arrow": ArrowFile,
     ".feather": ArrowFile,
 }
-ROW_GROUP_ENDINGS = tuple(e for e, cls in FORMATS.items() if issubclass(cls, RowGroupFile))
 
 
-def format_of(path: Path) -> type[CsvFile | RowGroupFile]:
+def format_of(path: Path) -> type[SequentialFile] | type[RowGroupFile]:
     """Return the format of a file by its ending."""
     name = path.name.lower()
     found = [known for known in FORMATS if name.endswith(known)]
@@ -246,12 +275,17 @@ def format_of(path: Path) -> type[CsvFile | RowGroupFile]:
     return FORMATS[max(found, key=len)]
 
 
+def row_group_endings() -> tuple[str, ...]:
+    """Return the endings of files that can be read by row group."""
+    return tuple(ending for ending, cls in FORMATS.items() if issubclass(cls, RowGroupFile))
+
+
 def has_row_groups(path: Path) -> bool:
     """Whether files of this ending can be read by row group."""
-    return path.name.lower().endswith(ROW_GROUP_ENDINGS)
+    return path.name.lower().endswith(row_group_endings())
 
 
-def open_file(path: Path) -> CsvFile | RowGroupFile:
+def open_file(path: Path) -> SequentialFile | RowGroupFile:
     """Open one file of a table."""
     file_format = format_of(path)
     if not path.exists():

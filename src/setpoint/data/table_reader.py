@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import did_you_mean, listed
-from setpoint.data.csv_files import CsvFile
 from setpoint.data.file_formats import (
     FORMATS,
-    ROW_GROUP_ENDINGS,
     RowGroupFile,
+    SequentialFile,
     format_of,
     has_row_groups,
     open_file,
+    row_group_endings,
     storage_kind,
     to_canonical_type,
 )
@@ -115,7 +115,7 @@ class TableFile:
         if not filled:
             several = " and all other files" if len(self.files) > 1 else ""
             raise TableFileError(f"{first.path}{several}: columns and no rows; nothing to read.")
-        if isinstance(first, CsvFile):
+        if not isinstance(first, RowGroupFile):
             _check_duplicates(first, self.names)
         elif columns is None:
             for file in self.files:
@@ -272,7 +272,7 @@ class TableFile:
                 f"{self.path} has no column {unknown[0]!r}; it has {listed(self.names)}."
                 f"{did_you_mean(unknown[0], self.names)}"
             )
-        if isinstance(self.files[0], CsvFile):
+        if not isinstance(self.files[0], RowGroupFile):
             yield from self.files[0].batches(names, texts)
             return
         wide = self.widest_types()
@@ -323,7 +323,7 @@ def _find_files(paths: Sequence[str | Path], streamed: bool) -> list[Path]:
             inner = [f for f in sorted(path.rglob("*")) if _is_table(f, path)]
             if not inner:
                 raise TableFileError(
-                    f"{path} contains no file that ends in {', '.join(ROW_GROUP_ENDINGS)}."
+                    f"{path} contains no file that ends in {', '.join(row_group_endings())}."
                 )
             found += inner
             streamed = True
@@ -338,8 +338,8 @@ def _find_files(paths: Sequence[str | Path], streamed: bool) -> list[Path]:
     for path in found if streamed or len(found) > 1 else ():
         if not has_row_groups(path):
             raise TableFileError(
-                f"{path} is neither Parquet nor Arrow; only these can be read in pieces. Convert "
-                "it to Parquet."
+                f"{path} cannot be read in pieces, only files that end in "
+                f"{', '.join(row_group_endings())} can. Convert it to Parquet."
             )
     return found
 
@@ -350,11 +350,11 @@ def _is_table(file: Path, folder: Path) -> bool:
     return not hidden and file.is_file() and file.name.lower().endswith(tuple(FORMATS))
 
 
-def _names(file: CsvFile | RowGroupFile) -> list[str]:
+def _names(file: SequentialFile | RowGroupFile) -> list[str]:
     return [name for name in file.names if not _PANDAS_INDEX.fullmatch(name)]
 
 
-def _check_duplicates(file: CsvFile | RowGroupFile, columns: Collection[str]) -> None:
+def _check_duplicates(file: SequentialFile | RowGroupFile, columns: Collection[str]) -> None:
     """Raise an error if a file has several columns with one of these names."""
     counts = Counter(file.names)
     if twice := [name for name in dict.fromkeys(columns) if counts[name] > 1]:

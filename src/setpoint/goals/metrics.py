@@ -30,6 +30,9 @@ Counts = Any  # a float, a numpy array or a torch tensor of (weighted) counts
 CountFunction = Callable[[Counts, Counts, float, float], Any]
 Linear = tuple[float, float, float]  # (constant, coefficient of TP, coefficient of FP)
 Direction = Literal["max", "min"]
+Population = Literal[
+    "positives", "negatives", "alarms", "cases without an alarm", "positives and alarms", "cases"
+]
 
 _TINY = 1e-12  # keeps derivatives of square roots finite where the exact value is infinite
 
@@ -115,6 +118,9 @@ class Metric:
         The smallest and largest possible value.
     fraction : LinearFraction or None
         The metric as a quotient of linear functions, where it is one.
+    population : str or None
+        The rows of which the metric is a fraction, e.g. ``"alarms"`` for precision; certificates
+        then have exact binomial bounds. None if it is not a fraction of rows.
     """
 
     name: str
@@ -125,6 +131,7 @@ class Metric:
     monotone: bool = True
     bounds: tuple[float, float] = (0.0, 1.0)
     fraction: LinearFraction | None = field(default=None, repr=False)
+    population: Population | None = None
 
     def __post_init__(self) -> None:
         if self.direction not in ("max", "min"):
@@ -144,7 +151,7 @@ class Metric:
     def __reduce__(self) -> Any:
         # Built-in metrics are pickled by name, others with their functions. pickle needs these to
         # be importable; cloudpickle, which joblib's workers use, does not.
-        if self == _METRICS.get(self.name) and self.name in _BUILT_IN:
+        if self == _METRICS.get(self.name) and self.name in BUILT_IN:
             return metric, (self.name,)
         if self.name.startswith("fbeta("):
             return metric, (self.name,)
@@ -156,6 +163,11 @@ class Metric:
         """+1 where higher is better, -1 where lower is better."""
         return 1 if self.direction == "max" else -1
 
+    @property
+    def depends_on_prevalence(self) -> bool:
+        """Whether it changes with the fraction of positives, at the same recall and fpr."""
+        return self.population not in ("positives", "negatives")
+
 
 def _from_fraction(
     name: str,
@@ -165,6 +177,7 @@ def _from_fraction(
     empty: float = float("nan"),
     direction: Direction = "max",
     monotone: bool = True,
+    population: Population | None = None,
 ) -> Metric:
     fraction = LinearFraction(numerator, denominator, empty)
     return Metric(
@@ -175,6 +188,7 @@ def _from_fraction(
         direction=direction,
         monotone=monotone,
         fraction=fraction,
+        population=population,
     )
 
 
@@ -183,26 +197,40 @@ def _from_fraction(
 # No predicted positives: precision is 1, the paper's convention; npv is 1 likewise when there are
 # no predicted negatives. Both conventions keep the metric monotone. The other quotients are 0/0
 # only where a whole class is missing, and then they are NaN.
-PRECISION = _from_fraction("precision", lambda P, N: (0, 1, 0), lambda P, N: (0, 1, 1), empty=1.0)
-NPV = _from_fraction("npv", lambda P, N: (N, 0, -1), lambda P, N: (P + N, -1, -1), empty=1.0)
-RECALL = _from_fraction("recall", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 0))
-FNR = _from_fraction("fnr", lambda P, N: (P, -1, 0), lambda P, N: (P, 0, 0), direction="min")
-SPECIFICITY = _from_fraction("specificity", lambda P, N: (N, 0, -1), lambda P, N: (N, 0, 0))
-FPR = _from_fraction("fpr", lambda P, N: (0, 0, 1), lambda P, N: (N, 0, 0), direction="min")
+PRECISION = _from_fraction(
+    "precision", lambda P, N: (0, 1, 0), lambda P, N: (0, 1, 1), empty=1.0, population="alarms"
+)
+NPV = _from_fraction(
+    "npv", lambda P, N: (N, 0, -1), lambda P, N: (P + N, -1, -1), empty=1.0,
+    population="cases without an alarm",
+)  # fmt: skip
+RECALL = _from_fraction(
+    "recall", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 0), population="positives"
+)
+FNR = _from_fraction(
+    "fnr", lambda P, N: (P, -1, 0), lambda P, N: (P, 0, 0), direction="min", population="positives"
+)
+SPECIFICITY = _from_fraction(
+    "specificity", lambda P, N: (N, 0, -1), lambda P, N: (N, 0, 0), population="negatives"
+)
+FPR = _from_fraction(
+    "fpr", lambda P, N: (0, 0, 1), lambda P, N: (N, 0, 0), direction="min", population="negatives"
+)
 F1 = _from_fraction("f1", lambda P, N: (0, 2, 0), lambda P, N: (P, 1, 1))
-JACCARD = _from_fraction("jaccard", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 1))
-ACCURACY = _from_fraction("accuracy", lambda P, N: (N, 1, -1), lambda P, N: (P + N, 0, 0))
+JACCARD = _from_fraction(
+    "jaccard", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 1), population="positives and alarms"
+)
+ACCURACY = _from_fraction(
+    "accuracy", lambda P, N: (N, 1, -1), lambda P, N: (P + N, 0, 0), population="cases"
+)
 BALANCED_ACCURACY = _from_fraction(
     "balanced_accuracy", lambda P, N: (P * N, N, -P), lambda P, N: (2 * P * N, 0, 0)
 )
 # The fraction of cases that raise an alarm: a capacity, and not monotone.
 ALARM_RATE = _from_fraction(
-    "alarm_rate",
-    lambda P, N: (0, 1, 1),
-    lambda P, N: (P + N, 0, 0),
-    direction="min",
-    monotone=False,
-)
+    "alarm_rate", lambda P, N: (0, 1, 1), lambda P, N: (P + N, 0, 0), direction="min",
+    monotone=False, population="cases",
+)  # fmt: skip
 
 
 @cache
@@ -272,7 +300,7 @@ _METRICS: dict[str, Metric] = {
         GMEAN, JACCARD, MCC, ALARM_RATE,
     )
 }  # fmt: skip
-_BUILT_IN = frozenset(_METRICS)
+BUILT_IN = tuple(_METRICS)
 _ALIASES = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
 _FAMILIES: dict[str, Callable[[float], Metric]] = {"fbeta": fbeta}
 _CALL = re.compile(r"([a-z_][a-z0-9_]*)\(([^()]*)\)")
@@ -313,7 +341,7 @@ def metric(name: str) -> Metric:
 
 def is_built_in(name: str) -> bool:
     """Whether the name is that of a built-in metric, an alias or a family."""
-    return name in _BUILT_IN or name in _ALIASES or name in _FAMILIES
+    return name in BUILT_IN or name in _ALIASES or name in _FAMILIES
 
 
 def register(new: Metric) -> None:

@@ -14,7 +14,6 @@ from setpoint.thresholds.operating_point import OperatingPoint
 
 FEW = 100  # with fewer, "82 of 100" would claim more digits than were observed
 CONFIDENCE = 0.95  # of the intervals
-_WITHIN_A_CLASS = ("recall", "fnr", "fpr", "specificity")  # do not depend on the prevalence
 
 # --- the headline --------------------------------------------------------------------------------
 
@@ -173,12 +172,10 @@ def _despite_missed_goal(report: Report) -> str:
     for constraint in missed:
         _, trials = verdict.draws(constraint)
         one, many = {
-            "precision": ("alarm", "alarms"),
-            "recall": (report.singular, report.plural),
-            "fnr": (report.singular, report.plural),
-            "fpr": ("other case", "other cases"),
-            "specificity": ("other case", "other cases"),
-        }.get(constraint.metric.name, ("row", "rows"))
+            "alarms": ("alarm", "alarms"),
+            "positives": (report.singular, report.plural),
+            "negatives": ("other case", "other cases"),
+        }.get(str(constraint.metric.population), ("row", "rows"))
         found.append(f"1 {one} is" if trials == 1 else f"{trials:,} {many} are")
     return f"The certificate still stands: {' and '.join(found)} too few to contradict it."
 
@@ -249,7 +246,7 @@ def other_prevalence(report: Report) -> str:
     error = math.sqrt(assumed * (1 - assumed) / size + here * (1 - here) / n)
     if isinstance(certificate, ShiftedCertificate):
         assumed, error = certificate.prevalence, math.sqrt(here * (1 - here) / n)
-    depends = any(m.name not in _WITHIN_A_CLASS for m in report.goal.metrics)
+    depends = any(m.depends_on_prevalence for m in report.goal.metrics)
     if not depends or abs(here - assumed) <= 3 * error:
         return ""
     return (

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Columns = NDArray[np.float64]
 
+SENSITIVITY = 5.0  # a constraint missed by 1/5 or more moves its multiplier by the full step
+MULTIPLIER_LIMITS = 1e-3, 1e3  # beyond them a constraint counts for nothing, or for everything
+
 
 class Batch(NamedTuple):
     """Rows of a step.
@@ -135,16 +138,20 @@ class Descent:
         """Return v = sign * logit, shape (k, m): positive where a decision is right."""
         return self.bundle.logits(batch.X).mul_(batch.sign)
 
-    def follow(self, counts: Counts) -> None:
-        """Let the multipliers follow the violations at these counts."""
-        self._follow(self.goal, counts, self.multipliers)
+    def update_multipliers(self, counts: Counts) -> None:
+        """Raise the multipliers of violated constraints, lower those of the others.
 
-    def _follow(self, goal: Goal, counts: Counts, multipliers: Columns) -> None:
+        In one step a multiplier changes by a factor between exp(-dual_rate) and exp(dual_rate).
+        ``gpu/kernels.py`` has the same rule again, for steps that stay on a GPU; change both.
+        """
+        self._update(self.goal, counts, self.multipliers)
+
+    def _update(self, goal: Goal, counts: Counts, multipliers: Columns) -> None:
         for multiplier, constraint in zip(multipliers, goal.constraints, strict=True):
             with np.errstate(all="ignore"):
                 missed = np.nan_to_num(constraint.shortfall(*counts, self.P, self.N))
-            multiplier *= np.exp(self.dual_rate * np.clip(5 * missed, -1, 1))
-        np.clip(multipliers, 1e-3, 1e3, out=multipliers)
+            multiplier *= np.exp(self.dual_rate * np.clip(SENSITIVITY * missed, -1, 1))
+        np.clip(multipliers, *MULTIPLIER_LIMITS, out=multipliers)
 
     def prices(self, counts: Counts) -> Tensor:
         """Return the price of a positive and of a negative for each model, shape (k, 2)."""
@@ -249,7 +256,7 @@ def take_steps(descent: Descent, batch: Batch, counts: WorkingCounts, steps: int
     for _ in range(steps):
         margins = descent.margins(batch)
         now = counts(margins)
-        descent.follow(now)
+        descent.update_multipliers(now)
         descent.push(batch, margins, now)
         descent.step()
 

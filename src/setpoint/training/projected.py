@@ -34,9 +34,9 @@ from setpoint.training.working_set import near
 @renamed_parameters(nearness="proximity")
 @dataclass(frozen=True)
 class Projected:
-    """Minimise  (1/P) sum_i w_i min(fight_i, give_up_i) + proximity/2 |theta - theta_0|^2.
+    """Minimise  (1/P) sum_i w_i min(keep_i, give_up_i) + proximity/2 |theta - theta_0|^2.
 
-    fight_i and give_up_i are the two sides of :func:`setpoint.method.capped_loss`. lambda
+    keep_i and give_up_i are the two branches of :func:`setpoint.method.capped_loss`. lambda
     grows geometrically from step to step. The prices follow the counts of every step, the
     multipliers the violations. After each outer iteration every model's exact threshold becomes
     the origin of its logits.

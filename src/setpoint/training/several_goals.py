@@ -54,11 +54,11 @@ class SeveralGoalsDescent(Descent):
         """The goal of each model."""
         return [goal for goal, own in self._parts for _ in range(own.start, own.stop)]
 
-    def follow(self, counts: Counts) -> None:
+    def update_multipliers(self, counts: Counts) -> None:
         """Let the multipliers follow the violations, each those of its goal."""
         for goal, own in self._parts:
             mine = Counts(counts.tp[own], counts.fp[own])
-            self._follow(goal, mine, self.multipliers[: _constraints(goal), own])
+            self._update(goal, mine, self.multipliers[: _constraints(goal), own])
 
     def prices(self, counts: Counts) -> Tensor:
         """Return the prices of each model, by its goal, shape (k, 2)."""

@@ -281,7 +281,7 @@ class StochasticRun:
                 np.clip(keep * tp + (1 - keep) * (begun.tp + right[:, 0]), 0, descent.P),
                 np.clip(keep * fp + (1 - keep) * (begun.fp - right[:, 1]), 0, descent.N),
             )
-            descent.follow(self._counts)
+            descent.update_multipliers(self._counts)
             for shard, (batch, margins, last) in batch_of.items():
                 descent.bundle.last = last
                 descent.push(batch, margins, self._counts)

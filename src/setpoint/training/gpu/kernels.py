@@ -81,6 +81,7 @@ def _prices_kernel(  # type: ignore[no-untyped-def]
         value = tl.where(bottom > 0, top / tl.where(bottom > 0, bottom, 1.0), tl.load(c + 7))
         missed = sign * (level - value)
         missed = tl.where(missed == missed, missed, 0.0)
+        # The rule of Descent.update_multipliers, with its SENSITIVITY and MULTIPLIER_LIMITS.
         push = tl.minimum(tl.maximum(5.0 * missed, -1.0), 1.0)
         at = multiplier_ptr + j * k_models + k
         held = tl.load(at) * tl.exp(tl.load(table_ptr + 4) * push)
@@ -98,7 +99,7 @@ def _prices_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _slopes_kernel(v_ptr, sign_ptr, share_ptr, price_ptr, lam_ptr, gamma, n, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _slopes_kernel(v_ptr, sign_ptr, weight_ptr, price_ptr, lam_ptr, gamma, n, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
     k = tl.program_id(1)
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = i < n
@@ -109,10 +110,10 @@ def _slopes_kernel(v_ptr, sign_ptr, share_ptr, price_ptr, lam_ptr, gamma, n, ROW
     lam = tl.load(lam_ptr + k)
     a = tl.sigmoid(v)
     wrong = tl.maximum(0.5 - a, 0.0)
-    fights = lam * wrong - gamma * v < price
-    pull = tl.where((wrong > 0) & fights, a * (1.0 - a), 0.0)
-    slope = gamma * (a - tl.where(fights, 1.0, 0.0)) - lam * pull
-    tl.store(at, slope * tl.load(share_ptr + i, mask=inside, other=0.0), mask=inside)
+    keeps = lam * wrong - gamma * v < price
+    pull = tl.where((wrong > 0) & keeps, a * (1.0 - a), 0.0)
+    slope = gamma * (a - tl.where(keeps, 1.0, 0.0)) - lam * pull
+    tl.store(at, slope * tl.load(weight_ptr + i, mask=inside, other=0.0), mask=inside)
 
 
 def margins_and_counts(z: Any, sign: Any, counted: Any, right: Any) -> None:
@@ -139,10 +140,10 @@ def prices(
     )
 
 
-def slopes(v: Any, sign: Any, share: Any, price: Any, lam: Any, gamma: float) -> None:
+def slopes(v: Any, sign: Any, weight: Any, price: Any, lam: Any, gamma: float) -> None:
     """Turn margins (k, n) into the loss's slopes in the logits, in place."""
     k, n = v.shape
-    _slopes_kernel[(triton.cdiv(n, _ROWS), k)](v, sign, share, price, lam, gamma, n, ROWS=_ROWS)
+    _slopes_kernel[(triton.cdiv(n, _ROWS), k)](v, sign, weight, price, lam, gamma, n, ROWS=_ROWS)
 
 
 # --- the lifted solver ---------------------------------------------------------------------------
@@ -191,7 +192,7 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     z_ptr,
     s_ptr,
     sign_ptr,
-    share_ptr,
+    weight_ptr,
     slope_ptr,
     count_ptr,
     table_ptr,
@@ -209,7 +210,7 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     z = tl.load(z_ptr + i, mask=inside, other=0.0) - tl.load(table_ptr + 2).to(tl.float32)
     s = tl.load(s_ptr + i, mask=inside, other=0.0)
     sign = tl.load(sign_ptr + i, mask=inside, other=0.0)
-    share = tl.load(share_ptr + i, mask=inside, other=0.0)
+    weight = tl.load(weight_ptr + i, mask=inside, other=0.0)
     a = tl.sigmoid(z)
     u = s + a - t
     H = s - tl.minimum(tl.maximum(u, 0.0), 1.0)
@@ -219,13 +220,13 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     else:
         misses = tl.where(H * sign > 0, lam * sign, 0.0)
     in_z = gamma * (a - s) - tl.where(steep, misses, 0.0) * a * (1.0 - a)
-    tl.store(slope_ptr + i, in_z * share, mask=inside)
+    tl.store(slope_ptr + i, in_z * weight, mask=inside)
     price = tl.where(sign > 0, tl.load(price_ptr), tl.load(price_ptr + 1))
     in_s = price - gamma * z + tl.where(steep, 0.0, misses)
     s = tl.minimum(tl.maximum(s - lr_s * in_s, 0.0), 1.0)
     tl.store(s_ptr + i, s, mask=inside)
     # Integers, so that the sum does not depend on the order in which the programs end.
-    counted = (s * share).to(tl.float64) * _ONE
+    counted = (s * weight).to(tl.float64) * _ONE
     tp, fp = tl.where(sign > 0, counted, 0.0), tl.where(sign < 0, counted, 0.0)
     tl.atomic_add(count_ptr, tl.sum(tp, axis=0).to(tl.int64))
     tl.atomic_add(count_ptr + 1, tl.sum(fp, axis=0).to(tl.int64))
@@ -242,7 +243,7 @@ def slopes_and_s(
     z: Any,
     s: Any,
     sign: Any,
-    share: Any,
+    weight: Any,
     slope: Any,
     counts: Any,
     table: Any,
@@ -254,6 +255,6 @@ def slopes_and_s(
     """Set dF/dz, move s, and count its new values."""
     n = len(z)
     _rows_kernel[(triton.cdiv(n, _ROWS),)](
-        z, s, sign, share, slope, counts, table, price, t, lr_s, n,
+        z, s, sign, weight, slope, counts, table, price, t, lr_s, n,
         EQUALITY=equality, ROWS=_ROWS,
     )  # fmt: skip

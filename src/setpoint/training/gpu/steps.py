@@ -119,7 +119,7 @@ class LiftedDeviceSteps:
         self._subproblem = subproblem
         penalty = subproblem.penalty
         weight = penalty.sample_weight
-        self._share = (weight / penalty.P).contiguous()
+        self._weight = (weight / penalty.P).contiguous()
         self._sign = penalty.positive.to(weight) * 2 - 1
         self._slope = torch.zeros_like(weight)
         self._counts = torch.zeros(2, dtype=torch.int64, device=weight.device)
@@ -136,8 +136,8 @@ class LiftedDeviceSteps:
         numbers = [penalty.lam, penalty.gamma, origin, scale, first, total, self._subproblem.lr]
         self._table.copy_(torch.tensor([*numbers, *self._metrics], dtype=torch.float64))
         for i, member in enumerate((self._sign > 0, self._sign < 0)):
-            share = (self._share * penalty.s.detach()).double()[member].sum()
-            self._counts[i] = (share * self._kernels.ONE).long()
+            count = (self._weight * penalty.s.detach()).double()[member].sum()
+            self._counts[i] = (count * self._kernels.ONE).long()
         for _ in range(self._subproblem.solver.inner_iterations):
             self._recorded(self._step)
 
@@ -153,7 +153,7 @@ class LiftedDeviceSteps:
             logits.detach(),
             penalty.s.detach(),
             self._sign,
-            self._share,
+            self._weight,
             self._slope,
             self._counts,
             self._table,
