@@ -27,7 +27,7 @@ def test_the_guarantees_are_the_constraints_that_were_certified():
     missed = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.99")
     assert not missed.certified
     assert missed.guarantees == ()
-    with pytest.warns(DeprecationWarning, match="use guarantees"):
+    with pytest.warns(DeprecationWarning, match="it is now guarantees"):
         assert found.promises == found.guarantees
 
 
@@ -337,4 +337,4 @@ def test_a_refusal_mentions_a_safer_threshold_that_failed():
     """In a sequence the first failure ends it, whatever comes after."""
     passing = given_beforehand((90, 5, 10, 95), "max recall s.t. precision >= 0.8")
     unlucky = replace(passing, certified=False, choice="planned", tested=5)
-    assert "a safer threshold that had to pass before it failed" in unlucky.message
+    assert "a safer one before it failed" in unlucky.message

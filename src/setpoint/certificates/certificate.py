@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.renamed import renamed_property
 from setpoint._internal.validation import check_fraction, check_groups, one_row_per_group
 from setpoint.certificates.bounds import Bound, bound_at_prevalence, round_conservatively
 from setpoint.certificates.monitor import Verdict, check_guarantees
@@ -83,13 +83,7 @@ class Certificate(NotebookSummary):
         assert bound is not None
         return (Constraint(self.goal.objective, round_conservatively(self.goal.objective, bound)),)
 
-    @property
-    def promises(self) -> tuple[Constraint, ...]:
-        """The former name of ``guarantees``; deprecated."""
-        warnings.warn(
-            "Certificate.promises is deprecated; use guarantees.", DeprecationWarning, stacklevel=2
-        )
-        return self.guarantees
+    promises = renamed_property("promises", "guarantees")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -150,8 +144,8 @@ class Certificate(NotebookSummary):
         required = Constraint(which, weakest.level)
         if weakest.p_value <= 1 - self.confidence:
             return (
-                f"{observed}, enough to certify '{required}', but a safer threshold that had to "
-                "pass before it failed."
+                f"{observed}, enough to certify '{required}', but thresholds are tested in a "
+                "planned order, and a safer one before it failed, which ends the test."
             )
         if self.more_positives is None:
             remedy = "more labels at this rate would not help."

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-_FILES = "CSV (also gzipped), Parquet or Arrow"
+_FILES = "CSV or TSV (also gzipped), Parquet or Arrow"
 _MAX_TEST = 0.9
 
 # Arguments and options without a default to show.

@@ -48,7 +48,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
 
     With ``confidence``, certification rows are split off, which do not train. The threshold is then
     the best one whose constraints are certified on new data. If there is none, ``fit`` warns with
-    an ``UncertifiedWarning``, and ``certificate_.message`` tells what is missing.
+    an ``UncertifiedWarning``, and ``certificate_.refusal`` says why.
 
     Parameters
     ----------

@@ -64,6 +64,22 @@ class Counts(NamedTuple):
     fp: Columns
 
 
+def multiplier_step(
+    multipliers: Columns, goal: Goal, counts: Counts, P: float, N: float, dual_rate: float
+) -> None:
+    """Raise the multipliers (constraints, k) of violated constraints, lower the others, in place.
+
+        mu_j <- mu_j exp(dual_rate * clip(5 * shortfall_j, -1, 1))
+
+    ``_prices_kernel`` in ``gpu/kernels.py`` has the same rule for steps on a GPU; change both.
+    """
+    for multiplier, constraint in zip(multipliers, goal.constraints, strict=True):
+        with np.errstate(all="ignore"):
+            missed = np.nan_to_num(constraint.shortfall(*counts, P, N))
+        multiplier *= np.exp(dual_rate * np.clip(SENSITIVITY * missed, -1, 1))
+    np.clip(multipliers, *MULTIPLIER_LIMITS, out=multipliers)
+
+
 class Descent:
     """k models that descend together for one goal.
 
@@ -139,19 +155,8 @@ class Descent:
         return self.bundle.logits(batch.X).mul_(batch.sign)
 
     def update_multipliers(self, counts: Counts) -> None:
-        """Raise the multipliers of violated constraints, lower those of the others.
-
-        In one step a multiplier changes by a factor between exp(-dual_rate) and exp(dual_rate).
-        ``gpu/kernels.py`` has the same rule again, for steps that stay on a GPU; change both.
-        """
-        self._update(self.goal, counts, self.multipliers)
-
-    def _update(self, goal: Goal, counts: Counts, multipliers: Columns) -> None:
-        for multiplier, constraint in zip(multipliers, goal.constraints, strict=True):
-            with np.errstate(all="ignore"):
-                missed = np.nan_to_num(constraint.shortfall(*counts, self.P, self.N))
-            multiplier *= np.exp(self.dual_rate * np.clip(SENSITIVITY * missed, -1, 1))
-        np.clip(multipliers, *MULTIPLIER_LIMITS, out=multipliers)
+        """Update the multipliers of all models at these counts; see :func:`multiplier_step`."""
+        multiplier_step(self.multipliers, self.goal, counts, self.P, self.N, self.dual_rate)
 
     def prices(self, counts: Counts) -> Tensor:
         """Return the price of a positive and of a negative for each model, shape (k, 2)."""

@@ -20,7 +20,7 @@ from setpoint.goals.goal import Goal
 from setpoint.method.capped_loss import prices
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Selection, TrainedModel
-from setpoint.training.descent import Counts, Descent
+from setpoint.training.descent import Counts, Descent, multiplier_step
 from setpoint.training.gpu import sizes_for
 from setpoint.training.loop import (
     Callback,
@@ -58,7 +58,8 @@ class SeveralGoalsDescent(Descent):
         """Let the multipliers follow the violations, each those of its goal."""
         for goal, own in self._parts:
             mine = Counts(counts.tp[own], counts.fp[own])
-            self._update(goal, mine, self.multipliers[: _constraints(goal), own])
+            held = self.multipliers[: _constraints(goal), own]
+            multiplier_step(held, goal, mine, self.P, self.N, self.dual_rate)
 
     def prices(self, counts: Counts) -> Tensor:
         """Return the prices of each model, by its goal, shape (k, 2)."""

@@ -67,7 +67,8 @@ class Stochastic:
         Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
         0.02, and less with more than 100 features; 2e-3 for any other.
     dual_rate : float or None
-        Step size of the multipliers: in one step they change by at most this factor of e. None: 0.1
+        Step size of the multipliers: one step changes them by a factor of at most exp(dual_rate).
+        None: 0.1
         for a linear model, 0.015 for any other.
     near : float or None
         The distance from a threshold within which rows are drawn more often, as a fraction of the
