@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
+from packaging.version import Version
 
-from setpoint import load
+from setpoint import ModelFileError, load
 
 HERE = Path(__file__).parent
 FIXTURES = HERE / "fixtures"
@@ -24,6 +26,7 @@ TABLES = [folder for folder in SAVED if (folder / "rows.csv").exists()]
 BY_COMMAND = [f for f in TABLES if f.name in ("table_trees", "table_writings", "table_streamed")]
 # Products of matrices are rounded otherwise on other processors.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
+WRITTEN_WITH = {"0.1.0": "1.9.1"}  # versions of scikit-learn
 # Objects of scikit-learn often load and score the same with other versions of it.
 pytestmark = pytest.mark.filterwarnings("ignore::setpoint.ModelVersionWarning")
 
@@ -55,7 +58,12 @@ def path_of(folder: Path) -> Path:
 def loaded(folder: Path) -> Any:
     if "own_metric" in folder.name:
         writer.define_own_metric()
-    return load(path_of(folder), module=writer.MODULES.get(folder.name))
+    try:
+        return load(path_of(folder), module=writer.MODULES.get(folder.name))
+    except ModelFileError:
+        if Version(sklearn.__version__) < Version(WRITTEN_WITH[folder.parent.name]):
+            pytest.skip("scikit-learn cannot read objects of later versions")
+        raise
 
 
 def expected_of(folder: Path) -> dict[str, Any]:
@@ -99,6 +107,7 @@ def test_a_loaded_model_has_its_former_attributes_and_scores(folder):
 
 @pytest.mark.parametrize("folder", BY_COMMAND, ids=name_of)
 def test_the_command_scores_a_table_the_same(folder, tmp_path):
+    loaded(folder)  # or skip
     out = tmp_path / "scores.parquet"
     found = writer.score_table(path_of(folder), folder / "rows.csv", out)
     check_scores(folder, found["score"], found["predicted"])

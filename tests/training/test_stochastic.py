@@ -301,7 +301,7 @@ def test_each_step_is_at_the_prices_of_the_counts_of_its_time(monkeypatch):
     run, _ = started(FLOOR, lr=0.02)
     at_pass, descent = run._counts, run._descent
     followed, pushed = [], []
-    monkeypatch.setattr(descent, "follow", followed.append)
+    monkeypatch.setattr(descent, "update_multipliers", followed.append)
     push = descent.push
     monkeypatch.setattr(
         descent, "push", lambda batch, margins, now: [pushed.append(now), push(batch, margins, now)]
