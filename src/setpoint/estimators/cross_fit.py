@@ -81,6 +81,10 @@ class LabelledRows:
         labels = Labels.of(y, pos_label, stacklevel=4)
         if weight is not None:
             weight = _check_sample_weight(weight, X, ensure_non_negative=True)
+            if not weight.any():
+                raise SetpointError(
+                    "sample_weight is zero in all rows; some need a positive weight."
+                )
         groups = check_groups(groups, y.shape)
         return cls(X, y, labels, labels.is_positive(y), weight, groups)
 
@@ -202,6 +206,11 @@ def cv_splits(
             raise SetpointError(f"the rows cannot be split by cv: {error}") from error
         inner = None if groups is None else groups[rows]
         found = [check_pair(a, b, len(rows), inner, "cv") for a, b in found]
+        if not all(len(a) and len(b) for a, b in found):  # scikit-learn < 1.8 yields such folds
+            raise SetpointError(
+                "the rows cannot be split by cv: a fold has no training or no held-out rows; use "
+                "fewer folds, or more groups."
+            )
         return [(rows[a], rows[b]) for a, b in found]
     allowed = np.zeros(len(data.positive), dtype=bool)
     allowed[rows] = True
