@@ -93,7 +93,7 @@ def certified():
     y, scores = drawn(4000, 0.05, 3.2)
     certificate = certify(y[:2000], scores[:2000], GOAL)
     assert certificate.certified
-    rows = Rows(y[2000:], scores[2000:], "the test data", unseen=True)
+    rows = Rows(y[2000:], scores[2000:], "the test rows", unseen=True)
     point = choose_threshold(rows.y, rows.scores, GOAL, on="validation data")
     history = History([Record.of(i, point, 1.0, 0.0) for i in range(30)], best_iteration=20)
     candidates = Candidates([Candidate("ordinary", point, 0), Candidate("ours", point, 9, "x")])
@@ -128,7 +128,7 @@ def close():
 def chosen():
     """Return a report on the rows on which the threshold was chosen, without a certificate."""
     y, scores = drawn(3001, 0.004, 4.0, seed=5)
-    rows = Rows(y, scores, "the validation data", chose=True)
+    rows = Rows(y, scores, "the validation rows", chose=True)
     return Report(GOAL, rows, choose_threshold(y, scores, GOAL).threshold)
 
 

@@ -1,19 +1,24 @@
 """Public names of version 0.1 can still be imported, from former modules with a warning."""
 
 import importlib
+import pickle
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import pytest
 import torch
 
 import setpoint.data
 import setpoint.errors
+import setpoint.report
 import setpoint.tables
+from setpoint import choose_threshold
 from setpoint._internal.renamed import RENAMED, renamed_parameters
 from setpoint.data import ByChance, LoaderRows
 from setpoint.goals.goal import Goal
-from setpoint.training import StreamProblem, train
+from setpoint.training import LabelledRows, Stochastic, StreamProblem, train
 
 # What packages of version 0.1 exported in __all__, and what its documentation described.
 PUBLIC_IN_0_1 = {
@@ -180,4 +185,42 @@ def test_a_split_may_be_called_parting():
         assert StreamProblem(rows, goal, parting=split) == StreamProblem(rows, goal, split)
     with pytest.warns(DeprecationWarning, match="parting"):
         solution = train(torch.nn.Linear(2, 1), rows, goal, parting=split)
-    assert solution.operating_point.on == "the validation data"
+    assert solution.operating_point.on == "the validation rows"
+
+
+def test_pickles_of_version_0_1_load():
+    file = Path(__file__).parent / "fixtures" / "0.1.0.pickle"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        found = pickle.loads(file.read_bytes())
+    assert found["certificate"].guarantees == found["certificate"].goal.constraints
+    assert found["shifted"].prevalence == 0.3
+    assert found["verdict"].checks == 1
+    assert found["verdict"].guarantees == found["certificate"].guarantees
+    assert found["solver"].proximity == (0.0, 0.5)
+    assert found["stochastic"] == Stochastic()
+    assert len(found["history"]) == 3
+    assert found["candidates"].winner.point == found["point"]
+
+
+def test_former_modules_list_their_names():
+    names = {}
+    sys.modules.pop("setpoint.tabular", None)
+    with pytest.warns(DeprecationWarning, match="setpoint.tabular is deprecated"):
+        exec("from setpoint.tabular import *", names)
+    assert {"fit_table", "read_table"} <= names.keys()
+
+
+def test_former_attributes_and_arguments():
+    point = choose_threshold([0, 1, 1], [0.1, 0.5, 0.7], "max f1")
+    with pytest.warns(DeprecationWarning, match="standing is deprecated; it is now sort_key"):
+        assert point.standing == point.sort_key
+    rule = ByChance(validation=0.25)
+    with pytest.warns(DeprecationWarning, match="judges is deprecated"):
+        assert rule.judges
+    with pytest.warns(DeprecationWarning, match="share is deprecated"):
+        rows = LabelledRows(torch.tensor([True]), share=torch.ones(1), P=1.0, N=1.0)
+    assert rows.weight == 1.0
+    with pytest.warns(DeprecationWarning, match="operating_point_html"):
+        as_html = setpoint.report.operating_point_html
+    assert "fraud" in as_html(point, "fraud", negative="fine")

@@ -181,8 +181,8 @@ def test_a_guarantee_that_holds_is_not_broken():
         verdict = certified.check(*rows(tp=9, fp=1, fn=2, tn=20), after=verdict)
         assert not verdict.broken
     assert str(verdict) == (
-        "Consistent with the certificate so far: 'precision >= 0.8' is 0.900 (270 of 300), with no "
-        "evidence against it."
+        "Consistent with the certificate so far: precision is 0.900 (270 of 300; guaranteed: "
+        ">= 0.8), with no evidence against it."
     )
 
 
@@ -192,29 +192,30 @@ def test_rows_that_miss_the_guarantee_do_not_agree_with_it():
     verdict = certified.check(*rows(tp=212, fp=533, fn=2, tn=60))
     assert verdict.evidence[0] < 1
     assert str(verdict) == (
-        "Not broken so far: 'precision >= 0.3' is 0.285 (212 of 745), which "
+        "Not broken so far: precision is 0.285 (212 of 745; guaranteed: >= 0.3), which "
         "is too few to contradict it."
     )
     two = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
     text = str(two.check(*rows(tp=60, fp=10, fn=2, tn=37)))  # 10 of 47
-    assert text.startswith("Not broken so far: 'precision >= 0.6' is 0.857")
-    assert "(60 of 70), with no evidence against it; 'fpr <= 0.2' is 0.213 (10 of 47), which is "\
-        "too few" in text  # fmt: skip
+    assert text.startswith("Not broken so far: precision is 0.857")
+    assert "(60 of 70; guaranteed: >= 0.6), with no evidence against it; fpr is 0.213 " in text
+    assert "(10 of 47; guaranteed: <= 0.2), which is too few" in text
 
 
 def test_the_message_states_how_unlikely_the_counts_are():
     certified = certificate()
     verdict = certified.check(*rows(tp=12, fp=8, fn=2, tn=60))
     assert str(verdict) == (
-        "Not broken so far: 'precision >= 0.8' is 0.600 (12 of 20), which has a "
-        f"chance of at most 1 in {verdict.evidence[0]:.3g} if it holds (broken at 1 in 20)."
+        "Not broken so far: precision is 0.600 (12 of 20; guaranteed: >= 0.8); such counts "
+        f"have a probability of at most 1 in {verdict.evidence[0]:.3g} under the guarantee "
+        "(broken at 1 in 20)."
     )
     assert verdict.contradicted == ()
     broken = certified.check(*rows(tp=120, fp=800, fn=2, tn=60))
     assert str(broken) == (
-        "BROKEN: 'precision >= 0.8' is 0.130 (120 of 920), which has a chance of less than 1 in "
-        "1,000,000 if it holds (broken at 1 in 20). Certify again on recent rows before relying "
-        "on it."
+        "BROKEN: precision is 0.130 (120 of 920; guaranteed: >= 0.8); such counts have a "
+        "probability of less than 1 in 1,000,000 under the guarantee (broken at 1 in 20). "
+        "Certify again on recent rows before relying on it."
     )
     assert broken.contradicted == broken.guarantees
 

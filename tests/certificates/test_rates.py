@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -160,6 +162,8 @@ def test_metrics_that_are_not_fractions_have_no_exact_bound(name):
 def test_a_custom_metric_has_no_exact_bound_even_if_it_is_a_fraction():
     custom = define_metric("hits_of_rates_test", lambda tp, fp, P, N: tp / P)
     assert rate_of(custom) is None
+    alike = replace(metric("precision"), name="precision_of_rates_test")
+    assert rate_of(alike) is None  # nobody checks of which rows it is a fraction
 
 
 @given(st.sampled_from(["precision", "npv", "recall", "fpr", "f1"]))

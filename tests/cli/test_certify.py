@@ -36,7 +36,7 @@ def test_the_positive_label_is_noted_unless_given(tmp_path, capsys):
     pd.DataFrame({"y": np.where(y, "sick", "well"), "p": scores}).to_csv(table, index=False)
     certify = ["certify", table, "--label", "y", "--score", "p", "--goal", GOAL]
     assert run(*certify) == 0
-    assert "'sick' is taken for the positive label" in capsys.readouterr().err
+    assert "'sick' is taken as the positive label" in capsys.readouterr().err
     assert run(*certify, "--positive", "sick") == 0
     assert "taken for" not in capsys.readouterr().err
     assert run(*certify, "--json") == 0

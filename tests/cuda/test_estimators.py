@@ -102,7 +102,7 @@ def test_where_it_was_trained(monkeypatch):
 def test_a_refit_and_a_certificate():
     X, y = table(12_000)
     clf = classifier(refit=True, validation=0.3).fit(X, y)
-    assert clf.operating_point_.on == "the training data"
+    assert clf.operating_point_.on == "the training rows"
     assert clf.evaluate(X, y).counts == clf.operating_point_.counts
     clf = classifier(confidence=0.9).fit(X, y)
     assert clf.certificate_.certified
@@ -136,7 +136,7 @@ def test_a_stream(model):
     judged = part == VALIDATION
     best = choose_threshold(y[judged], there.positive_scores(X[judged]), GOAL)
     assert there.operating_point_.counts == best.counts
-    assert there.operating_point_.on == "the validation data"
+    assert there.operating_point_.on == "the validation rows"
     assert there.evaluate(X[judged], y[judged]).counts == best.counts
 
 

@@ -1,4 +1,4 @@
-"""Standardisation, of arrays and from one pass over blocks."""
+"""Standardization, of arrays and from one pass over blocks."""
 
 import numpy as np
 import pytest

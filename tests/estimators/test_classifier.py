@@ -86,7 +86,7 @@ def test_predictions_are_the_operating_point(cancer, solver, pos_label):
     # scikit-learn's conventions: the sign of decision_function and the larger probability decide.
     assert (clf.classes_[(clf.decision_function(X) > 0).astype(int)] == clf.predict(X)).all()
     assert (clf.classes_[clf.predict_proba(X).argmax(1)] == clf.predict(X)).all()
-    assert clf.evaluate(X, y, on="the training data") == point
+    assert clf.evaluate(X, y, on="the training rows") == point
     assert clf.certificate_ is None
     assert clf.history_.objective.max() == point.objective
 
@@ -182,7 +182,7 @@ def test_only_constant_features_still_give_an_answer(overlapping):
     assert clf.operating_point_.recall == 1.0  # all or nothing, and all is better
 
 
-def test_without_standardising(overlapping):
+def test_without_standardizing(overlapping):
     X, y = overlapping
     clf = SetpointClassifier("max f1", solver=QUICK, standardize=False).fit(X, y)
     assert clf.operating_point_.f1 > 0.4
@@ -376,7 +376,7 @@ def test_the_validation_rows_set_the_threshold_and_choose_the_model(overlapping)
     fold = np.where(np.arange(len(y)) % 4 == 0, 0, -1)
     clf = SetpointClassifier("max f1", validation=PredefinedSplit(fold), random_state=0).fit(X, y)
     point = clf.operating_point_
-    assert point.on == "the validation data"
+    assert point.on == "the validation rows"
     assert clf.evaluate(X[fold == 0], y[fold == 0], on=point.on) == point
     assert point.f1 == clf.candidates_.winner.point.f1
     ordinary = max(c.point.f1 for c in clf.candidates_ if c.start is None)
@@ -390,7 +390,7 @@ def test_the_validation_rows_set_the_threshold_and_choose_the_model(overlapping)
 def test_selection_can_be_turned_off(overlapping):
     X, y = overlapping
     clf = SetpointClassifier("max f1", validation=None, random_state=0).fit(X, y)
-    assert clf.operating_point_.on == "the training data"
+    assert clf.operating_point_.on == "the training rows"
     assert clf.operating_point_.tp + clf.operating_point_.fn == y.sum()
     assert clf.operating_point_.f1 == max(c.point.f1 for c in clf.candidates_)
 
@@ -416,7 +416,7 @@ def test_the_winner_can_be_refitted_on_all_rows(overlapping, solver, model, shor
         SetpointClassifier("max f1", refit=refit, **params).fit(X, y) for refit in (False, True)
     )
     assert held.candidates_ == all_rows.candidates_
-    assert all_rows.operating_point_.on == "the training data"
+    assert all_rows.operating_point_.on == "the training rows"
     assert all_rows.operating_point_.tp + all_rows.operating_point_.fn == y.sum()
     assert len(all_rows.history_) == all_rows.candidates_.winner.iteration + 1
     assert all_rows.operating_point_.f1 > 0.5

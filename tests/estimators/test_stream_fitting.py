@@ -57,7 +57,7 @@ def test_the_threshold_is_exact_on_the_validation_rows():
     expected = choose_threshold(y[held_out], scores, GOAL)
     assert clf.operating_point_.counts == expected.counts
     assert clf.operating_point_.threshold == 0.0
-    assert clf.operating_point_.on == "the validation data"
+    assert clf.operating_point_.on == "the validation rows"
     assert clf.evaluate(X[held_out], y[held_out]).counts == expected.counts
     assert clf.operating_point_.feasible
     assert clf.operating_point_.recall > 0.5
@@ -71,7 +71,7 @@ def test_attributes_of_a_fitted_classifier():
     assert not hasattr(clf, "feature_names_in_")
     assert clf.certificate_ is None
     assert len(clf.history_) == 3
-    assert clf.candidates_.winner.point.on == "the validation data"
+    assert clf.candidates_.winner.point.on == "the validation rows"
     assert clf.positive_scores(X).dtype == np.float32
     assert (clf.predict(X) == (clf.positive_scores(X) > 0)).all()
     assert clf.score(X, y) > 0.85
@@ -152,7 +152,7 @@ def test_without_validation_all_rows_set_the_threshold():
     X, y = table()
     clf = classifier(validation=None).fit_stream(ArrayRows(X, y))
     assert clf.operating_point_.counts == choose_threshold(y, clf.positive_scores(X), GOAL).counts
-    assert clf.operating_point_.on == "the training data"
+    assert clf.operating_point_.on == "the training rows"
 
 
 def test_weights_set_the_threshold():
@@ -230,7 +230,7 @@ def test_different_weights_cannot_certify():
 
 def test_an_infeasible_goal_warns():
     clf = classifier(goal="max f1 s.t. recall >= 0.99, precision >= 0.99")
-    with pytest.warns(InfeasibleGoalWarning, match="the validation data"):
+    with pytest.warns(InfeasibleGoalWarning, match="the validation rows"):
         clf.fit_stream(ArrayRows(*table()))
     assert not clf.operating_point_.feasible
 

@@ -94,7 +94,7 @@ def test_better_than_its_starting_point():
 @pytest.mark.parametrize("goal", GOALS)
 def test_the_weights_have_the_reported_operating_point(goal):
     X, y = overlapping(20, 3, seed=1)
-    X = X * [1.0, 30.0, 0.01] + [0.0, 100.0, 5.0]  # the box and the big M use standardised ones
+    X = X * [1.0, 30.0, 0.01] + [0.0, 100.0, 5.0]  # the box and the big M use standardized ones
     found = solve_exactly(X, y, goal)
     alarm = X @ found.coef > found.operating_point.threshold
     assert found.coef.shape == (3,)

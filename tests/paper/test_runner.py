@@ -95,7 +95,7 @@ def test_no_jobs_are_no_work(tmp_path):
 
 
 def test_one_process_makes_every_split_once(tmp_path):
-    """A large data set is standardised for every split, and put on the device."""
+    """A large data set is standardized for every split, and put on the device."""
     jobs = [job for job in JOBS if job.method == "wce"]
     splits = {(job.dataset, job.trial) for job in jobs}
     assert len(jobs) > len(splits) == 4

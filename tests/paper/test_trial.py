@@ -115,7 +115,7 @@ def test_a_goal_blind_model_has_its_threshold_at_logit_0(monkeypatch):
 # --- the same by hand -----------------------------------------------------------------------------
 
 
-def standardised(dataset, rows):
+def standardized(dataset, rows):
     X = dataset.X.astype(np.float64)
     return ((X - X[rows].mean(0)) / X[rows].std(0)).astype(np.float32)
 
@@ -124,7 +124,7 @@ def test_a_goal_blind_job_is_plain_training_with_the_same_solver():
     for method, variant in product(BLIND, ("paper", "converged")):
         done = job(method, variant=variant, configuration=1 if method == "focal" else 0, trial=2)
         split = honest_split(ADE, 2)
-        X = torch.from_numpy(standardised(ADE, split.train))
+        X = torch.from_numpy(standardized(ADE, split.train))
         torch.manual_seed(2)
         module = torch.nn.Linear(X.shape[1], 1)
         module.reset_parameters()  # the seed's second draw; building a model of ours took the first
@@ -148,7 +148,7 @@ def test_a_job_that_sees_its_goal_is_the_solution_of_its_problem(method):
     dataset = stand_in("creditcard")  # an MLP
     done = job(method, FROP, dataset="creditcard", split="paper", trial=1)
     split = paper_split(dataset, 1)
-    X = torch.from_numpy(standardised(dataset, split.train))
+    X = torch.from_numpy(standardized(dataset, split.train))
     y = torch.from_numpy(dataset.y)
     torch.manual_seed(1)
     module = mlp(X.shape[1])
@@ -245,9 +245,9 @@ def problem_of(done, dataset, monkeypatch):
 
 
 def rows_of(X, dataset, rows):
-    """Return the names of the groups whose (standardised) rows are in X; each row is unlike."""
+    """Return the names of the groups whose (standardized) rows are in X; each row is unlike."""
     names = defaultdict(set)
-    for features, name in zip(standardised(dataset, rows), dataset.groups, strict=True):
+    for features, name in zip(standardized(dataset, rows), dataset.groups, strict=True):
         names[tuple(np.round(features, 3))].add(name)
     found = set()
     for row in X.numpy():
@@ -305,7 +305,7 @@ def test_all_others_train_on_all_training_rows(monkeypatch):
         assert np.array_equal(problem.positive.numpy(), ADE.y[honest_split(ADE, 0).train])
 
 
-def test_features_are_standardised_by_the_training_rows():
+def test_features_are_standardized_by_the_training_rows():
     split, X, _ = trial.split_rows(ADE, "honest", False, 0, "cpu")
     assert X.dtype == torch.float32
     assert torch.allclose(X[split.train].mean(0), torch.zeros(5), atol=1e-5)

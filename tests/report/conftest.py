@@ -17,7 +17,7 @@ def rows():
     """Return rows of two classes with normal scores and ties."""
     rng = np.random.default_rng(0)
     y = rng.random(3000) < 0.1
-    return Rows(y, np.round(rng.normal(size=3000) + 3 * y, 2), "the test data", unseen=True)
+    return Rows(y, np.round(rng.normal(size=3000) + 3 * y, 2), "the test rows", unseen=True)
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +51,6 @@ def counted():
     def make(tp, fp, fn, tn, goal=GOAL, **more):
         y = np.repeat([True, False, True, False], [tp, fp, fn, tn])
         scores = np.repeat([0.9, 0.8, 0.2, 0.1], [tp, fp, fn, tn])
-        return Report(goal, Rows(y, scores, "the test data"), 0.5, **{**FRAUD, **more})
+        return Report(goal, Rows(y, scores, "the test rows"), 0.5, **{**FRAUD, **more})
 
     return make

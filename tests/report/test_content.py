@@ -25,15 +25,15 @@ Y, SCORES = np.array([True, False, True]), np.array([0.9, 0.1, 0.4])
 def test_invalid_rows_raise_an_error():
     for y, scores, message in (
         ([], [], "there are no samples"),
-        ([True, True], [0.1, 0.2], "there are no negative rows in the test data"),
-        ([False, False], [0.1, 0.2], "there are no positive rows in the test data"),
+        ([True, True], [0.1, 0.2], "there are no negative rows in the test rows"),
+        ([False, False], [0.1, 0.2], "there are no positive rows in the test rows"),
         ([True, False], [0.1, np.nan], "1 of 2 scores are NaN, the first at position 1"),
         ([True, False], [0.1], "one entry per sample"),
         ([True, False], ["a", "b"], "scores must be numbers"),
         (["yes", "no"], [0.1, 0.2], "pos_label"),
     ):
         with pytest.raises(SetpointError, match=message):
-            Rows(np.array(y), np.array(scores), "the test data")
+            Rows(np.array(y), np.array(scores), "the test rows")
 
 
 def test_labels_become_booleans():

@@ -141,12 +141,12 @@ def test_a_missing_certificate_is_reported(counted):
 
 def test_the_basis_gives_the_number_of_rows_and_intervals(counted):
     text = headline_parts(counted(3, 2, 4, 91)).basis
-    assert "Based on the test data: 100 rows, including 7 frauds." in text
+    assert "Based on the test rows: 100 rows, including 7 frauds." in text
     assert "between 9 and 82 of 100 frauds are caught" in text  # exact: 0.0990 to 0.8159
     assert "between 14 and 95 of 100 alarms are real" in text
     assert text.endswith("each; less if the model or threshold was chosen on these rows).")
     one = headline_parts(counted(0, 0, 1, 9)).basis
-    assert "Based on the test data: 10 rows, including 1 fraud." in one
+    assert "Based on the test rows: 10 rows, including 1 fraud." in one
     assert "alarms are real" not in one
 
 
@@ -246,7 +246,7 @@ def test_rows_on_which_the_threshold_was_chosen_give_no_expectation(counted):
         in text
     )
     assert "long run" not in text
-    assert text.endswith("Based on the test data: 10,000 rows, including 200 frauds.")
+    assert text.endswith("Based on the test rows: 10,000 rows, including 200 frauds.")
 
 
 def test_a_certificate_allows_for_the_choice(certified):

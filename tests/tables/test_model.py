@@ -100,7 +100,7 @@ def test_decisions_are_those_of_the_classifier(fits, later, name):
 def test_notes_and_facts(fits, table):
     fitted = fits("linear")
     told = " ".join(fitted.notes)
-    for part in ("'fraud' is taken for the positive", "'empty' is missing", "'one' is the same"):
+    for part in ("'fraud' is taken as the positive", "'empty' is missing", "'one' is the same"):
         assert part in told
     facts = fitted.model.facts
     assert facts["rows"] == len(table) == facts["training rows"] + facts["test rows"]

@@ -183,7 +183,7 @@ def test_predicting_nothing_meets_a_precision_floor_and_is_reported():
     assert point.empty
     assert point.precision == 1.0
     assert point.recall == 0.0
-    assert "is met only in that nothing is predicted positive: recall is 0.000" in point.message
+    assert "is met only because nothing is predicted positive: recall is 0.000" in point.message
 
 
 def test_values_counts_text_and_json_of_an_operating_point():

@@ -3,7 +3,7 @@ from setpoint.training.candidates import Candidate, Candidates, TrainedModel
 
 
 def point(tp, fp, goal="max recall s.t. precision >= 0.5"):
-    return OperatingPoint(0.0, tp, fp, 10 - tp, 90 - fp, Goal.parse(goal), "the validation data")
+    return OperatingPoint(0.0, tp, fp, 10 - tp, 90 - fp, Goal.parse(goal), "the validation rows")
 
 
 def test_each_name_keeps_its_best_and_ties_keep_the_simpler():
@@ -42,7 +42,7 @@ def test_a_goal_that_is_met_beats_a_better_objective():
 def test_the_table_marks_the_winner_and_infeasible_candidates():
     candidates = Candidates([Candidate("met", point(3, 1), 0), Candidate("not", point(9, 50), 4)])
     lines = str(candidates).splitlines()
-    assert lines[0] == "'max recall s.t. precision >= 0.5' on the validation data"
+    assert lines[0] == "'max recall s.t. precision >= 0.5' on the validation rows"
     assert lines[1].split() == ["candidate", "recall", "precision", "iteration"]
     assert lines[2].split() == ["met", "0.300", "0.750", "0", "★", "chosen"]
     assert lines[3].split()[:4] == ["not", "0.900", "0.153", "4"]

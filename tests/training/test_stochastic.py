@@ -176,11 +176,11 @@ def test_given_weights_are_the_start():
 def test_validation_rows_of_their_own():
     train, validation = (overlapping(FLOOR, n=700, seed=s, dtype=torch.float32) for s in (0, 1))
     problem = make_problem(
-        train.X, train.positive, FLOOR, validation=replace(validation, on="the validation data")
+        train.X, train.positive, FLOOR, validation=replace(validation, on="the validation rows")
     )
     solution = fit(problem)
     assert solution.operating_point == problem.evaluation.operating_point(solution.module)
-    assert solution.operating_point.on == "the validation data"
+    assert solution.operating_point.on == "the validation rows"
 
 
 @cache
@@ -429,7 +429,7 @@ def test_a_classifier_operates_at_its_exact_threshold():
     held_out = SetpointClassifier(FLOOR, solver=SMALL, random_state=0).fit(X, y)
     positive, scores = held_out._threshold_rows
     assert held_out.operating_point_.counts == choose_threshold(positive, scores, FLOOR).counts
-    assert held_out.operating_point_.on == "the validation data"
+    assert held_out.operating_point_.on == "the validation rows"
 
 
 def test_the_winner_is_trained_again_on_all_rows():

@@ -59,7 +59,7 @@ def test_images_of_a_loader_and_validation_rows_of_another():
     assert not module.training
     point, expected = solution.operating_point, exact(solution, X2, y2)
     assert (point.threshold, point.counts) == (expected.threshold, expected.counts)
-    assert point.on == "the validation data"
+    assert point.on == "the validation rows"
     assert point.recall > 0.3
     assert len(solution.history) == 3
 
@@ -74,7 +74,7 @@ def test_an_iterable_dataset_without_validation_rows():
     solution = train(small_cnn(), LoaderRows(DataLoader(Rows(), 64)), GOAL, solver=SMALL)
     expected = exact(solution, *images(300))
     assert solution.operating_point.counts == expected.counts
-    assert solution.operating_point.on == "the training data"
+    assert solution.operating_point.on == "the training rows"
 
 
 def test_a_split_sets_validation_rows_apart():

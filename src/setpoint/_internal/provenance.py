@@ -35,7 +35,7 @@ def machine(device: str = "cpu") -> str:
 def made_by() -> str:
     """Return the generator named in pages and figures: "setpoint " and the version.
 
-    By it a later report may replace an earlier one, but no other file.
+    A report may replace only files with this generator.
     """
     return f"setpoint {__version__}"
 

@@ -49,6 +49,20 @@ RENAMED = {
     ),
     "setpoint.tabular": ("setpoint.tables", "setpoint.data", "setpoint.errors"),
     "setpoint.threshold": ("setpoint.estimators.threshold",),
+    # Modules that pickles of version 0.1 name.
+    "setpoint._labels": ("setpoint.data.labels",),
+    "setpoint._standardize": ("setpoint.data.standardize",),
+    "setpoint.certificates.bound": ("setpoint.certificates.bounds",),
+    "setpoint.losses.cross_entropy": ("setpoint.training",),
+    "setpoint.solvers.augmented": ("setpoint.paper.competitors",),
+    "setpoint.solvers.candidates": ("setpoint.training",),
+    "setpoint.solvers.history": ("setpoint.training",),
+    "setpoint.solvers.lagrangian": ("setpoint.paper.competitors",),
+    "setpoint.solvers.lifted": ("setpoint.training",),
+    "setpoint.solvers.loss_training": ("setpoint.training",),
+    "setpoint.solvers.ordinary": ("setpoint.training",),
+    "setpoint.solvers.projected": ("setpoint.training",),
+    "setpoint.solvers.stochastic": ("setpoint.training",),
 }
 
 
@@ -65,7 +79,13 @@ class _RenamedModule(ModuleType):
                 found = getattr(importlib.import_module(home), name, None)
                 if found is not None:
                     return found
+        if name == "__all__":
+            return dir(self)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        modules = map(importlib.import_module, RENAMED[self.__name__])
+        return sorted({name for module in modules for name in getattr(module, "__all__", ())})
 
 
 class _Finder(MetaPathFinder, Loader):
@@ -135,7 +155,7 @@ def renamed_parameters(**names: str) -> Callable[[T], T]:
     """Return a decorator for a function or class that also accepts former names of its parameters.
 
     ``@renamed_parameters(share="fraction")`` makes ``share=0.5`` mean ``fraction=0.5``. Objects of
-    a class also have an attribute under the former name.
+    a class also have an attribute under the former name, and pickles with it load.
     """
 
     def accepting(function: Callable[..., Any], replaced: bool) -> Callable[..., Any]:
@@ -157,6 +177,11 @@ def renamed_parameters(**names: str) -> Callable[[T], T]:
         target.__init__ = accepting(target.__init__, replaced=dataclasses.is_dataclass(target))  # type: ignore[misc]
         for former, name in names.items():
             setattr(target, former, renamed_property(former, name))
+
+        def set_state(holder: Any, state: dict[str, Any]) -> None:
+            holder.__dict__.update({names.get(name, name): value for name, value in state.items()})
+
+        target.__setstate__ = set_state  # type: ignore[attr-defined]
         return target
 
     return decorate

@@ -73,6 +73,7 @@ class Verdict(NotebookSummary):
         pairs = zip(self.guarantees, self.evidence, strict=True)
         return tuple(guarantee for guarantee, evidence in pairs if evidence >= self.alarm_at)
 
+    @renamed_parameters(promise="guarantee")
     def draws(self, guarantee: Constraint) -> tuple[int, int]:
         """Return the successes and trials of a guaranteed metric since the certificate."""
         rate = rate_of(guarantee.metric)
@@ -100,7 +101,10 @@ class Verdict(NotebookSummary):
         if not trials:
             return f"'{guarantee}' has no observations yet"
         value = self.operating_point.value(guarantee.metric.name)
-        observed = f"'{guarantee}' is {value:.3f} ({successes:,} of {trials:,})"
+        observed = (
+            f"{guarantee.metric} is {value:.3f} ({successes:,} of {trials:,}; guaranteed: "
+            f"{guarantee.relation} {format_number(guarantee.level)})"
+        )
         if evidence <= 1:
             if self._is_missed(guarantee):
                 return f"{observed}, which is too few to contradict it"
@@ -108,9 +112,9 @@ class Verdict(NotebookSummary):
         chance = f"at most 1 in {f'{evidence:,.0f}' if evidence >= 100 else f'{evidence:.3g}'}"
         if evidence > 1e6:
             chance = "less than 1 in 1,000,000"
-        has = "which has" if self.checks == 1 else "which at its worst had"
+        worst = "" if self.checks == 1 else "at worst, "
         return (
-            f"{observed}, {has} a chance of {chance} if it holds "
+            f"{observed}; {worst}such counts have a probability of {chance} under the guarantee "
             f"(broken at 1 in {self.alarm_at:.3g})"
         )
 

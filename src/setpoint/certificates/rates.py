@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 
 from setpoint.goals.goal import Constraint
-from setpoint.goals.metrics import JACCARD, LinearFraction, Metric, metric
+from setpoint.goals.metrics import BUILT_IN, JACCARD, LinearFraction, Metric, metric
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +79,9 @@ def rate_of(which: Metric) -> Rate | None:
     if which.name == "f1" and which == metric("f1"):
         assert JACCARD.fraction is not None
         return Rate(which, JACCARD.fraction, lambda f: f / (2 - f), lambda j: 2 * j / (1 + j))
-    if which.fraction is None or which.population is None:
+    # Of built-in metrics alone it is known that they are fractions of the rows they name.
+    built_in = which.name in BUILT_IN and which == metric(which.name)
+    if not built_in or which.fraction is None or which.population is None:
         return None
     return Rate(which, which.fraction, float, float)
 

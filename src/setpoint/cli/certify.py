@@ -21,7 +21,7 @@ def certify(
     threshold: o.Threshold = None,
     confidence: o.CertifyConfidence = 0.9,
     positive: o.Positive = None,
-    group: o.Group = None,
+    group: o.CertifiedGroup = None,
     seed: o.Seed = 0,
     report: o.Report = None,
     figures: o.Figures = None,

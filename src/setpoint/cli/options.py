@@ -87,6 +87,10 @@ Group = Annotated[
     str | None,
     option(help="Column of groups, e.g. patients; rows of one group stay in the same split."),
 ]
+CertifiedGroup = Annotated[
+    str | None,
+    option(help="Column of groups, e.g. patients; one row of each group is used."),
+]
 Time = Annotated[
     str | None, option(help="Column of times; the newest rows are used for validation and testing.")
 ]

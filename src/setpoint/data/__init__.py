@@ -1,4 +1,4 @@
-"""Input of training: tables, labels, splits, standardisation, and rows in blocks.
+"""Input of training: tables, labels, splits, standardization, and rows in blocks.
 
 :class:`TableFile` reads tables; a file format is added in :mod:`setpoint.data.file_formats`.
 A row source is an :class:`ArrayRows`, a :class:`ParquetRows` or a :class:`LoaderRows`;

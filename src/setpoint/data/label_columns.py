@@ -47,7 +47,7 @@ class Target(NamedTuple):
     y: Mask
     negative: Label
     positive: Label
-    note: str
+    note: str = ""
 
 
 def read_target(series: Any, positive: Any = None) -> Target:
@@ -108,7 +108,7 @@ def labels_of_counts(name: str, counts: Mapping[Label, int], positive: Any = Non
         )
     if len(counts) != 2:
         raise TargetError(
-            f"the target {name!r} holds {len(counts):,} different values, and there must be two: "
+            f"the target {name!r} has {len(counts):,} distinct values, but must have two: "
             f"{_list_counts(counts)}. {_USE_ONE}"
         )
     note = ""
@@ -117,8 +117,8 @@ def labels_of_counts(name: str, counts: Mapping[Label, int], positive: Any = Non
         if set(counts) not in OBVIOUS:
             fraction = counts[chosen] / sum(counts.values())
             note = (
-                f"{chosen!r} is taken for the positive label of {name!r} ({fraction:.1%} of the "
-                "rows); name the positive label if it is the other one."
+                f"{chosen!r} is taken as the positive label of {name!r} ({fraction:.1%} of the "
+                "rows); pass --positive (positive=) to choose the other one."
             )
     else:
         chosen = _find_label(name, list(counts), positive, _list_counts(counts))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from torch import Tensor
 
-from setpoint._internal.renamed import renamed_parameters
+from setpoint._internal.renamed import renamed_parameters, renamed_property
 from setpoint._internal.validation import check_groups, one_row_per_group
 from setpoint.data.rows import Block
 from setpoint.data.sampling import uniform
@@ -393,7 +393,7 @@ def has_validation(rule: SplitRule | None) -> bool:
     """Return whether a rule has validation rows."""
     if rule is None:
         return False
-    if hasattr(rule, "judges") and not hasattr(rule, "has_validation"):
+    if not hasattr(rule, "has_validation") and hasattr(rule, "judges"):
         warnings.warn(
             "the property judges of a split rule is deprecated; it is now has_validation.",
             DeprecationWarning,
@@ -440,6 +440,8 @@ class ByChance:
         """Whether there are validation rows."""
         return self.validation > 0
 
+    judges = renamed_property("judges", "has_validation")
+
     @property
     def _key(self) -> str:  # as in version 0.1, whose checkpoints hold its digest
         return (
@@ -476,6 +478,8 @@ class ByTime:
     def has_validation(self) -> bool:
         """Whether there are validation rows."""
         return self.since[0] < self.since[1]
+
+    judges = renamed_property("judges", "has_validation")
 
     def __call__(self, block: Block) -> Tensor:
         """Return the set of each row, by its time."""

@@ -1,4 +1,4 @@
-"""Standardisation of features: mean 0 and deviation 1, from arrays or from one pass."""
+"""Standardization of features: mean 0 and deviation 1, from arrays or from one pass."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Standardizer:
         return cls(middle + mean * unit, np.where(constant | (scale == 0), np.inf, scale), dtype)
 
     def transform(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return standardised features; a feature that was constant becomes 0."""
+        """Return standardized features; a feature that was constant becomes 0."""
         return ((X.astype(np.float64, copy=False) - self.centre) / self.scale).astype(self.dtype)
 
 

@@ -34,7 +34,7 @@ class SetpointEstimator:
         raise NotImplementedError
 
     def evaluate(
-        self, X: Any, y: Any, sample_weight: Any = None, *, on: str = "the test data"
+        self, X: Any, y: Any, sample_weight: Any = None, *, on: str = "the test rows"
     ) -> OperatingPoint:
         """Return the operating point at the threshold on other labelled rows."""
         scores = self.positive_scores(X)

@@ -156,7 +156,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         X : array-like of shape (n, d)
             Features, finite. float32 is trained in float32, all else in float64.
         y : array-like of shape (n,)
-            Two different labels of one kind, e.g. 0/1, booleans or texts.
+            Two different labels of one kind, e.g. 0/1, booleans or strings.
         sample_weight : array-like of shape (n,), optional
             Weights >= 0 of the counts; a weight of 2 is the same as the row twice.
         groups : array-like of shape (n,), optional

@@ -138,12 +138,12 @@ class FitData:
         rows: Rows,
         standardizer: Standardizer | None,
         validation: Rows | None,
-        on: str = "the training data",
+        on: str = "the training rows",
     ) -> Problem:
         """Return the problem of training on some rows and validating on others."""
         held_out = None
         if validation is not None:
-            held_out = self.problem(goal, validation, standardizer, None, on="the validation data")
+            held_out = self.problem(goal, validation, standardizer, None, on="the validation rows")
         return make_problem(
             features_of(self.X[rows], standardizer, self.X.dtype),
             torch.from_numpy(self.positive[rows]),

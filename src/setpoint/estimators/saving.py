@@ -176,7 +176,7 @@ def _standardizer(
     found = [tensors[name] for name in _STANDARDIZER if name in tensors]
     if len(found) != (len(_STANDARDIZER) if standardized else 0):
         raise ModelFileError(
-            f"the model was {'' if standardized else 'not '}fitted on standardised features, and "
+            f"the model was {'' if standardized else 'not '}fitted on standardized features, and "
             f"its file holds {len(found)} of 2 arrays, the means and the deviations."
         )
     if not found:

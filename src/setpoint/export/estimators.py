@@ -117,7 +117,7 @@ _WITHOUT_EFFECT = (nn.Dropout, nn.Identity)  # in prediction
 
 
 def classifier_scores(graph: Graph, clf: SetpointClassifier, X: str) -> str:
-    """Add a classifier's standardiser, module and threshold; return the name of its scores."""
+    """Add a classifier's standardizer, module and threshold; return the name of its scores."""
     dtype = clf._dtype
     if clf.standardizer_ is not None:
         wide = graph.cast(X, np.float64)

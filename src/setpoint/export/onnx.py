@@ -26,7 +26,7 @@ _TOLERANCE = 1e-4
 
 
 def export_onnx(model: Any, path: str | Path) -> None:
-    """Write a fitted classifier as ONNX, with its standardiser and its threshold.
+    """Write a fitted classifier as ONNX, with its standardizer and its threshold.
 
     The input ``X`` has the shape (n, features). Its precision is float32 for a classifier that was
     fitted to float32, otherwise float64. The outputs, one entry per row, are ``score``, relative to

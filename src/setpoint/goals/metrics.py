@@ -120,7 +120,7 @@ class Metric:
         The metric as a quotient of linear functions, where it is one.
     population : str or None
         The rows of which the metric is a fraction, e.g. ``"alarms"`` for precision; certificates
-        then have exact binomial bounds. None if it is not a fraction of rows.
+        have exact binomial bounds for built-in metrics with one. None if it is not a fraction.
     """
 
     name: str

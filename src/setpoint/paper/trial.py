@@ -1,4 +1,4 @@
-"""Run a job: split, standardise, train, and count at every threshold that a table needs."""
+"""Run a job: split, standardize, train, and count at every threshold that a table needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SELECTION_FRACTION = 0.25  # of the training rows, for methods that select
 
 
 class SplitRows(NamedTuple):
-    """A split of a data set, standardised by its training rows, on a device."""
+    """A split of a data set, standardized by its training rows, on a device."""
 
     split: Split
     X: torch.Tensor

@@ -1,6 +1,5 @@
 """Reports on a classifier: an HTML page, and figures as files."""
 
-import operator
 import warnings
 from typing import Any
 
@@ -22,6 +21,11 @@ __all__ = [
 ]
 
 
+def _html_of(result: Any, *names: str, **classes: str) -> str:
+    """Return a result as HTML; an operating point may be given names of its classes."""
+    return str(result._summary(*names, **classes).html())
+
+
 def __getattr__(name: str) -> Any:
     """Return the functions of version 0.1 that objects have as methods now."""
     if name in ("operating_point_html", "certificate_html", "verdict_html", "candidates_html"):
@@ -30,5 +34,5 @@ def __getattr__(name: str) -> Any:
             DeprecationWarning,
             stacklevel=2,
         )
-        return operator.methodcaller("_repr_html_")
+        return _html_of
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

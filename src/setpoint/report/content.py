@@ -34,7 +34,7 @@ class Rows:
     scores : ndarray of float
         One per row; higher for likely positives.
     on : str
-        What to call these rows, e.g. ``"the test data"``.
+        What to call these rows, e.g. ``"the test rows"``.
     unseen : bool
         Whether none of them was used for the model, the threshold or the certificate. Only then do
         they show what to expect of new data, and count as evidence about a certificate.

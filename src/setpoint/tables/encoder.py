@@ -154,7 +154,7 @@ def _linear_steps(schema: Schema, few: list[str]) -> list[tuple[str, Any, Any]]:
 def _rarely_missing(column: Column) -> bool:
     """Whether a column was missing in too few rows to learn from that.
 
-    A feature that is 1 in one row of thousands becomes very large when standardised, and its weight
+    A feature that is 1 in one row of thousands becomes very large when standardized, and its weight
     follows that row's label. Later it would decide all rows in which the column is missing.
     """
     if column.absent is None:  # not counted

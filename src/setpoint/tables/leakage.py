@@ -52,7 +52,7 @@ class LeakageWarning:
     message: str
 
 
-@renamed_parameters(parts="split")
+@renamed_parameters(parts="split", judged="threshold_rows")
 def find_leakage(
     rows: Any,
     y: NDArray[np.bool_],

@@ -67,7 +67,7 @@ def score_file(
     if there == Path(source).resolve():
         raise TableFileError(f"{out} is the table to score; name another file for the result.")
     if Path(source).resolve() in there.parents:
-        raise TableFileError(f"{out} lies in {source}, the table to score; name another place.")
+        raise TableFileError(f"{out} is inside {source}, the table to score; name another path.")
     if taken := [name for name in keep if name in _RESULTS]:
         raise TableFileError(
             f"the column {taken[0]!r} cannot be kept, since the result has one of that name; "

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.renamed import renamed_property
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
@@ -109,6 +110,8 @@ class OperatingPoint(NotebookSummary):
         with np.errstate(all="ignore"):
             return rank_of(self.goal, *self.counts)
 
+    standing = renamed_property("standing", "sort_key")
+
     @property
     def rank(self) -> tuple[float, ...]:
         """Sort key without the tie-breakers: -violation and gain."""
@@ -143,7 +146,7 @@ class OperatingPoint(NotebookSummary):
             return f"On {self.on} {reached} (goal: '{self.goal}')."
         if self.empty and self.feasible:
             return (
-                f"On {self.on} the goal '{self.goal}' is met only in that nothing is predicted "
+                f"On {self.on} the goal '{self.goal}' is met only because nothing is predicted "
                 f"positive: {reached}."
             )
         if self.feasible:

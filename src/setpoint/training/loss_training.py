@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from setpoint._internal.renamed import renamed_property
+from setpoint._internal.renamed import renamed_parameters
 from setpoint.errors import SetpointError
 from setpoint.training.candidates import TrainedModel
 from setpoint.training.gpu import Recorded
@@ -21,6 +21,7 @@ from setpoint.training.models import is_linear, logits_of
 from setpoint.training.problem import Problem
 
 
+@renamed_parameters(share="weight")
 @dataclass(frozen=True)
 class LabelledRows:
     """The rows of one step.
@@ -44,8 +45,6 @@ class LabelledRows:
     P: float
     N: float
     elapsed: float = 0.0
-
-    share = renamed_property("share", "weight")
 
     def margins(self, logits: Tensor) -> Tensor:
         """Return z~, the logits signed by the class: > 0 where right."""

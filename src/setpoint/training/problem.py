@@ -52,12 +52,14 @@ class Problem:
     sample_weight: Tensor
     goal: Goal
     validation: Problem | None = None
-    on: str = "the training data"
+    on: str = "the training rows"
 
     @property
     def has_validation(self) -> bool:
         """Whether models are compared on validation rows instead of the training rows."""
         return self.validation is not None
+
+    judged_apart = renamed_property("judged_apart", "has_validation")
 
     @property
     def evaluation(self) -> Problem:
@@ -151,7 +153,7 @@ def make_problem(
     sample_weight: Tensor | None = None,
     *,
     validation: Problem | None = None,
-    on: str = "the training data",
+    on: str = "the training rows",
 ) -> Problem:
     """Return a problem, with unit weights where none are given."""
     if sample_weight is None:

@@ -211,7 +211,7 @@ class StochasticRun:
             rows.positive.to(rows.X.device),
             self.problem.goal,
             rows.weight.to(rows.X.device),
-            on="a sample of the training data",
+            on="a sample of the training rows",
         )
         kinds = starting_models(self.solver.start, problem, self.module)
         most = _MOST_EVALUATED[is_linear(self.module)] // len(kinds)

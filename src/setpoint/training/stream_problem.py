@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from setpoint._internal.processes import all_reduce_sum, rank_and_world_size, round_to_16_bits
-from setpoint._internal.renamed import renamed_parameters
+from setpoint._internal.renamed import renamed_parameters, renamed_property
 from setpoint.data.arrays import ArrayRows
 from setpoint.data.rows import Block, RowSource
 from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights
@@ -62,6 +62,8 @@ class StreamProblem:
     def has_validation(self) -> bool:
         """Whether models are compared on validation rows instead of the training rows."""
         return self.validation is not None or has_validation(self.split)
+
+    judged_apart = renamed_property("judged_apart", "has_validation")
 
     def blocks(self) -> Iterator[tuple[Block, Tensor]]:
         """Yield this process's blocks, features ready for models, with the split of each row."""
@@ -136,8 +138,8 @@ class StreamProblem:
     def evaluation(self) -> tuple[int, str]:
         """The split on which models are compared, and what to call its rows."""
         if self.has_validation:
-            return VALIDATION, "the validation data"
-        return TRAINING, "the training data"
+            return VALIDATION, "the validation rows"
+        return TRAINING, "the training rows"
 
     def _ready(self, block: Block) -> Block:
         here = block.to(self.device)

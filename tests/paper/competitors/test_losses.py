@@ -588,7 +588,7 @@ def test_iterates_are_evaluated_on_the_original_rows(sampling):
     point = solution.operating_point
     assert point == problem.operating_point(module, point.threshold)
     assert point.tp + point.fp + point.fn + point.tn == 300
-    assert point.on == "the training data"
+    assert point.on == "the training rows"
 
 
 def test_validation_rows_are_used_for_selection_if_there_are_any():

@@ -178,7 +178,7 @@ def train_for_histograms(
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Standardised features; float32 is trained in float32, all else in float64.
+        Standardized features; float32 is trained in float32, all else in float64.
     y : array-like of shape (n,)
         Labels, 1 or True for positive.
     goal : str or Goal
