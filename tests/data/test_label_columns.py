@@ -70,7 +70,7 @@ def test_positive_that_does_not_occur():
 
 
 def test_other_than_two_values():
-    with pytest.raises(TargetError, match=r"3 different.*'a' \(3\), 'b' \(2\), 'c' \(1\)"):
+    with pytest.raises(TargetError, match=r"3 distinct.*'a' \(3\), 'b' \(2\), 'c' \(1\)"):
         read_target(pd.Series(list("aaabbc")))
     with pytest.raises(TargetError, match=r"100 different.*, \.\.\."):
         read_target(pd.Series(range(100)))
