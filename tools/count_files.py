@@ -20,11 +20,13 @@ Whichever ``setpoint`` is importable is measured; set PYTHONPATH for another one
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import sys
 import tempfile
 import threading
+import tokenize
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -52,18 +54,38 @@ def package_folder() -> Path:
 # --- files and lines -----------------------------------------------------------------------------
 
 
+def code_lines(text: str) -> int:
+    """Return the number of lines without docstrings, comments and blank lines."""
+    documented: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            first = body[0]
+            if isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+                documented |= set(range(first.lineno, (first.end_lineno or 0) + 1))
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.string.strip() and token.type != tokenize.COMMENT:
+            code |= set(range(token.start[0], token.end[0] + 1))
+    return len(code - documented)
+
+
 def print_lines(package: Path) -> None:
-    """Print files and lines by top-level folder of the package."""
+    """Print files and lines by top-level folder of the package, and lines of code in all."""
     lengths: dict[str, list[int]] = {}
+    code = 0
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
         folder = f"{inside.parts[0]}/" if len(inside.parts) > 1 else "root modules"
-        lengths.setdefault(folder, []).append(len(path.read_text("utf-8").splitlines()))
+        text = path.read_text("utf-8")
+        code += code_lines(text)
+        lengths.setdefault(folder, []).append(len(text.splitlines()))
     print(f"{'folder':<16}{'files':>7}{'lines':>8}{'mean':>7}{f'under {SHORT}':>10}")
     everything = [n for own in lengths.values() for n in own]
     for folder, own in [*lengths.items(), ("total", everything)]:
         short = sum(n < SHORT for n in own)
         print(f"{folder:<16}{len(own):>7}{sum(own):>8}{sum(own) / len(own):>7.0f}{short:>10}")
+    print(f"without docstrings, comments and blank lines: {code}")
 
 
 # --- what runs -----------------------------------------------------------------------------------

@@ -72,11 +72,11 @@ def test_positive_that_does_not_occur():
 def test_other_than_two_values():
     with pytest.raises(TargetError, match=r"3 distinct.*'a' \(3\), 'b' \(2\), 'c' \(1\)"):
         read_target(pd.Series(list("aaabbc")))
-    with pytest.raises(TargetError, match=r"100 different.*, \.\.\."):
+    with pytest.raises(TargetError, match=r"100 distinct.*, \.\.\."):
         read_target(pd.Series(range(100)))
     with pytest.raises(TargetError, match=r"holds only 1 \(3\)"):
         read_target(pd.Series([1, 1, 1]))
-    with pytest.raises(TargetError, match="3 different"):
+    with pytest.raises(TargetError, match="3 distinct"):
         read_target(pd.Series([0, 1, "unknown"]))
 
 
