@@ -69,7 +69,7 @@ def multiplier_step(
 ) -> None:
     """Raise the multipliers (constraints, k) of violated constraints, lower the others, in place.
 
-        mu_j <- mu_j exp(dual_rate * clip(5 * shortfall_j, -1, 1))
+        mu_j <- mu_j exp(dual_rate * clip(SENSITIVITY * shortfall_j, -1, 1))
 
     ``_prices_kernel`` in ``gpu/kernels.py`` has the same rule for steps on a GPU; change both.
     """

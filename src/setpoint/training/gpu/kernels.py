@@ -81,7 +81,7 @@ def _prices_kernel(  # type: ignore[no-untyped-def]
         value = tl.where(bottom > 0, top / tl.where(bottom > 0, bottom, 1.0), tl.load(c + 7))
         missed = sign * (level - value)
         missed = tl.where(missed == missed, missed, 0.0)
-        # The rule of descent.multiplier_step, with its SENSITIVITY and MULTIPLIER_LIMITS.
+        # The rule of descent.multiplier_step; 5, 1e-3 and 1e3 are its constants.
         push = tl.minimum(tl.maximum(5.0 * missed, -1.0), 1.0)
         at = multiplier_ptr + j * k_models + k
         held = tl.load(at) * tl.exp(tl.load(table_ptr + 4) * push)
