@@ -181,10 +181,11 @@ def test_a_split_may_be_called_parting():
     X = torch.randn(200, 2, generator=generator)
     rows, split = LoaderRows([(X, X[:, 0] > 1)]), ByChance(validation=0.3)
     goal = Goal.parse("max f1")
+    few = Stochastic(outer_iterations=1, inner_iterations=5)
     with pytest.warns(DeprecationWarning, match="parting"):
         assert StreamProblem(rows, goal, parting=split) == StreamProblem(rows, goal, split)
     with pytest.warns(DeprecationWarning, match="parting"):
-        solution = train(torch.nn.Linear(2, 1), rows, goal, parting=split)
+        solution = train(torch.nn.Linear(2, 1), rows, goal, parting=split, solver=few)
     assert solution.operating_point.on == "the validation rows"
 
 

@@ -17,12 +17,13 @@ import sklearn
 from packaging.version import Version
 
 from setpoint import ModelFileError, load
+from setpoint.cli.app import main
 
 HERE = Path(__file__).parent
 FIXTURES = HERE / "fixtures"
 SAVED = sorted(file.parent for file in FIXTURES.glob("*/*/expected.json"))
 TABLES = [folder for folder in SAVED if (folder / "rows.csv").exists()]
-# Each run of the command takes seconds; these are a zip, dates and codes, and a streamed table.
+# A zip, dates and codes, and a streamed table.
 BY_COMMAND = [f for f in TABLES if f.name in ("table_trees", "table_writings", "table_streamed")]
 # Products of matrices are rounded otherwise on other processors.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
@@ -109,5 +110,6 @@ def test_a_loaded_model_has_its_former_attributes_and_scores(folder):
 def test_the_command_scores_a_table_the_same(folder, tmp_path):
     loaded(folder)  # or skip
     out = tmp_path / "scores.parquet"
-    found = writer.score_table(path_of(folder), folder / "rows.csv", out)
+    assert main(["predict", str(path_of(folder)), str(folder / "rows.csv"), "--out", str(out)]) == 0
+    found = pd.read_parquet(out)
     check_scores(folder, found["score"], found["predicted"])

@@ -187,6 +187,7 @@ class InHalf(nn.Module):
             return self.net(X.to(self.dtype))
 
 
+@pytest.mark.usefixtures("short_ordinary")
 @pytest.mark.parametrize("weights", [False, True], ids=["autocast", "weights"])
 @pytest.mark.parametrize("solver", ["projected", "lifted", "stochastic"])
 def test_half_precision_trains_and_has_an_exact_threshold(solver, weights):
@@ -201,6 +202,7 @@ def test_half_precision_trains_and_has_an_exact_threshold(solver, weights):
     assert solution.operating_point == problem.point_of(scores)
 
 
+@pytest.mark.usefixtures("short_ordinary")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 @pytest.mark.parametrize("solver", ["projected", "lifted", "stochastic"])

@@ -242,7 +242,7 @@ def advanced(solver, goal, kind="linear"):
     ],
     ids=str,
 )
-def test_the_same_steps(goal, kind, scaling, cosine, monkeypatch):
+def test_the_same_steps(goal, kind, scaling, cosine, monkeypatch, short_ordinary):
     solver = Lifted(outer_iterations=5, inner_iterations=20, scaling=scaling, cosine=cosine)
     closed = advanced(solver, goal, kind)
     assert isinstance(closed._steps, ClosedSteps)

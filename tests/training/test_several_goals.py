@@ -50,6 +50,7 @@ def at_once(problem, goals, kind="linear", solver=SHORT, **options):
     return solve_goals(problem, goals, module, solver, **options)
 
 
+@pytest.mark.usefixtures("short_ordinary")
 @pytest.mark.parametrize(("kind", "goals"), [("linear", MIXED), ("mlp", MIXED[:2])])
 def test_each_goal_gets_the_model_that_it_gets_alone(kind, goals):
     problem = overlapping("max f1", n=400)
@@ -65,8 +66,9 @@ def test_each_goal_gets_the_model_that_it_gets_alone(kind, goals):
         assert ours == [c.name for c in own.candidates]
 
 
-@pytest.mark.parametrize("make", [overlapping, misled, two_kinds])
-@pytest.mark.parametrize("kind", [FPOR, FROP])
+@pytest.mark.parametrize(
+    ("make", "kind"), [(overlapping, FPOR), (misled, FROP), (two_kinds, FPOR), (two_kinds, FROP)]
+)
 def test_a_curve_is_as_good_as_its_points_and_falls(make, kind):
     problem = make("max f1")
     goals = [kind(level) for level in LEVELS]
