@@ -69,14 +69,16 @@ def _unit(worth: Any, cost: Any) -> tuple[Any, Any]:
     return worth / largest, cost / largest
 
 
-def capped_loss(margin: Tensor, price: Tensor | float, lam: float, gamma: float) -> Tensor:
+def capped_loss(margin: Tensor, price: Tensor | float, lam: float, gamma: Tensor | float) -> Tensor:
     """Return the contributions of samples with these margins v and prices."""
     keep = lam * (0.5 - margin.sigmoid()).relu() + gamma * softplus(-margin)
     give_up = price + gamma * softplus(margin)
     return keep.minimum(give_up)
 
 
-def capped_slope(margin: Tensor, price: Tensor | float, lam: float, gamma: float) -> Tensor:
+def capped_slope(
+    margin: Tensor, price: Tensor | float, lam: float, gamma: Tensor | float
+) -> Tensor:
     """Return the derivative of :func:`capped_loss` in the margin, where it has one.
 
     At v = 0 it is the derivative from the right; where both branches are equal, that of giving up.
@@ -86,6 +88,6 @@ def capped_slope(margin: Tensor, price: Tensor | float, lam: float, gamma: float
     wrong = (0.5 - a).relu_()
     is_wrong = wrong.sign()
     # softplus(-v) - softplus(v) = -v: comparing both branches needs no softplus
-    keeps = wrong.mul_(lam).sub_(margin, alpha=gamma).lt_(price)
+    keeps = wrong.mul_(lam).sub_(margin * gamma).lt_(price)
     pull = is_wrong.mul_(keeps).mul_(a).mul_(1 - a)
     return a.sub_(keeps).mul_(gamma).sub_(pull, alpha=lam)

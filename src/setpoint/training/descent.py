@@ -99,6 +99,8 @@ class Descent:
         A state dict for each model.
     proximity : list of float
         How strongly each model is regularised towards its start.
+    gamma : list of float
+        Strength of each model's regulariser psi.
     lr : float
         Adam's first learning rate.
     steps : int
@@ -113,6 +115,7 @@ class Descent:
         module: nn.Module,
         starts: list[dict[str, Any]],
         proximity: Sequence[float],
+        gamma: Sequence[float],
         lr: float,
         steps: int,
     ) -> None:
@@ -123,7 +126,7 @@ class Descent:
         self.bundle = make_bundle(module, starts)
         self.step_count = 0
         self.multipliers = np.ones((len(goal.constraints), len(starts)))
-        self._proximity = list(proximity)
+        self._proximity, self._gamma = list(proximity), list(gamma)
         groups = [{"params": self.bundle.parameters, "lr": lr}]
         self._optimizer = adam(groups, self.bundle.origins.device)
 
@@ -131,6 +134,11 @@ class Descent:
     def goals(self) -> list[Goal]:
         """The goal of each model."""
         return [self.goal] * len(self.bundle.origins)
+
+    @property
+    def gamma(self) -> Tensor:
+        """The strength of each model's regulariser psi, shape (k, 1)."""
+        return self.bundle.origins.new_tensor(self._gamma)[:, None]
 
     @property
     def elapsed(self) -> float:
@@ -168,7 +176,7 @@ class Descent:
     def push(self, batch: Batch, margins: Tensor, counts: Counts) -> None:
         """Set the gradients of the loss on these rows, at the prices of these counts."""
         price = self.prices(counts) @ batch.classes
-        slopes = capped_slope(margins, price, self.lam, self.solver.gamma)
+        slopes = capped_slope(margins, price, self.lam, self.gamma)
         self.bundle.backward(slopes.mul_(batch.signed_weight))
 
     def step(self) -> None:
@@ -192,13 +200,14 @@ class Descent:
 
     def losses(self, margins: Tensor, classes: Tensor, weight: Tensor, counts: Counts) -> Tensor:
         """Return each model's loss on rows with these margins; ``weight`` is in units of P."""
-        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.solver.gamma)
+        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.gamma)
         return losses @ weight.to(losses)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the bundle, Adam's moments and the multipliers."""
         return {
             "nearness": self._proximity,  # its name in the files of earlier versions
+            "gamma": self._gamma,
             "bundle": self.bundle.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "multipliers": torch.from_numpy(self.multipliers),
@@ -207,7 +216,7 @@ class Descent:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state."""
-        self._proximity = state["nearness"]
+        self._proximity, self._gamma = state["nearness"], state["gamma"]
         self.bundle.load_state_dict(state["bundle"])
         self._optimizer.load_state_dict(state["optimizer"])
         self.multipliers = state["multipliers"].numpy()

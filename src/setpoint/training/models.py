@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -98,6 +98,18 @@ def is_linear(module: nn.Module) -> bool:
         and not module._forward_hooks
         and not module._forward_pre_hooks
     )
+
+
+def linear_state(module: nn.Module, coef: Any, intercept: Any) -> dict[str, Any]:
+    """Return a regression as a state dict of the linear module.
+
+    Without a bias in the module the intercept is dropped; the threshold replaces it.
+    """
+    own = module.state_dict()
+    weights = {"weight": torch.as_tensor(coef).reshape(1, -1).to(own["weight"])}
+    if "bias" in own:
+        weights["bias"] = torch.as_tensor(intercept).to(own["bias"])
+    return weights
 
 
 def logits_of(module: nn.Module, X: Tensor) -> Tensor:

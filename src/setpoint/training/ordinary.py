@@ -22,10 +22,11 @@ from torch.nn.functional import softplus
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import format_number
 from setpoint.training.candidates import TrainedModel, best_of
+from setpoint.training.cost_path import cost_weighted_models
 from setpoint.training.gpu import sizes_for
 from setpoint.training.loop import Progress
 from setpoint.training.loss_training import LossTraining
-from setpoint.training.models import is_linear, scores_of
+from setpoint.training.models import is_linear, linear_state, scores_of
 from setpoint.training.problem import Problem
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class OrdinaryRun:
 
     def start(self, take: str | None = None) -> Progress:
         """Train all models."""
-        self._models = list(chain.from_iterable(ordinary_models(self.problem, self.module)))
+        kinds = ordinary_models(self.problem, self.module, take=take)
+        self._models = list(chain.from_iterable(kinds))
         return self._progress()
 
     def advance(self, iteration: int) -> Progress:
@@ -86,15 +88,22 @@ class OrdinaryRun:
         self.start()
 
 
-def ordinary_models(problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
+def ordinary_models(
+    problem: Problem,
+    module: nn.Module,
+    goals: Sequence[Goal] | None = None,
+    take: str | None = None,
+) -> list[list[TrainedModel]]:
     """Return models trained without regard to the goal, by kind, the simplest first.
 
-    A linear module gets two kinds: logistic regressions over a wide range of ridges, plain and with
-    balanced classes. Any other module gets one: as it is given, and trained by cross-entropy with
-    two ridges, at several iterations. The module's weights are overwritten.
+    A linear module gets four kinds: logistic regressions over a wide range of ridges, plain and
+    with balanced classes, and the cost-weighted models with either loss that suit the goals best
+    (None: the problem's goal). Any other module gets one: as it is given, and trained by
+    cross-entropy with two ridges, at several iterations. The module's weights are overwritten.
     """
     if is_linear(module):
-        return [_logistic_path(problem, module, balanced) for balanced in (False, True)]
+        kinds = [_logistic_path(problem, module, balanced) for balanced in (False, True)]
+        return kinds + cost_weighted_models(problem, module, goals or [problem.goal], take)
     given = copy.deepcopy(module.state_dict())
     models = [TrainedModel("as given", problem.evaluation.operating_point(module), given)]
     for ridge in MODULE_RIDGES:
@@ -111,10 +120,16 @@ def ordinary_models(problem: Problem, module: nn.Module) -> list[list[TrainedMod
     return [models]
 
 
-def starting_models(start: str, problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
+def starting_models(
+    start: str,
+    problem: Problem,
+    module: nn.Module,
+    goals: Sequence[Goal] | None = None,
+    take: str | None = None,
+) -> list[list[TrainedModel]]:
     """Return the models to start from, by kind: ordinary ones or, if "given", the module itself."""
     if start == "logistic":
-        return ordinary_models(problem, module)
+        return ordinary_models(problem, module, goals, take)
     weights = {k: v.clone() for k, v in module.state_dict().items()}
     return [[TrainedModel("the start", problem.evaluation.operating_point(module), weights)]]
 
@@ -143,13 +158,15 @@ def train_ordinarily(problem: Problem, module: nn.Module) -> None:
 class Variant(NamedTuple):
     """How one model of a bundle is trained from an ordinary one.
 
-    ``proximity`` is the strength of the regularisation towards the start; ``restart`` numbers the
-    models that start from perturbed weights; a relaxed model may violate the goal while it trains.
+    ``proximity`` is the strength of the regularisation towards the start, ``gamma`` that of psi;
+    ``restart`` numbers the models that start from perturbed weights; a relaxed model may violate
+    the goal while it trains.
     """
 
     name: str
     start: TrainedModel
     proximity: float
+    gamma: float
     restart: int = 0
     relaxed: bool = False
 
@@ -182,15 +199,18 @@ def variants_from(
 ) -> list[Variant]:
     """Return the variants of these starts, the simplest first, and restarts from others."""
     variants = []
+    usual, *others = solver.gammas
     for start in starts:
         for proximity in sorted(solver.proximity, reverse=True):
             held = f"; proximity {proximity:g}" if proximity else ""
-            variants.append(Variant(_after(start) + held, start, proximity))
+            variants.append(Variant(_after(start) + held, start, proximity, usual))
+        for gamma in others:
+            variants.append(Variant(f"{_after(start)}; gamma {gamma:g}", start, 0.0, gamma))
         if solver.relaxed and goal.constraints:
-            variants.append(Variant(_after(start) + "; relaxed", start, 0.0, relaxed=True))
+            variants.append(Variant(_after(start) + "; relaxed", start, 0.0, usual, relaxed=True))
     if is_linear(module):
         variants += [
-            Variant(f"{_after(start)}; restart {i}", start, 0.0, restart=i)
+            Variant(f"{_after(start)}; restart {i}", start, 0.0, usual, restart=i)
             for start in restarted
             for i in range(1, (solver.restarts or 0) + 1)
         ]
@@ -255,7 +275,7 @@ def _fits_by_scikit_learn(
             # Where classes can be separated a weak ridge does not converge; the model still ranks.
             warnings.simplefilter("ignore")
             regression.fit(X, positive, sample_weight=weight)
-        yield ridge, _as_weights(module, regression.coef_, regression.intercept_)
+        yield ridge, linear_state(module, regression.coef_, regression.intercept_)
 
 
 def _fits_by_newton(
@@ -269,19 +289,7 @@ def _fits_by_newton(
     theta = X.new_zeros(X.shape[1] + 1, dtype=torch.float64)
     for ridge in RIDGES:
         theta = newton_logistic(X, positive, weight, ridge, theta)
-        yield ridge, _as_weights(module, theta[:-1], theta[-1:])
-
-
-def _as_weights(module: nn.Module, coef: Any, intercept: Any) -> dict[str, Any]:
-    """Return a regression as a state dict of the linear module.
-
-    Without a bias in the module the intercept is dropped; the threshold replaces it.
-    """
-    own = module.state_dict()
-    weights = {"weight": torch.as_tensor(coef).reshape(1, -1).to(own["weight"])}
-    if "bias" in own:
-        weights["bias"] = torch.as_tensor(intercept).to(own["bias"])
-    return weights
+        yield ridge, linear_state(module, theta[:-1], theta[-1:])
 
 
 _MOST_STEPS = 60

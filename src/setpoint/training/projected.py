@@ -49,8 +49,9 @@ class Projected:
     ----------
     lam0, lam_max : float
         First and last lambda.
-    gamma : float
-        Strength of the regulariser psi.
+    gamma : float or tuple of float
+        Strengths of the regulariser psi. The first is that of all models but one for each start,
+        without proximity, for every further one.
     outer_iterations : int
         Evaluations on all rows.
     inner_iterations : int or None
@@ -87,7 +88,7 @@ class Projected:
 
     lam0: float = 1.0
     lam_max: float = 1000.0
-    gamma: float = 0.1
+    gamma: float | tuple[float, ...] = (0.1, 0.01)
     outer_iterations: int = 15
     inner_iterations: int | None = None
     lr: float | None = None
@@ -95,7 +96,7 @@ class Projected:
     proximity: tuple[float, ...] = (0.0, 0.1, 1.0)
     restarts: int | None = None
     spread: float = 1.0
-    relaxed: bool = False
+    relaxed: bool = True
     line_search: int = 1_500_000
     start: Literal["logistic", "given"] = "logistic"
     rows: int = 40_000
@@ -115,6 +116,11 @@ class Projected:
             ),
             least={"inner_iterations": 1, "rows": 2},
         )
+
+    @property
+    def gammas(self) -> tuple[float, ...]:
+        """``gamma`` as a tuple."""
+        return self.gamma if isinstance(self.gamma, tuple) else (self.gamma,)
 
     def settle(self, problem: Problem) -> Projected:
         """Return the solver with numbers in place of None, as they suit this problem."""
@@ -163,13 +169,14 @@ class ProjectedRun:
         variants = self._plan(take)
         seed = int(torch.randint(2**31, (1,)))
         starts = [start_of(v, self.solver, seed) for v in variants]
-        self._begin(starts, [v.proximity for v in variants])
+        self._begin(starts, [v.proximity for v in variants], [v.gamma for v in variants])
         self._find_thresholds()
         return self._progress()
 
     def _plan(self, take: str | None) -> list[Variant]:
         """Train the ordinary models, and return the variants to train from them."""
-        return self.variants(starting_models(self.solver.start, self.problem, self.module), take)
+        kinds = starting_models(self.solver.start, self.problem, self.module, take=take)
+        return self.variants(kinds, take)
 
     def variants(
         self, kinds: Sequence[Sequence[TrainedModel]], take: str | None = None
@@ -182,12 +189,14 @@ class ProjectedRun:
         self._relaxed = [v.relaxed for v in variants]
         return variants
 
-    def _begin(self, starts: list[dict[str, Any]], proximity: list[float]) -> None:
+    def _begin(
+        self, starts: list[dict[str, Any]], proximity: list[float], gamma: list[float]
+    ) -> None:
         solver, module = self.solver, self.module
         lr = solver.lr or usual_rate(module, self.problem.X.shape[1])
         steps = solver.outer_iterations * self._inner_iterations
         self._descent = self._descent_for(
-            solver, self._totals, module, starts, proximity, lr, steps
+            solver, self._totals, module, starts, proximity, gamma, lr, steps
         )
         self._bundle = self._descent.bundle
         self._take_steps = projected_steps(self._descent) or take_steps
@@ -317,7 +326,7 @@ class ProjectedRun:
         self._names, self._starts = state["names"], state["starts"]
         self._relaxed = state["relaxed"]
         k = len(self._names)
-        self._begin([self.module.state_dict()] * k, [0.0] * k)
+        self._begin([self.module.state_dict()] * k, [0.0] * k, [0.0] * k)
         self._descent.load_state_dict(state)
         self._find_thresholds()
 

@@ -90,7 +90,8 @@ class SeveralGoalsRun(ProjectedRun):
     def _plan(self, take: str | None) -> list[Variant]:
         """Train the ordinary models once, and return the variants of all goals."""
         variants: list[Variant] = []
-        kinds = starting_models(self.solver.start, self.problem, self.module)
+        goals = [run.problem.goal for run in self.runs]
+        kinds = starting_models(self.solver.start, self.problem, self.module, goals, take)
         for i, run in enumerate(self.runs):
             if i:
                 kinds = [evaluated(kind, run.problem, self.module) for kind in kinds]
@@ -102,8 +103,10 @@ class SeveralGoalsRun(ProjectedRun):
     def _descent_for(self, *arguments: Any) -> Descent:
         return SeveralGoalsDescent(self._parts, *arguments)
 
-    def _begin(self, starts: list[dict[str, Any]], proximity: list[float]) -> None:
-        super()._begin(starts, proximity)
+    def _begin(
+        self, starts: list[dict[str, Any]], proximity: list[float], gamma: list[float]
+    ) -> None:
+        super()._begin(starts, proximity, gamma)
         for run, (_, own) in zip(self.runs, self._parts, strict=True):
             run._bundle = self._bundle[own]
 

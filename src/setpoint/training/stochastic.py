@@ -55,8 +55,9 @@ class Stochastic:
     ----------
     lam0, lam_max : float
         First and last lambda.
-    gamma : float
-        Strength of the regulariser psi.
+    gamma : float or tuple of float
+        Strengths of the regulariser psi. The first is that of all models but one for each start,
+        without proximity, for every further one.
     outer_iterations : int
         Passes over all rows, at most.
     inner_iterations : int or None
@@ -101,7 +102,7 @@ class Stochastic:
 
     lam0: float = 1.0
     lam_max: float = 1000.0
-    gamma: float = 0.1
+    gamma: float | tuple[float, ...] = (0.1, 0.01)
     outer_iterations: int = 15
     inner_iterations: int | None = None
     batch_size: int | None = None
@@ -129,6 +130,11 @@ class Stochastic:
             least={"inner_iterations": 1, "batch_size": 2, "rows": 2, "patience": 1, "shards": 1},
         )
         check_fraction(self.positives, "positives")
+
+    @property
+    def gammas(self) -> tuple[float, ...]:
+        """``gamma`` as a tuple."""
+        return self.gamma if isinstance(self.gamma, tuple) else (self.gamma,)
 
     def prepare(self, problem: Problem | StreamProblem, module: nn.Module) -> StochasticRun:
         """Return a run. Supports every goal."""
@@ -184,7 +190,7 @@ class StochasticRun:
         self._seed = broadcast(int(torch.randint(2**31, (1,))))
         self._features = self.problem.row_shape().numel()
         self._totals, sample = first_pass(self.problem, self._rows, (self._seed, 0))
-        kinds = self._ordinary_models(gather_sample(sample))
+        kinds = self._ordinary_models(gather_sample(sample), take)
         self._ordinary = list(chain.from_iterable(kinds))
         bundle = make_bundle(self.module, [model.weights for model in self._ordinary])
         points = iter(survey(self.problem, bundle).points(self.problem))  # on all rows
@@ -195,11 +201,11 @@ class StochasticRun:
         self._relaxed = [v.relaxed for v in variants]
         self._starts = [v.start.name for v in variants]
         starts = [start_of(v, self.solver, self._seed) for v in variants]
-        self._begin(starts, [v.proximity for v in variants])
+        self._begin(starts, [v.proximity for v in variants], [v.gamma for v in variants])
         self._locate(sample)
         return self._progress()
 
-    def _ordinary_models(self, rows: Sample) -> list[list[TrainedModel]]:
+    def _ordinary_models(self, rows: Sample, take: str | None) -> list[list[TrainedModel]]:
         """Return the best ordinary models by kind, trained on a sample.
 
         The first process trains them for all: others might round differently.
@@ -213,7 +219,7 @@ class StochasticRun:
             rows.weight.to(rows.X.device),
             on="a sample of the training rows",
         )
-        kinds = starting_models(self.solver.start, problem, self.module)
+        kinds = starting_models(self.solver.start, problem, self.module, take=take)
         most = _MOST_EVALUATED[is_linear(self.module)] // len(kinds)
         return list(broadcast([_best(kind, most) for kind in kinds]))
 
@@ -223,13 +229,15 @@ class StochasticRun:
         least = min(_LEAST_SAMPLED, max(1, _LARGEST_SAMPLE // self._features))
         return self.solver.rows or max(usual, least)
 
-    def _begin(self, starts: list[dict[str, Any]], proximity: list[float]) -> None:
+    def _begin(
+        self, starts: list[dict[str, Any]], proximity: list[float], gamma: list[float]
+    ) -> None:
         solver, totals = self.solver, self._totals.training_weight
         # Steps on batches are noisy: a fifth of the projected solver's rate for a linear model.
         lr = solver.lr or usual_rate(self.module, self._features, linear=0.02)
         steps = solver.outer_iterations * self._steps
         self._descent = Descent(
-            self.problem.goal, solver, totals, self.module, starts, proximity, lr, steps
+            self.problem.goal, solver, totals, self.module, starts, proximity, gamma, lr, steps
         )
 
     # --- an outer iteration -----------------------------------------------------------------
@@ -393,7 +401,7 @@ class StochasticRun:
         self._features, self._totals = state["features"], Totals(**state["totals"])
         self._patience.load_state_dict(state["patience"])
         k = len(self._names)
-        self._begin([self.module.state_dict()] * k, [0.0] * k)
+        self._begin([self.module.state_dict()] * k, [0.0] * k, [0.0] * k)
         self._descent.load_state_dict(state)
         bundle, drawn = self._descent.bundle, state["drawn"]
         origins = bundle.origins.clone()

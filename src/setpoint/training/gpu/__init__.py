@@ -44,6 +44,8 @@ class Sizes:
         Numbers, in double precision, of a block of that method.
     shards : int
         Parts in which a step on a stream is computed.
+    path_rows : int
+        Rows on which cost-weighted models take their first steps.
     """
 
     block_rows: int
@@ -52,11 +54,12 @@ class Sizes:
     newton_features: int
     newton_numbers: int
     shards: int
+    path_rows: int
 
 
 SIZES = {
-    "cpu": Sizes(2**16, 2, 2**19, 200, 2**18, 4),
-    "cuda": Sizes(2**20, 4, -1, 4096, 2**27, 1),
+    "cpu": Sizes(2**16, 2, 2**19, 200, 2**18, 4, 2**14),
+    "cuda": Sizes(2**20, 4, -1, 4096, 2**27, 1, 2**16),
 }
 
 

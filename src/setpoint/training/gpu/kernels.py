@@ -99,7 +99,9 @@ def _prices_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _slopes_kernel(v_ptr, sign_ptr, weight_ptr, price_ptr, lam_ptr, gamma, n, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _slopes_kernel(  # type: ignore[no-untyped-def]
+    v_ptr, sign_ptr, weight_ptr, price_ptr, lam_ptr, gamma_ptr, n, ROWS: tl.constexpr
+):
     k = tl.program_id(1)
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = i < n
@@ -107,7 +109,7 @@ def _slopes_kernel(v_ptr, sign_ptr, weight_ptr, price_ptr, lam_ptr, gamma, n, RO
     v = tl.load(at, mask=inside, other=0.0)
     positive = tl.load(sign_ptr + i, mask=inside, other=0.0) > 0
     price = tl.where(positive, tl.load(price_ptr + 2 * k), tl.load(price_ptr + 2 * k + 1))
-    lam = tl.load(lam_ptr + k)
+    lam, gamma = tl.load(lam_ptr + k), tl.load(gamma_ptr + k)
     a = tl.sigmoid(v)
     wrong = tl.maximum(0.5 - a, 0.0)
     keeps = lam * wrong - gamma * v < price
@@ -140,7 +142,7 @@ def prices(
     )
 
 
-def slopes(v: Any, sign: Any, weight: Any, price: Any, lam: Any, gamma: float) -> None:
+def slopes(v: Any, sign: Any, weight: Any, price: Any, lam: Any, gamma: Any) -> None:
     """Turn margins (k, n) into the loss's slopes in the logits, in place."""
     k, n = v.shape
     _slopes_kernel[(triton.cdiv(n, _ROWS), k)](v, sign, weight, price, lam, gamma, n, ROWS=_ROWS)

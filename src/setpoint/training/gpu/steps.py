@@ -44,6 +44,7 @@ class ProjectedDeviceSteps:
         self._clock = like.new_full((k,), float(descent.step_count))
         self._price = torch.zeros(k, 2, device=device)
         self._lam = torch.zeros(k, device=device)
+        self._gamma = descent.gamma.contiguous()
         self._recorded = Recorded(device)
 
     def run(self, steps: int) -> None:
@@ -68,8 +69,7 @@ class ProjectedDeviceSteps:
             descent.rate,
             self._constraints,
         )
-        gamma = descent.solver.gamma
-        kernels.slopes(z, batch.sign, batch.signed_weight, self._price, self._lam, gamma)
+        kernels.slopes(z, batch.sign, batch.signed_weight, self._price, self._lam, self._gamma)
         descent.bundle.backward(z)
         descent.along_gradients()
         return self._lam

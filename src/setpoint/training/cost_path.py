@@ -1,0 +1,192 @@
+"""Cost-weighted linear models: ordinary training over a path of class weights, for two losses.
+
+Each model minimises
+
+    sum_i c_i w_i loss(v_i) / sum_i c_i w_i  +  ridge / (2 sum_i w_i) |theta|^2
+
+where v_i is the logit signed by the class, c_i is the weight of a positive for positives and 1 for
+negatives, and the loss is logistic, log(1 + exp(-v)), or the hinge, max(0, 1 - v). A strict goal is
+met by a model that weighs one class far more than the other; where goal training starts decides
+how good such a model it finds.
+
+All models train at once, as the rows of one matrix, by Adam. The models that serve the goal best
+after the first steps, on a sample of the rows, continue on the rows near their thresholds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from setpoint.goals.goal import Goal
+from setpoint.goals.metrics import format_number
+from setpoint.training.candidates import TrainedModel
+from setpoint.training.gpu import adam, set_rate, sizes_for
+from setpoint.training.models import linear_state
+from setpoint.training.problem import Problem, make_problem
+from setpoint.training.working_set import WorkingSet, near, whole
+
+WEIGHTS = tuple(float(f"{10**e:.2g}") for e in np.arange(-3, 3.25, 0.5))  # of a positive
+COST_RIDGES = (100.0, 1.0, 0.01)
+KEPT = 4  # models of each loss
+_RATE = 0.2  # Adam's first learning rate; a row's margin must be able to pass 1 in few steps
+
+
+class CostColumn(NamedTuple):
+    """One model of the path: its loss, the weight of a positive, and its ridge."""
+
+    hinge: bool
+    weight: float
+    ridge: float
+
+    @property
+    def name(self) -> str:
+        """How the model is called among the candidates."""
+        loss = "hinge" if self.hinge else "logistic regression"
+        weight = format_number(self.weight)
+        return f"cost-weighted {loss}, weight {weight}, ridge {format_number(self.ridge)}"
+
+
+def columns_for(goals: Sequence[Goal], take: str | None = None) -> list[CostColumn]:
+    """Return the models of the path, hinges first.
+
+    ``take`` names a candidate; if it is one of these models or started from one, return only that.
+    """
+    weights = sorted({w for goal in goals for w in WEIGHTS if _may_need(goal, w)})
+    every = [CostColumn(h, w, r) for h in (True, False) for r in COST_RIDGES for w in weights]
+    named = [column for column in every if take is not None and column.name in take]
+    return [max(named, key=lambda column: len(column.name))] if named else every
+
+
+def _may_need(goal: Goal, weight: float) -> bool:
+    """Return whether a goal may need this weight of a positive.
+
+    If its constraints hold for a model that calls every row positive, and not for one that calls
+    none positive, they limit misses and need a high weight; in the opposite case, a low one.
+    """
+    P = N = 1.0
+    all_alarms, no_alarms = (float(goal.violation(*at, P, N)) == 0 for at in ((P, N), (0.0, 0.0)))
+    if all_alarms == no_alarms:
+        return 0.05 < weight < 500
+    return weight > 0.5 if all_alarms else weight < 50
+
+
+def cost_weighted_models(
+    problem: Problem,
+    module: nn.Module,
+    goals: Sequence[Goal],
+    take: str | None = None,
+) -> list[list[TrainedModel]]:
+    """Return the best cost-weighted models, by loss, the more strongly regularised first.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows; its goal evaluates the models that are returned.
+    module : nn.Module
+        A linear module.
+    goals : sequence of Goal
+        For each of them the best models are kept.
+    take : str, optional
+        The only candidate that is wanted.
+    """
+    columns = columns_for(goals, take)
+    sizes = sizes_for(problem.X.device)
+    rows = _stratified(problem, sizes.path_rows)
+    theta = problem.X.new_zeros(len(columns), problem.X.shape[1] + 1, dtype=torch.float32)
+    _train(theta, columns, problem, rows, _steps(problem, 0), _RATE)
+    kept = _best_columns(theta, columns, problem, rows, goals)
+    columns, theta = [columns[i] for i in kept], theta[kept].clone()
+    scores = _scores(theta, problem.X)
+    points = problem.points_of(scores)
+    origins = torch.tensor([p.threshold for p in points], dtype=torch.float64).to(scores)
+    distance = (scores - origins[:, None]).abs_().amin(dim=0)
+    rows = near(problem.positive, problem.sample_weight, distance, 2 * sizes.path_rows)
+    _train(theta, columns, problem, rows, _steps(problem, 1), _RATE / 2)
+    evaluation = problem.evaluation
+    points = evaluation.points_of(_scores(theta, evaluation.X))
+    models = [
+        TrainedModel(column.name, point, linear_state(module, w[:-1], w[-1:]))
+        for column, point, w in zip(columns, points, theta, strict=True)
+    ]
+    kinds = [
+        [m for m, c in zip(models, columns, strict=True) if c.hinge is h] for h in (True, False)
+    ]
+    return [kind for kind in kinds if kind]
+
+
+def _steps(problem: Problem, stage: int) -> int:
+    return ((150, 150) if problem.has_validation else (300, 700))[stage]
+
+
+def _stratified(problem: Problem, size: int) -> WorkingSet:
+    """Return a random sample, half of it positives where there are enough."""
+    positive, weight = problem.positive, problem.sample_weight
+    if len(weight) <= size:
+        return whole(positive, weight)
+    # Equal distances: every row is as near as any other, and the sample is random.
+    generator = torch.Generator().manual_seed(int(torch.randint(2**31, (1,))))
+    return near(positive, weight, torch.rand(len(weight), generator=generator).to(weight), size)
+
+
+@torch.no_grad()
+def _train(
+    theta: Tensor,
+    columns: Sequence[CostColumn],
+    problem: Problem,
+    rows: WorkingSet,
+    steps: int,
+    rate: float,
+) -> None:
+    """Take steps of Adam in place, on a learning rate that falls to zero on a cosine."""
+    sign, weight = rows.sign.float(), rows.weight.float()
+    X = problem.X if rows.whole else problem.X[rows.rows]
+    signed = torch.cat([X.float() * sign[:, None], sign[:, None]], dim=1)  # v = theta . signed
+    hinges = sum(column.hinge for column in columns)
+    costs = weight.new_tensor([[column.weight] for column in columns])
+    share = torch.where(sign > 0, costs, 1.0) * weight
+    share = share.div_(-share.sum(dim=1, keepdim=True))  # of a row in the loss, negated
+    ridge = theta.new_tensor([[column.ridge] for column in columns]) / weight.sum()
+    ridge = ridge.repeat(1, theta.shape[1])
+    ridge[:, -1] = 0.0
+    optimizer = adam([{"params": [theta], "lr": rate}], theta.device)
+    transposed = signed.T
+    for step in range(steps):
+        slopes = theta @ transposed
+        slopes[:hinges].lt_(1.0)
+        slopes[hinges:].neg_().sigmoid_()
+        theta.grad = torch.addmm(ridge * theta, slopes.mul_(share), signed)
+        set_rate(optimizer.param_groups[0], rate * (1 + math.cos(math.pi * step / steps)) / 2)
+        optimizer.step()
+
+
+def _best_columns(
+    theta: Tensor,
+    columns: Sequence[CostColumn],
+    problem: Problem,
+    rows: WorkingSet,
+    goals: Sequence[Goal],
+) -> list[int]:
+    """Return the indices of the best models of each loss for any of the goals, in their order."""
+    positive = rows.sign > 0
+    X = problem.X if rows.whole else problem.X[rows.rows]
+    scores = _scores(theta, X)
+    kept: set[int] = set()
+    for goal in goals:
+        points = make_problem(X, positive, goal, rows.weight).points_of(scores)
+        for hinge in (True, False):
+            own = [i for i, column in enumerate(columns) if column.hinge is hinge]
+            own.sort(key=lambda i: points[i].sort_key, reverse=True)
+            kept.update(own[:KEPT])
+    return sorted(kept)
+
+
+def _scores(theta: Tensor, X: Tensor) -> Tensor:
+    """Return logits without the bias, which the threshold replaces; zero where they diverged."""
+    dtype = torch.float64 if X.dtype == torch.float64 else torch.float32
+    return (theta[:, :-1].to(dtype) @ X.to(dtype).T).nan_to_num_(nan=0.0)
