@@ -280,19 +280,19 @@ class Steps(Protocol):
 def steps_for(subproblem: Subproblem) -> Steps:
     """Return steps in closed form where they suffice, else by autograd.
 
-    The closed form has slopes in the logits and in s, at a given t. It computes no value of F.
+    The closed form has slopes in the logits and in s, at a given t. On a CPU it computes no value
+    of F and takes no Adam steps of s.
     """
     solver, penalty = subproblem.solver, subproblem.penalty
-    closed = (
-        type(penalty) is ExactPenalty
-        and penalty.form != "smooth"
-        and not penalty.t.requires_grad
-        and solver.s_step == "gradient"
-        and solver.patience is None
+    has_slopes = (
+        type(penalty) is ExactPenalty and penalty.form != "smooth" and not penalty.t.requires_grad
     )
-    if not closed:
+    if not has_slopes:
         return AutogradSteps(subproblem)
-    return lifted_steps(subproblem, AutogradSteps) or ClosedSteps(subproblem)
+    if (on_gpu := lifted_steps(subproblem, AutogradSteps)) is not None:
+        return on_gpu
+    closed = solver.s_step == "gradient" and solver.patience is None
+    return ClosedSteps(subproblem) if closed else AutogradSteps(subproblem)
 
 
 class ClosedSteps:
