@@ -56,7 +56,8 @@ def compare(there, here, atol=1e-3):
     "changes",
     [
         {},
-        {"scaling": "paper", "lr": 1e-3},
+        {"scaling": "paper"},
+        {"scaling": "mean"},
         {"s_step": "adam", "lr_s": 0.01},
         {"cosine": "subproblem"},
     ],
@@ -86,7 +87,7 @@ def test_adam_continues_in_the_next_subproblem():
         assert float(run._optimizer.state[parameter]["step"]) == 30.0
 
 
-@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
+@pytest.mark.parametrize("scaling", ["paper", "per_positive", "mean"])
 @pytest.mark.parametrize("form", ["inequality", "equality"])
 @pytest.mark.parametrize("goal", GOALS[:4])
 def test_the_value_of_F(goal, form, scaling):

@@ -151,7 +151,7 @@ def slopes(v: Any, sign: Any, weight: Any, price: Any, lam: Any, gamma: float) -
 
 ONE = 2**36  # a weight of P as an integer
 _ONE = tl.constexpr(ONE)
-TABLE = 10  # numbers before those of the metrics
+TABLE = 11  # numbers before those of the metrics
 _TABLE = tl.constexpr(TABLE)
 _PARTS = 128  # sums of the rows that are added up at a time
 _LOG_BETA1, _LOG_BETA2 = tl.constexpr(math.log(0.9)), tl.constexpr(math.log(0.999))  # of Adam
@@ -179,14 +179,14 @@ def _counts_kernel(  # type: ignore[no-untyped-def]
     fp = tl.load(count_ptr + 1).to(tl.float64) * P / _ONE
     tl.store(count_ptr, 0)
     tl.store(count_ptr + 1, 0)
-    # The table: lambda and gamma of a positive and of a negative row, in units of 1/P; origin, P
-    # times the objective's scale, step, steps, learning rate, that of s, patience; and then 9
-    # numbers for each metric.
-    step = tl.load(table_ptr + 5)
-    tl.store(table_ptr + 5, step + 1.0)
-    elapsed = step / tl.load(table_ptr + 6)
+    # The table: lambda of the constraints and of the ties, gamma of positives and of negatives, all
+    # in units of 1/P; origin, P times the objective's scale, step, steps, learning rate, that of s,
+    # patience; and then 9 numbers for each metric.
+    step = tl.load(table_ptr + 6)
+    tl.store(table_ptr + 6, step + 1.0)
+    elapsed = step / tl.load(table_ptr + 7)
     cosine = (1.0 + tl.cos(elapsed * 3.141592653589793)) / 2.0
-    tl.store(rate_ptr, (tl.load(table_ptr + 7) * cosine).to(tl.float32))
+    tl.store(rate_ptr, (tl.load(table_ptr + 8) * cosine).to(tl.float32))
     if PATIENCE:
         # F of the step before, which is the sum of a part of the counts and one of the rows.
         sums = tl.zeros((PARTS,), tl.float64)
@@ -201,7 +201,7 @@ def _counts_kernel(  # type: ignore[no-untyped-def]
         tl.store(value_ptr + 1, tl.where(value < lowest, value, lowest))
         tl.store(value_ptr + 2, since)
         stopped = tl.load(stopped_ptr)
-        stopped = tl.where(known & (since >= tl.load(table_ptr + 9)), 1.0, stopped)
+        stopped = tl.where(known & (since >= tl.load(table_ptr + 10)), 1.0, stopped)
         tl.store(stopped_ptr, stopped)
     if ADAM:
         taken = tl.load(taken_ptr).to(tl.float64) + 1.0
@@ -210,10 +210,10 @@ def _counts_kernel(  # type: ignore[no-untyped-def]
         tl.store(taken_ptr, taken.to(tl.float32))
         first_moment = 1.0 - tl.exp(taken * _LOG_BETA1)
         second_moment = 1.0 - tl.exp(taken * _LOG_BETA2)
-        tl.store(move_ptr, (tl.load(table_ptr + 8) * cosine / first_moment).to(tl.float32))
+        tl.store(move_ptr, (tl.load(table_ptr + 9) * cosine / first_moment).to(tl.float32))
         tl.store(move_ptr + 1, tl.sqrt(second_moment).to(tl.float32))
     o = table_ptr + _TABLE
-    scale = -tl.load(o) * tl.load(table_ptr + 4)
+    scale = -tl.load(o) * tl.load(table_ptr + 5)
     n1, n2, d1, d2 = tl.load(o + 2), tl.load(o + 3), tl.load(o + 5), tl.load(o + 6)
     top = tl.load(o + 1) + n1 * tp + n2 * fp
     bottom = tl.load(o + 4) + d1 * tp + d2 * fp
@@ -263,10 +263,10 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
 ):
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = i < n
-    lam = tl.load(table_ptr).to(tl.float32)
+    lam = tl.load(table_ptr + 1).to(tl.float32)
     sign = tl.load(sign_ptr + i, mask=inside, other=0.0)
-    gamma = tl.where(sign > 0, tl.load(table_ptr + 1), tl.load(table_ptr + 2)).to(tl.float32)
-    z = tl.load(z_ptr + i, mask=inside, other=0.0) - tl.load(table_ptr + 3).to(tl.float32)
+    gamma = tl.where(sign > 0, tl.load(table_ptr + 2), tl.load(table_ptr + 3)).to(tl.float32)
+    z = tl.load(z_ptr + i, mask=inside, other=0.0) - tl.load(table_ptr + 4).to(tl.float32)
     s = tl.load(s_ptr + i, mask=inside, other=0.0)
     weight = tl.load(weight_ptr + i, mask=inside, other=0.0)
     a = tl.sigmoid(z)
@@ -290,7 +290,7 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
         size = tl.sqrt(new_square) / tl.load(move_ptr + 1) + 1e-8
         moved = s - tl.load(move_ptr) * new_mean / size
     else:
-        moved = s - tl.load(table_ptr + 8).to(tl.float32) * in_s
+        moved = s - tl.load(table_ptr + 9).to(tl.float32) * in_s
     moved = tl.minimum(tl.maximum(moved, 0.0), 1.0)
     if PATIENCE:
         softplus = tl.maximum(z, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(z)))

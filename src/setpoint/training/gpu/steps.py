@@ -133,10 +133,13 @@ class LiftedDeviceSteps:
         self._price = weight.new_zeros(2)
         self._metrics = metrics_table(penalty.goal, P, N)
         self._table = weight.new_zeros(kernels.TABLE + len(self._metrics), dtype=torch.float64)
-        # The weights of a tie and, by class, of psi in units of w_i / P.
-        self._tie, self._psi = 1.0, (1.0, 1.0)
+        # The weights of constraints, ties and, by class, psi in units of 1/P.
+        self._units, self._psi = (1.0, 1.0), (1.0, 1.0)
         if penalty.scaling == "paper":
-            self._tie, self._psi = P, (1 / (P + N), P / N / (P + N))
+            self._units, self._psi = (P, P), (1 / (P + N), P / N / (P + N))
+        elif penalty.scaling == "mean":
+            mean = P / (P + N)
+            self._units, self._psi = (P, mean), (mean, mean)
         self._t = float(penalty.t)
         self._value = weight.new_zeros(3, dtype=torch.float64)
         self._parts = weight.new_zeros(kernels.parts_of(len(weight)), dtype=torch.float64)
@@ -152,7 +155,7 @@ class LiftedDeviceSteps:
         solver, penalty = self._subproblem.solver, self._subproblem.penalty
         first, total = self._subproblem.clock(iteration)
         numbers = [
-            penalty.lam * self._tie,
+            *(penalty.lam * unit for unit in self._units),
             *(penalty.gamma * psi for psi in self._psi),
             origin,
             penalty.P * penalty.objective_scale,
