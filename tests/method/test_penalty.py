@@ -23,12 +23,12 @@ def penalty(goal, **kwargs):
     return p
 
 
-def by_hand(obj, con, unit, psi_w, ties):
+def by_hand(obj, con, unit, psi_w, ties, tie=None):
     reg = psi(LOGITS, S, psi_w)
-    return -obj - 0.5 * reg + 3.0 * (unit * max(con, 0.0) + unit * ties)
+    return -obj - 0.5 * reg + 3.0 * (unit * max(con, 0.0) + (unit if tie is None else tie) * ties)
 
 
-@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
+@pytest.mark.parametrize("scaling", ["paper", "per_positive", "mean"])
 @pytest.mark.parametrize(
     ("goal", "objective", "constraint"),
     [
@@ -42,6 +42,8 @@ def test_the_three_problems_by_hand(scaling, goal, objective, constraint):
     ties = float(torch.where(POSITIVE, h, -h).relu().sum())
     if scaling == "paper":
         expected = by_hand(objective, constraint, 1.0, psi_weights(POSITIVE, torch.ones(5)), ties)
+    elif scaling == "mean":
+        expected = by_hand(objective, constraint, 1.0, torch.full((5,), 1 / 5), ties, 1 / 5)
     else:
         expected = by_hand(objective, constraint, 1 / 2, torch.full((5,), 1 / 2), ties)
     value = penalty(goal, scaling=scaling)(LOGITS)
@@ -243,7 +245,7 @@ def test_lifted_learns_the_threshold_of_the_smooth_form(lr, places):
     assert 0.5 not in seen
 
 
-@pytest.mark.parametrize("scaling", ["paper", "per_positive"])
+@pytest.mark.parametrize("scaling", ["paper", "per_positive", "mean"])
 @pytest.mark.parametrize("form", ["inequality", "equality"])
 def test_slopes_are_those_of_autograd(form, scaling):
     several = Goal.parse("max recall s.t. mcc >= 0.9, fpr <= 0.01")

@@ -85,6 +85,11 @@ def test_the_papers_constants_that_depend_on_goal_and_model(goal, model, rho, lr
         assert run.penalty.gamma == pytest.approx(min(0.5 * rho ** (k - 1), 10.0))
 
 
+def test_the_scaling_mean_has_the_papers_learning_rates():
+    solver = Lifted.paper(scaling="mean")
+    assert solver.prepare(overlapping(FPOR(0.9)), build("linear", 3).double())._lr == 1e-3
+
+
 def test_lambda_stays_below_its_limit():
     solution = fit(overlapping(OFOS()), Lifted(outer_iterations=8, inner_iterations=1, lam_max=3.0))
     assert solution.history.lam.tolist() == pytest.approx(
@@ -233,6 +238,7 @@ def advanced(solver, goal, kind="linear"):
     [
         (FPOR(0.7), "linear", "per_positive", "run"),
         (FPOR(0.7), "linear", "paper", "subproblem"),
+        (FPOR(0.7), "linear", "mean", "subproblem"),
         (FROP(0.8), "mlp", "per_positive", "subproblem"),
         (FROP(0.8), "mlp", "paper", "run"),
         (OFOS(), "linear", "per_positive", "subproblem"),

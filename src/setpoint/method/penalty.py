@@ -12,7 +12,7 @@ and ``penalty.lam *= rho`` from time to time.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -23,7 +23,8 @@ from setpoint.goals.goal import Goal
 from setpoint.method import reformulation
 
 Form = Literal["auto", "inequality", "equality", "smooth"]
-Scaling = Literal["per_positive", "paper"]
+Scaling = Literal["per_positive", "paper", "mean"]
+SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
 
 
 class ExactPenalty(nn.Module):
@@ -40,10 +41,11 @@ class ExactPenalty(nn.Module):
     form : {"auto", "inequality", "equality", "smooth"}
         How s is tied to the decisions. ``"auto"``: inequality for monotone goals, else equality.
         ``"smooth"``: s is the sigmoid itself, for comparison with other methods.
-    scaling : {"per_positive", "paper"}
+    scaling : {"per_positive", "paper", "mean"}
         ``"paper"``: the terms as printed, sums over all rows. ``"per_positive"``: constraints,
         ties and regulariser are divided by P, so that one sample has the weight 1/P in every term
-        and the same lambda and gamma work for 500 rows and for 500,000.
+        and the same lambda and gamma work for 500 rows and for 500,000. ``"mean"``: constraints as
+        printed; ties and regulariser are means over the rows.
     t : float
         The threshold of the scores sigmoid(logit).
     learn_t : bool
@@ -84,8 +86,8 @@ class ExactPenalty(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if scaling not in ("per_positive", "paper"):
-            raise SetpointError(f"scaling {scaling!r} is not 'per_positive' or 'paper'.")
+        if scaling not in SCALINGS:
+            raise SetpointError(f"scaling {scaling!r} is not one of {SCALINGS}.")
         self.goal = Goal.parse(goal)
         self.form = reformulation.check_form(self.goal, form)
         self.scaling = scaling
@@ -113,11 +115,15 @@ class ExactPenalty(nn.Module):
         self.lam = lam
         self.gamma = gamma
         self.objective_scale = 1.0
+        # The factors of the metric constraints and of the ties.
         if scaling == "paper":
-            self._unit = 1.0
+            self._unit = self._tie = 1.0
             psi_weights = reformulation.psi_weights(positive, sample_weight)
+        elif scaling == "mean":
+            self._unit, self._tie = 1.0, 1.0 / (self.P + self.N)
+            psi_weights = sample_weight / (self.P + self.N)
         else:
-            self._unit = 1.0 / self.P
+            self._unit = self._tie = 1.0 / self.P
             psi_weights = sample_weight / self.P
         self.register_buffer("_psi_weights", psi_weights, persistent=False)
 
@@ -160,7 +166,7 @@ class ExactPenalty(nn.Module):
     def combine(self, phi_obj: Tensor, psi: Tensor, phi_con: Tensor, ties: Tensor) -> Tensor:
         """Return F of its terms."""
         violated = ties.abs() if self.form == "equality" else ties.relu()
-        weighted = self._unit * self.sample_weight * violated
+        weighted = self._tie * self.sample_weight * violated
         return reformulation.exact_penalty(phi_obj, psi, phi_con, weighted, self.lam, self.gamma)
 
     @torch.no_grad()
@@ -188,7 +194,7 @@ class ExactPenalty(nn.Module):
         H, inside = s - inside, (u == inside).to(s.dtype)
         sign = self.positive.to(s.dtype).mul_(2.0).sub_(1.0)
         sigma = H.sign() if self.form == "equality" else (H * sign).sign_().relu_() * sign
-        sigma *= self.lam * self._unit * self.sample_weight
+        sigma *= self.lam * self._tie * self.sample_weight
         pull = sigma * inside
         in_s = sigma.sub_(pull).sub_(self._psi_weights * logits, alpha=self.gamma)
         worth, cost = self._slopes_in_counts(s)

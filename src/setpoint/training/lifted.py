@@ -39,8 +39,8 @@ class Lifted:
     patience : int or None
         A subproblem ends when F has not decreased for so many steps.
     lr : float or None
-        Adam's learning rate for theta (and t). None: for a linear model 0.03, in the paper's
-        scaling 1e-3; for any other 2e-3 and 1e-4.
+        Adam's learning rate for theta (and t). None: for a linear model 0.03, for any other 2e-3;
+        1e-3 and 1e-4 in the scalings ``"paper"`` and ``"mean"``.
     lr_s : float
         Step size for s: Adam's learning rate, or that of the projected gradient.
     s_step : {"gradient", "adam"}
@@ -63,7 +63,7 @@ class Lifted:
         origin of the logits. ``"fixed"``: t stays 0.5. ``"learned"``: t is a variable.
     form : {"auto", "inequality", "equality", "smooth"}
         How s is tied to the decisions; ``"smooth"`` has no s.
-    scaling : {"per_positive", "paper"}
+    scaling : {"per_positive", "paper", "mean"}
         See :class:`setpoint.method.ExactPenalty`. ``"per_positive"`` also measures the objective
         in units of its largest derivative times P.
     """
@@ -137,7 +137,7 @@ class LiftedRun:
             learn_t=solver.threshold == "learned",
         )
         self._rho = solver.rho or (1.3 if problem.goal.constraints else 1.5)
-        usual = (1e-3, 1e-4) if solver.scaling == "paper" else (0.03, 2e-3)
+        usual = (0.03, 2e-3) if solver.scaling == "per_positive" else (1e-3, 1e-4)
         self._lr = solver.lr or usual[0 if is_linear(module) else 1]
         theta = [*module.parameters(), *([self.penalty.t] if self.penalty.t.requires_grad else [])]
         groups: list[dict[str, Any]] = [{"params": theta, "lr": self._lr}]
@@ -280,19 +280,19 @@ class Steps(Protocol):
 def steps_for(subproblem: Subproblem) -> Steps:
     """Return steps in closed form where they suffice, else by autograd.
 
-    The closed form has slopes in the logits and in s, at a given t. It computes no value of F.
+    The closed form has slopes in the logits and in s, at a given t. On a CPU it computes no value
+    of F and takes no Adam steps of s.
     """
     solver, penalty = subproblem.solver, subproblem.penalty
-    closed = (
-        type(penalty) is ExactPenalty
-        and penalty.form != "smooth"
-        and not penalty.t.requires_grad
-        and solver.s_step == "gradient"
-        and solver.patience is None
+    has_slopes = (
+        type(penalty) is ExactPenalty and penalty.form != "smooth" and not penalty.t.requires_grad
     )
-    if not closed:
+    if not has_slopes:
         return AutogradSteps(subproblem)
-    return lifted_steps(subproblem, AutogradSteps) or ClosedSteps(subproblem)
+    if (on_gpu := lifted_steps(subproblem, AutogradSteps)) is not None:
+        return on_gpu
+    closed = solver.s_step == "gradient" and solver.patience is None
+    return ClosedSteps(subproblem) if closed else AutogradSteps(subproblem)
 
 
 class ClosedSteps:

@@ -295,7 +295,7 @@ class AugmentedLagrangian(ExactPenalty):
             -phi_obj
             - self.gamma * psi
             + self._of_inequalities(self.of_goal, phi_con).sum()
-            + (self._unit * self.sample_weight * missed).sum()
+            + (self._tie * self.sample_weight * missed).sum()
         )
 
     def _of_inequalities(self, multipliers: Tensor, values: Tensor) -> Tensor:

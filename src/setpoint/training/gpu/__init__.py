@@ -123,7 +123,7 @@ def projected_steps(
 
 
 def lifted_steps(subproblem: Subproblem, by_autograd: type[Steps]) -> Steps | None:
-    """Return how the lifted solver takes steps that have a closed form.
+    """Return how the lifted solver takes steps whose slopes have a closed form.
 
     Without kernels, fifty operations of autograd in a recorded graph are faster on a GPU than
     twenty in closed form that wait for the host.
@@ -131,7 +131,7 @@ def lifted_steps(subproblem: Subproblem, by_autograd: type[Steps]) -> Steps | No
     penalty = subproblem.penalty
     if not subproblem.X.is_cuda:
         return None
-    if not computable(penalty.goal, penalty.s) or penalty.scaling != "per_positive":
+    if not computable(penalty.goal, penalty.s):
         return by_autograd(subproblem)
     from setpoint.training.gpu.steps import LiftedDeviceSteps
 

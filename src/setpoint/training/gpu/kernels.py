@@ -8,6 +8,7 @@ tiny program for the slopes in the counts and one pass over the rows. tests/cuda
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import triton
@@ -152,41 +153,92 @@ def slopes(v: Any, sign: Any, weight: Any, price: Any, lam: Any, gamma: Any) -> 
 
 ONE = 2**36  # a weight of P as an integer
 _ONE = tl.constexpr(ONE)
+TABLE = 11  # numbers before those of the metrics
+_TABLE = tl.constexpr(TABLE)
+_PARTS = 128  # sums of the rows that are added up at a time
+_LOG_BETA1, _LOG_BETA2 = tl.constexpr(math.log(0.9)), tl.constexpr(math.log(0.999))  # of Adam
 
 
 @triton.jit
-def _counts_kernel(count_ptr, table_ptr, price_ptr, rate_ptr, P, CONSTRAINTS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _counts_kernel(  # type: ignore[no-untyped-def]
+    count_ptr,
+    table_ptr,
+    price_ptr,
+    rate_ptr,
+    value_ptr,
+    part_ptr,
+    stopped_ptr,
+    taken_ptr,
+    move_ptr,
+    P,
+    parts,
+    CONSTRAINTS: tl.constexpr,
+    ADAM: tl.constexpr,
+    PATIENCE: tl.constexpr,
+    PARTS: tl.constexpr,
+):
     tp = tl.load(count_ptr).to(tl.float64) * P / _ONE
     fp = tl.load(count_ptr + 1).to(tl.float64) * P / _ONE
     tl.store(count_ptr, 0)
     tl.store(count_ptr + 1, 0)
-    # The table: lambda, gamma, origin, P times the objective's scale, step, steps, learning rate,
-    # and then 9 numbers for each metric.
-    step = tl.load(table_ptr + 4)
-    tl.store(table_ptr + 4, step + 1.0)
-    elapsed = step / tl.load(table_ptr + 5)
-    rate = tl.load(table_ptr + 6) * (1.0 + tl.cos(elapsed * 3.141592653589793)) / 2.0
-    tl.store(rate_ptr, rate.to(tl.float32))
-    o = table_ptr + 7
-    scale = -tl.load(o) * tl.load(table_ptr + 3)
+    # The table: lambda of the constraints and of the ties, gamma of positives and of negatives, all
+    # in units of 1/P; origin, P times the objective's scale, step, steps, learning rate, that of s,
+    # patience; and then 9 numbers for each metric.
+    step = tl.load(table_ptr + 6)
+    tl.store(table_ptr + 6, step + 1.0)
+    elapsed = step / tl.load(table_ptr + 7)
+    cosine = (1.0 + tl.cos(elapsed * 3.141592653589793)) / 2.0
+    tl.store(rate_ptr, (tl.load(table_ptr + 8) * cosine).to(tl.float32))
+    if PATIENCE:
+        # F of the step before, which is the sum of a part of the counts and one of the rows.
+        sums = tl.zeros((PARTS,), tl.float64)
+        for first in range(0, parts, PARTS):
+            k = first + tl.arange(0, PARTS)
+            sums += tl.load(part_ptr + k, mask=k < parts, other=0.0)
+        # Rounded as autograd's, lest F decrease by less than it can represent.
+        value = (tl.load(value_ptr) + tl.sum(sums, axis=0)).to(tl.float32).to(tl.float64)
+        lowest, since = tl.load(value_ptr + 1), tl.load(value_ptr + 2)
+        known = since >= 0.0  # before the first step there is no F
+        since = tl.where(value < lowest, 0.0, since + 1.0)
+        tl.store(value_ptr + 1, tl.where(value < lowest, value, lowest))
+        tl.store(value_ptr + 2, since)
+        stopped = tl.load(stopped_ptr)
+        stopped = tl.where(known & (since >= tl.load(table_ptr + 10)), 1.0, stopped)
+        tl.store(stopped_ptr, stopped)
+    if ADAM:
+        taken = tl.load(taken_ptr).to(tl.float64) + 1.0
+        if PATIENCE:
+            taken -= stopped
+        tl.store(taken_ptr, taken.to(tl.float32))
+        first_moment = 1.0 - tl.exp(taken * _LOG_BETA1)
+        second_moment = 1.0 - tl.exp(taken * _LOG_BETA2)
+        tl.store(move_ptr, (tl.load(table_ptr + 9) * cosine / first_moment).to(tl.float32))
+        tl.store(move_ptr + 1, tl.sqrt(second_moment).to(tl.float32))
+    o = table_ptr + _TABLE
+    scale = -tl.load(o) * tl.load(table_ptr + 5)
     n1, n2, d1, d2 = tl.load(o + 2), tl.load(o + 3), tl.load(o + 5), tl.load(o + 6)
     top = tl.load(o + 1) + n1 * tp + n2 * fp
     bottom = tl.load(o + 4) + d1 * tp + d2 * fp
     safe = tl.where(bottom > 0, bottom, 1.0)
     worth = tl.where(bottom > 0, scale * (n1 * safe - top * d1) / (safe * safe), 0.0)
     cost = tl.where(bottom > 0, scale * (n2 * safe - top * d2) / (safe * safe), 0.0)
+    value = scale * tl.where(bottom > 0, top / safe, tl.load(o + 7))
     lam = tl.load(table_ptr)
     for j in tl.static_range(CONSTRAINTS):
-        c = table_ptr + 7 + 9 * (j + 1)
+        c = table_ptr + _TABLE + 9 * (j + 1)
         sign, level = tl.load(c), tl.load(c + 8)
         n1, n2, d1, d2 = tl.load(c + 2), tl.load(c + 3), tl.load(c + 5), tl.load(c + 6)
         top = tl.load(c + 1) + n1 * tp + n2 * fp
         bottom = tl.load(c + 4) + d1 * tp + d2 * fp
-        broken = tl.where(sign * (level * bottom - top) > 0, lam * sign, 0.0)
+        missed = sign * (level * bottom - top)
+        broken = tl.where(missed > 0, lam * sign, 0.0)
         worth += broken * (level * d1 - n1)
         cost += broken * (level * d2 - n2)
+        value += lam * tl.maximum(missed, 0.0)
     tl.store(price_ptr, worth.to(tl.float32))
     tl.store(price_ptr + 1, cost.to(tl.float32))
+    if PATIENCE:
+        tl.store(value_ptr, value / P)
 
 
 @triton.jit
@@ -199,19 +251,25 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     count_ptr,
     table_ptr,
     price_ptr,
+    part_ptr,
+    stopped_ptr,
+    mean_ptr,
+    square_ptr,
+    move_ptr,
     t,
-    lr_s,
     n,
     EQUALITY: tl.constexpr,
+    ADAM: tl.constexpr,
+    PATIENCE: tl.constexpr,
     ROWS: tl.constexpr,
 ):
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = i < n
-    lam = tl.load(table_ptr).to(tl.float32)
-    gamma = tl.load(table_ptr + 1).to(tl.float32)
-    z = tl.load(z_ptr + i, mask=inside, other=0.0) - tl.load(table_ptr + 2).to(tl.float32)
-    s = tl.load(s_ptr + i, mask=inside, other=0.0)
+    lam = tl.load(table_ptr + 1).to(tl.float32)
     sign = tl.load(sign_ptr + i, mask=inside, other=0.0)
+    gamma = tl.where(sign > 0, tl.load(table_ptr + 2), tl.load(table_ptr + 3)).to(tl.float32)
+    z = tl.load(z_ptr + i, mask=inside, other=0.0) - tl.load(table_ptr + 4).to(tl.float32)
+    s = tl.load(s_ptr + i, mask=inside, other=0.0)
     weight = tl.load(weight_ptr + i, mask=inside, other=0.0)
     a = tl.sigmoid(z)
     u = s + a - t
@@ -225,20 +283,68 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     tl.store(slope_ptr + i, in_z * weight, mask=inside)
     price = tl.where(sign > 0, tl.load(price_ptr), tl.load(price_ptr + 1))
     in_s = price - gamma * z + tl.where(steep, 0.0, misses)
-    s = tl.minimum(tl.maximum(s - lr_s * in_s, 0.0), 1.0)
-    tl.store(s_ptr + i, s, mask=inside)
+    if ADAM:
+        in_s *= weight
+        mean = tl.load(mean_ptr + i, mask=inside, other=0.0)
+        square = tl.load(square_ptr + i, mask=inside, other=0.0)
+        new_mean = mean + 0.1 * (in_s - mean)
+        new_square = 0.999 * square + 0.001 * in_s * in_s
+        size = tl.sqrt(new_square) / tl.load(move_ptr + 1) + 1e-8
+        moved = s - tl.load(move_ptr) * new_mean / size
+    else:
+        moved = s - tl.load(table_ptr + 9).to(tl.float32) * in_s
+    moved = tl.minimum(tl.maximum(moved, 0.0), 1.0)
+    if PATIENCE:
+        softplus = tl.maximum(z, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(z)))
+        # misses is lambda times the sign of H, or 0: their product is the violation's cost.
+        value = weight * (gamma * (softplus - s * z) + misses * H)
+        tl.store(part_ptr + tl.program_id(0), tl.sum(value.to(tl.float64), axis=0))
+        stopped = tl.load(stopped_ptr) > 0
+        moved = tl.where(stopped, s, moved)
+        if ADAM:
+            new_mean = tl.where(stopped, mean, new_mean)
+            new_square = tl.where(stopped, square, new_square)
+    if ADAM:
+        tl.store(mean_ptr + i, new_mean, mask=inside)
+        tl.store(square_ptr + i, new_square, mask=inside)
+    tl.store(s_ptr + i, moved, mask=inside)
     # Integers, so that the sum does not depend on the order in which the programs end.
-    counted = (s * weight).to(tl.float64) * _ONE
+    counted = (moved * weight).to(tl.float64) * _ONE
     tp, fp = tl.where(sign > 0, counted, 0.0), tl.where(sign < 0, counted, 0.0)
     tl.atomic_add(count_ptr, tl.sum(tp, axis=0).to(tl.int64))
     tl.atomic_add(count_ptr + 1, tl.sum(fp, axis=0).to(tl.int64))
 
 
+def parts_of(n: int) -> int:
+    """Return into how many sums the rows' part of F is divided."""
+    return int(triton.cdiv(n, _ROWS))
+
+
 def slopes_in_counts(
-    counts: Any, table: Any, price: Any, rate: Any, P: float, constraints: int
+    counts: Any,
+    table: Any,
+    price: Any,
+    rate: Any,
+    value: Any,
+    parts: Any,
+    stopped: Any,
+    adam: tuple[Any, Any, Any, Any] | None,
+    P: float,
+    constraints: int,
+    patience: bool,
 ) -> None:
-    """Set P dF/dTP and P dF/dFP; reset the counts, advance the clock and the learning rate."""
-    _counts_kernel[(1,)](counts, table, price, rate, P, CONSTRAINTS=constraints)
+    """Set P dF/dTP and P dF/dFP; reset the counts, advance the clock and the learning rates.
+
+    With patience, ``value`` holds the counts' part of F, the lowest F and the steps since then
+    (before the first step: infinity, infinity and -1), and ``parts`` the sums of
+    :func:`slopes_and_s`. ``stopped`` becomes 1 when patience is exhausted. ``adam`` is the state of
+    s: both moments, the number of steps, and what a step multiplies and divides by.
+    """
+    taken, move = (counts, price) if adam is None else adam[2:]  # unused without Adam
+    _counts_kernel[(1,)](
+        counts, table, price, rate, value, parts, stopped, taken, move, P, len(parts),
+        CONSTRAINTS=constraints, ADAM=adam is not None, PATIENCE=patience, PARTS=_PARTS,
+    )  # fmt: skip
 
 
 def slopes_and_s(
@@ -250,13 +356,17 @@ def slopes_and_s(
     counts: Any,
     table: Any,
     price: Any,
+    parts: Any,
+    stopped: Any,
+    adam: tuple[Any, Any, Any, Any] | None,
     t: float,
-    lr_s: float,
     equality: bool,
+    patience: bool,
 ) -> None:
-    """Set dF/dz, move s, and count its new values."""
+    """Set dF/dz, move s unless ``stopped``, count its new values, and sum the rows' part of F."""
     n = len(z)
-    _rows_kernel[(triton.cdiv(n, _ROWS),)](
-        z, s, sign, weight, slope, counts, table, price, t, lr_s, n,
-        EQUALITY=equality, ROWS=_ROWS,
+    mean, square, _, move = (s, s, counts, price) if adam is None else adam
+    _rows_kernel[(parts_of(n),)](
+        z, s, sign, weight, slope, counts, table, price, parts, stopped, mean, square, move, t, n,
+        EQUALITY=equality, ADAM=adam is not None, PATIENCE=patience, ROWS=_ROWS,
     )  # fmt: skip

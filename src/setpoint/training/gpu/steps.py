@@ -109,43 +109,89 @@ def metrics_table(goal: Goal, P: float, N: float, constraints: int | None = None
     return numbers + [0.0] * (_NUMBERS * missing)
 
 
+_CHECKED = 200  # steps between two looks at whether patience is exhausted
+
+
 class LiftedDeviceSteps:
-    """Steps of the lifted solver in closed form, in the scaling per positive."""
+    """Steps of the lifted solver in closed form.
+
+    Patience is checked on the device: a subproblem ends where it would end by autograd. Steps after
+    that, until the host looks, change nothing.
+    """
 
     def __init__(self, subproblem: Subproblem) -> None:
         from setpoint.training.gpu import kernels
 
         self._kernels = kernels
         self._subproblem = subproblem
-        penalty = subproblem.penalty
-        weight = penalty.sample_weight
-        self._weight = (weight / penalty.P).contiguous()
+        solver, penalty = subproblem.solver, subproblem.penalty
+        weight, P, N = penalty.sample_weight, penalty.P, penalty.N
+        self._weight = (weight / P).contiguous()
         self._sign = penalty.positive.to(weight) * 2 - 1
         self._slope = torch.zeros_like(weight)
         self._counts = torch.zeros(2, dtype=torch.int64, device=weight.device)
         self._price = weight.new_zeros(2)
-        self._metrics = metrics_table(penalty.goal, penalty.P, penalty.N)
-        self._table = weight.new_zeros(7 + len(self._metrics), dtype=torch.float64)
+        self._metrics = metrics_table(penalty.goal, P, N)
+        self._table = weight.new_zeros(kernels.TABLE + len(self._metrics), dtype=torch.float64)
+        # The weights of constraints, ties and, by class, psi in units of 1/P.
+        self._units, self._psi = (1.0, 1.0), (1.0, 1.0)
+        if penalty.scaling == "paper":
+            self._units, self._psi = (P, P), (1 / (P + N), P / N / (P + N))
+        elif penalty.scaling == "mean":
+            mean = P / (P + N)
+            self._units, self._psi = (P, mean), (mean, mean)
         self._t = float(penalty.t)
+        self._value = weight.new_zeros(3, dtype=torch.float64)
+        self._parts = weight.new_zeros(kernels.parts_of(len(weight)), dtype=torch.float64)
+        self._stopped = weight.new_zeros(())
+        if solver.patience is not None:
+            # Fused Adam takes no step where this is 1, as after an overflow in mixed precision.
+            subproblem.optimizer.found_inf = self._stopped  # type: ignore[attr-defined]
+        self._move = weight.new_zeros(2)
         self._recorded = Recorded(weight.device)
 
     def run(self, origin: float, iteration: int) -> None:
         """Take the steps of a subproblem."""
-        penalty, (first, total) = self._subproblem.penalty, self._subproblem.clock(iteration)
-        scale = penalty.P * penalty.objective_scale
-        numbers = [penalty.lam, penalty.gamma, origin, scale, first, total, self._subproblem.lr]
+        solver, penalty = self._subproblem.solver, self._subproblem.penalty
+        first, total = self._subproblem.clock(iteration)
+        numbers = [
+            *(penalty.lam * unit for unit in self._units),
+            *(penalty.gamma * psi for psi in self._psi),
+            origin,
+            penalty.P * penalty.objective_scale,
+            first,
+            total,
+            self._subproblem.lr,
+            solver.lr_s,
+            solver.patience or 0,
+        ]
         self._table.copy_(torch.tensor([*numbers, *self._metrics], dtype=torch.float64))
+        self._value.copy_(torch.tensor([math.inf, math.inf, -1.0], dtype=torch.float64))
+        self._stopped.zero_()
         for i, member in enumerate((self._sign > 0, self._sign < 0)):
             count = (self._weight * penalty.s.detach()).double()[member].sum()
             self._counts[i] = (count * self._kernels.ONE).long()
-        for _ in range(self._subproblem.solver.inner_iterations):
+        for step in range(1, solver.inner_iterations + 1):
             self._recorded(self._step)
+            if solver.patience is not None and step % _CHECKED == 0 and bool(self._stopped):
+                break
 
     def _step(self) -> Tensor:
         kernels, (solver, penalty, module, X, optimizer, _) = self._kernels, self._subproblem
         rate, constraints = optimizer.param_groups[0]["lr"], len(penalty.goal.constraints)
+        adam, patience = self._adam(), solver.patience is not None
         kernels.slopes_in_counts(
-            self._counts, self._table, self._price, rate, penalty.P, constraints
+            self._counts,
+            self._table,
+            self._price,
+            rate,
+            self._value,
+            self._parts,
+            self._stopped,
+            adam,
+            penalty.P,
+            constraints,
+            patience,
         )
         optimizer.zero_grad()
         logits = logits_of(module, X)
@@ -158,10 +204,24 @@ class LiftedDeviceSteps:
             self._counts,
             self._table,
             self._price,
+            self._parts,
+            self._stopped,
+            adam,
             self._t,
-            solver.lr_s,
             penalty.form == "equality",
+            patience,
         )
         logits.backward(self._slope)  # type: ignore[no-untyped-call]
         optimizer.step()
         return self._slope
+
+    def _adam(self) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
+        """Return Adam's state of s, if Adam moves it; the optimizer holds it, for checkpoints."""
+        solver, penalty, _, _, optimizer, _ = self._subproblem
+        if solver.s_step != "adam":
+            return None
+        state, s = optimizer.state[penalty.s], penalty.s.detach()
+        if not state:
+            state["step"] = s.new_zeros(())
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(s), torch.zeros_like(s)
+        return state["exp_avg"], state["exp_avg_sq"], state["step"], self._move
