@@ -174,6 +174,7 @@ def candidates_to_json(candidates: Candidates) -> Json:
             "point": point_to_json(c.point),
             "iteration": encode(c.iteration),
             "start": c.start,
+            "average": encode(c.average),
         }
         for c in candidates
     ]
@@ -183,7 +184,13 @@ def candidates_to_json(candidates: Candidates) -> Json:
 def candidates_from_json(values: Json) -> Candidates:
     """Return the candidates that ``candidates_to_json`` described."""
     found = [
-        Candidate(c["name"], point_from_json(c["point"]), decode(c["iteration"]), c["start"])
+        Candidate(
+            c["name"],
+            point_from_json(c["point"]),
+            decode(c["iteration"]),
+            c["start"],
+            decode(c.get("average")),
+        )
         for c in values["candidates"]
     ]
     return Candidates(found, margin=decode(values["margin"]))

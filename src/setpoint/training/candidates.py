@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
@@ -46,12 +46,23 @@ class Candidate:
         The outer iteration at which it was best; 0 is the start.
     start : str or None
         The ordinarily trained model from which a goal-trained one started; None for ordinary ones.
+    average : float or None
+        The gain averaged over random halves of the validation rows, each with its own threshold
+        (:class:`setpoint.thresholds.halves.Halves`). Candidates are compared by it. None: it was
+        not computed, and the gain at the operating point counts.
     """
 
     name: str
     point: OperatingPoint
     iteration: int
     start: str | None = None
+    average: float | None = None
+
+    @property
+    def sort_key(self) -> tuple[float, ...]:
+        """Sort key, the greater, the better: -violation, average gain, gain, TP, -FP."""
+        violation, gain, *rest = self.point.sort_key
+        return (violation, gain if self.average is None else self.average, gain, *rest)
 
 
 class Candidates(NotebookSummary, Sequence[Candidate]):
@@ -59,8 +70,8 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
 
     ``print(candidates)`` shows a table. ``winner`` is the best of them, the simpler of equals. The
     best of many goal-trained models looks better than it is on few rows; so it wins over the best
-    ordinarily trained one only if its objective is higher by more than ``margin`` standard errors
-    of the latter.
+    ordinarily trained one only if its average gain is higher by more than ``margin`` standard
+    errors of the latter.
 
     Parameters
     ----------
@@ -94,11 +105,12 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def see(self, model: TrainedModel, iteration: int) -> None:
+    def see(self, model: TrainedModel, iteration: int, average: float | None = None) -> None:
         """Record a model if it is the best so far under its name."""
+        seen = Candidate(model.name, model.point, iteration, model.start, average)
         held = self._found.get(model.name)
-        if held is None or model.point.sort_key > held.point.sort_key:
-            self._found[model.name] = Candidate(model.name, model.point, iteration, model.start)
+        if held is None or seen.sort_key > held.sort_key:
+            self._found[model.name] = seen
 
     @property
     def winner(self) -> Candidate:
@@ -110,7 +122,7 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
         rival = _best(ordinary)
         if best.point.violation < rival.point.violation:
             return best
-        gain = best.point.goal.objective.sign * (best.point.objective - rival.point.objective)
+        gain = best.sort_key[1] - rival.sort_key[1]
         return best if gain > self.margin * rival.point.standard_error else rival
 
     def __repr__(self) -> str:
@@ -146,10 +158,13 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
 
 
 def _best(candidates: Iterable[Candidate]) -> Candidate:
-    return max(candidates, key=lambda c: c.point.sort_key)  # max() keeps the first of equals
+    return max(candidates, key=lambda c: c.sort_key)  # max() keeps the first of equals
 
 
-MARGIN = 1.0  # standard errors by which a goal-trained model must win on validation rows
+MARGIN = 0.5  # standard errors by which a goal-trained model must win on validation rows
+_CLOSE = 2.0  # standard errors of the objective within which models are compared by their averages
+
+Average = Callable[[dict[str, Any]], float]
 
 
 class Selection:
@@ -162,22 +177,30 @@ class Selection:
         on the training rows no margin is needed.
     take : Candidate, optional
         Keep only models with this candidate's name or start, even if another one is better.
+    average : callable, optional
+        Returns the average gain of a model with these weights. It is computed for models whose
+        objective is close to the best.
     """
 
     best: tuple[OperatingPoint, dict[str, Any]]
 
-    def __init__(self, has_validation: bool, take: Candidate | None = None) -> None:
+    def __init__(
+        self,
+        has_validation: bool,
+        take: Candidate | None = None,
+        average: Average | None = None,
+    ) -> None:
         self.history = History()
         self.candidates = Candidates(margin=MARGIN if has_validation else 0.0)
-        self._take = take
+        self._take, self._average = take, average
         self._won: Candidate | None = None
 
     def update(self, models: Sequence[TrainedModel], lam: float, loss: float) -> None:
         """Compare the models of an outer iteration with the best so far, and record it."""
         iteration = len(self.history)
-        for model in models:
-            self.candidates.see(model, iteration)
         leader = best_of(models)
+        for model in models:
+            self.candidates.see(model, iteration, self._average_of(model, leader))
         if self._take is not None:
             # Its best iterate up to that iteration: the very same one may be poor on other rows.
             wanted = [m for m in models if m.name in (self._take.name, self._take.start)]
@@ -190,10 +213,18 @@ class Selection:
             self._keep(self._won.point, model, iteration)
         self.history.records.append(Record.of(iteration, leader.point, lam, loss))
 
+    def _average_of(self, model: TrainedModel, leader: TrainedModel) -> float | None:
+        """Return a model's average gain, or None if it is far from the best."""
+        if self._average is None:
+            return None
+        (violation, gain, *_), (least, best, *_) = model.point.sort_key, leader.point.sort_key
+        far = best - gain > _CLOSE * leader.point.standard_error
+        return None if violation < least or far else self._average(model.weights)
+
     def offer(self, model: TrainedModel) -> None:
         """Take over a model from another training if it wins; it then gets a record of its own."""
         iteration, last = len(self.history), self.history[-1]
-        self.candidates.see(model, iteration)
+        self.candidates.see(model, iteration, self._average_of(model, model))
         if self.candidates.winner.name == model.name:
             self._won = self.candidates.winner
             self._keep(model.point, model, iteration)

@@ -78,7 +78,9 @@ class Checkpoint:
             "best_point": _plain(point),
             "best_module": best_module,
             "history": selection.history.to_dict(),
-            "candidates": [(c.name, _plain(c.point), c.iteration, c.start) for c in candidates],
+            "candidates": [
+                (c.name, _plain(c.point), c.iteration, c.start, c.average) for c in candidates
+            ],
             "margin": candidates.margin,
             "finished": finished,
         }
@@ -133,8 +135,8 @@ class Checkpoint:
             if names in content["run"]:
                 content["run"][names] = [_renamed(name) for name in content["run"][names]]
         candidates = [
-            Candidate(_renamed(name), OperatingPoint(**point, goal=self._goal), iteration, start)
-            for name, point, iteration, start in content["candidates"]
+            Candidate(_renamed(name), OperatingPoint(**point, goal=self._goal), *rest)
+            for name, point, *rest in content["candidates"]
         ]
         point = OperatingPoint(**content["best_point"], goal=self._goal)
         selection.restore(

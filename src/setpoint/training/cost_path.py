@@ -108,15 +108,12 @@ def cost_weighted_models(
     distance = (scores - origins[:, None]).abs_().amin(dim=0)
     rows = near(problem.positive, problem.sample_weight, distance, 2 * sizes.path_rows)
     _train(theta, columns, problem, rows, _steps(problem, 1), _RATE / 2)
-    evaluation = problem.evaluation
-    points = evaluation.points_of(_scores(theta, evaluation.X))
-    models = [
-        TrainedModel(column.name, point, linear_state(module, w[:-1], w[-1:]))
-        for column, point, w in zip(columns, points, theta, strict=True)
-    ]
-    kinds = [
-        [m for m, c in zip(models, columns, strict=True) if c.hinge is h] for h in (True, False)
-    ]
+    kinds: list[list[TrainedModel]] = [[], []]
+    for column, own in zip(columns, theta, strict=True):
+        weights = linear_state(module, own[:-1], own[-1:])
+        module.load_state_dict(weights)
+        point = problem.evaluation.operating_point(module)
+        kinds[not column.hinge].append(TrainedModel(column.name, point, weights))
     return [kind for kind in kinds if kind]
 
 

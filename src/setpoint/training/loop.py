@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -21,7 +22,13 @@ from torch import nn
 from setpoint._internal.processes import broadcast, is_distributed
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.thresholds.operating_point import OperatingPoint
-from setpoint.training.candidates import Candidate, Candidates, Selection, TrainedModel
+from setpoint.training.candidates import (
+    Average,
+    Candidate,
+    Candidates,
+    Selection,
+    TrainedModel,
+)
 from setpoint.training.checkpoint import Checkpoint
 from setpoint.training.history import History, Record
 from setpoint.training.problem import Problem
@@ -196,7 +203,7 @@ def solve(
     if checkpoint is not None:
         saved = Checkpoint(Path(checkpoint), problem, module, solver, seed, take, distributed)
     total = solver.outer_iterations if take is None else take.iteration
-    selection = Selection(problem.has_validation, take)
+    selection = Selection(problem.has_validation, take, average_for(problem, module))
     finished = False
 
     def evaluate(progress: Progress) -> bool:
@@ -238,6 +245,17 @@ def solve(
     exact_point = getattr(run, "exact_point", None)
     point = point if exact_point is None else exact_point()
     return Solution(module, point, selection.history, selection.candidates)
+
+
+def average_for(problem: Problem | StreamProblem, module: nn.Module) -> Average | None:
+    """Return how models are compared on validation rows; None where only their points are.
+
+    ``module`` is loaded with the weights to compare.
+    """
+    validation = problem.validation
+    if not isinstance(validation, Problem) or validation.halves is None:
+        return None
+    return partial(validation.average_gain, module)
 
 
 def _models_of(run: Run) -> Callable[[], Sequence[TrainedModel]]:

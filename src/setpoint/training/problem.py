@@ -16,6 +16,7 @@ from setpoint._internal.renamed import renamed_property
 from setpoint.errors import DivergedError
 from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
+from setpoint.thresholds.halves import Halves
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
     best_point,
@@ -101,6 +102,21 @@ class Problem:
             return choose_threshold(y, scores, ranking, sample_weight=weight, on=self.on)
         weight = None if weight is None else weight.astype(np.float64)
         return best_point(y, scores, weight, ranking, self.goal, self.on)
+
+    @cached_property
+    def halves(self) -> Halves | None:
+        """Random halves of these rows, on which models are compared; None with too few rows."""
+        y, weight = self.positive.cpu().numpy(), self.sample_weight.cpu().numpy()
+        if min(y.sum(), len(y) - y.sum()) < 2:
+            return None
+        return Halves(y, None if np.all(weight == 1) else weight)
+
+    def average_gain(self, module: nn.Module, weights: dict[str, Any]) -> float:
+        """Return the gain of a module with these weights, averaged over the halves."""
+        assert self.halves is not None
+        module.load_state_dict(weights)
+        scores = _at_least_float32(scores_of(module, self.X))
+        return self.halves.average(scores.cpu().numpy(), self.goal)
 
     def _on_host(self, logits: Tensor) -> tuple[Any, Any, Any]:
         """Return scores, labels and weights (None where all are 1) as arrays."""

@@ -93,7 +93,7 @@ class Projected:
     inner_iterations: int | None = None
     lr: float | None = None
     dual_rate: float | None = None
-    proximity: tuple[float, ...] = (0.0, 0.1, 1.0)
+    proximity: tuple[float, ...] = (0.0, 1.0)
     restarts: int | None = None
     spread: float = 1.0
     relaxed: bool = True

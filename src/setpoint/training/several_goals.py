@@ -27,6 +27,7 @@ from setpoint.training.loop import (
     Progress,
     Solution,
     Solver,
+    average_for,
     torch_set_up_for,
     warn_of_early_end,
 )
@@ -199,7 +200,9 @@ def solve_goals(
         )
     module = copy.deepcopy(module)
     run = SeveralGoalsRun(solver, problems, module)
-    selections = [Selection(problem.has_validation) for _ in problems]
+    selections = [
+        Selection(own.has_validation, average=average_for(own, module)) for own in problems
+    ]
     total = solver.outer_iterations
     finished = True
 

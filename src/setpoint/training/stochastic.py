@@ -110,7 +110,7 @@ class Stochastic:
     dual_rate: float | None = None
     near: float | None = None
     positives: float = 0.25
-    proximity: tuple[float, ...] = (0.0, 0.1, 1.0)
+    proximity: tuple[float, ...] = (0.0, 1.0)
     restarts: int = 2
     spread: float = 1.0
     relaxed: bool = True

@@ -1,0 +1,83 @@
+"""The objective of scores averaged over random halves of the rows.
+
+The objective at the threshold that is best for all rows depends on the few rows next to it, and the
+best of many models is often one that was lucky there. On random halves of the rows, each with its
+own exact threshold, other rows are next to it, and luck averages out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint.thresholds.sweep import Floats, Ranking, sort_keys
+
+_PAIRS = 4  # pairs of complementary halves
+_NUMBERS = 2**16  # rows times pairs, at most: with more rows fewer halves suffice
+
+
+class Halves:
+    """Random halves of labelled rows, stratified by class.
+
+    Parameters
+    ----------
+    positive : ndarray of bool, shape (n,)
+        Labels of both classes, at least two rows of each.
+    weight : ndarray of shape (n,), optional
+        Weights of the counts; None: all 1.
+    """
+
+    def __init__(self, positive: NDArray[np.bool_], weight: Floats | None = None) -> None:
+        rng = np.random.default_rng(0)  # the same halves for all models
+        pairs = int(np.clip(_NUMBERS // len(positive), 1, _PAIRS))
+        self._classes = []
+        for member in (positive, ~positive):
+            rows = np.flatnonzero(member)
+            own = np.ones(len(rows), np.int32) if weight is None else weight[rows].astype(float)
+            half = len(rows) // 2
+            inside = np.zeros((2 * pairs, len(rows)), own.dtype)
+            for pair in range(pairs):
+                order = rng.permutation(len(rows))
+                for i, chosen in enumerate((order[:half], order[half : 2 * half])):
+                    inside[2 * pair + i, chosen] = own[chosen]
+            self._classes.append((rows, inside))
+
+    def average(self, scores: Floats, ranking: Ranking) -> float:
+        """Return the mean gain at the best cut of each half; a violation lowers it.
+
+        A half without a feasible cut counts as 1 + its violation less than the gain there.
+        """
+        (positives, tp), (negatives, fp) = (
+            _from_top(scores[rows], inside) for rows, inside in self._classes
+        )
+        every = positives if ranking.is_monotone else np.concatenate([positives, negatives])
+        values = np.unique(every)
+        # No alarms at all is a cut as well: above the highest score.
+        at_p = np.append(np.searchsorted(positives, values), len(positives))
+        at_n = np.append(np.searchsorted(negatives, values), len(negatives))
+        tp, fp, P, N = (x.astype(float) for x in (tp[:, at_p], fp[:, at_n], tp[:, :1], fp[:, :1]))
+        with np.errstate(all="ignore"):
+            if (P[0] == P).all() and (N[0] == N).all():
+                return float(_best(ranking, tp, fp, float(P[0, 0]), float(N[0, 0])).mean())
+            halves = zip(tp, fp, P[:, 0], N[:, 0], strict=True)
+            return float(np.mean([_best(r, *half) for r, half in ((ranking, h) for h in halves)]))
+
+
+def _from_top(scores: Floats, inside: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
+    """Return sorted scores, and for each half the weight from each of them on, 0 at the end."""
+    order = np.argsort(scores)
+    from_top = np.zeros((len(inside), len(order) + 1), inside.dtype)
+    np.cumsum(inside[:, order[::-1]], axis=1, out=from_top[:, -2::-1])
+    return scores[order], from_top
+
+
+def _best(ranking: Ranking, tp: Floats, fp: Floats, P: float, N: float) -> NDArray[np.float64]:
+    """Return the gain at the best cut along the last axis, less 1 + violation where violated."""
+    least, gain, *_ = (np.asarray(k) * np.ones_like(tp) for k in sort_keys(ranking, tp, fp, P, N))
+    least = np.nan_to_num(least, nan=-np.inf)
+    top = least.max(axis=-1, keepdims=True)
+    gain = np.where(least == top, np.nan_to_num(gain, nan=-np.inf), -np.inf).max(axis=-1)
+    violated = top[..., 0] < 0
+    return np.asarray(np.where(violated, gain + top[..., 0] - 1, gain))
