@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -100,7 +100,7 @@ def is_linear(module: nn.Module) -> bool:
     )
 
 
-def logits_of(module: nn.Module, X: Tensor) -> Tensor:
+def logits_of(module: Callable[[Tensor], Any], X: Tensor) -> Tensor:
     """Return the module's logits as a vector; raise SetpointError for any other shape."""
     out = module(X)
     if isinstance(out, Tensor) and out.ndim == 0 and len(X) == 1:
