@@ -2,8 +2,8 @@
 
 ``torch.func`` turns each operation of the module into one operation for all copies. On a GPU, and
 with few rows on a CPU, starting an operation takes longer than the operation itself; there, many
-copies cost little more than one. With many rows on a CPU the matrix products take the time, and
-copies in turn are faster, because their activations stay in the cache.
+copies cost little more than one. With many rows on a CPU the matrix products take the time. There
+copies in turn are faster, in blocks of rows whose activations stay in the cache.
 """
 
 from __future__ import annotations
@@ -19,16 +19,22 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from setpoint.training.models import logits_of
 
-_MOST_ON_CPU = 2**21  # multiplications of a copy, about; bench_step.py shows where it pays
-_TOLERANCE = 1e-2  # of the largest number; sums in half precision differ by nearly as much
+# In multiplications of one copy, about; see "A step on a CPU" in docs/performance.md.
+_MOST_ON_CPU = 2**21  # beyond them, copies in turn are faster
+_BLOCK, _BLOCK_ROWS = 2**26, 1024  # of a block of rows, and the least of its rows
+_TOLERANCE = 0.05  # of the largest number; bfloat16 has little more than two digits
 
 Tensors = Mapping[str, Tensor]
 
 
 def pays(parameters: Tensors, X: Tensor) -> bool:
     """Return whether copies are faster at once than in turn on such rows."""
-    each = sum(p[0].numel() for p in parameters.values())
-    return X.is_cuda or X.numel() + len(X) * each <= _MOST_ON_CPU
+    return X.is_cuda or X.numel() + len(X) * _size(parameters) <= _MOST_ON_CPU
+
+
+def _size(parameters: Tensors) -> int:
+    """Return the number of parameters of one copy."""
+    return sum(p[0].numel() for p in parameters.values())
 
 
 def logits_at_once(module: nn.Module, parameters: Tensors, buffers: Tensors, X: Tensor) -> Tensor:
@@ -45,9 +51,11 @@ def logits_in_turn(
     modules: Sequence[nn.Module], parameters: Tensors, X: Tensor
 ) -> Iterator[Tensor]:
     """Yield the logits of each copy, as functions of the stacked parameters."""
+    blocks = torch.split(X, max(_BLOCK_ROWS, _BLOCK // _size(parameters)))
     each = zip(*(p.unbind() for p in parameters.values()), strict=True)
     for module, own in zip(modules, each, strict=True):
-        yield logits_of(_with(module, dict(zip(parameters, own, strict=True))), X)
+        call = _with(module, dict(zip(parameters, own, strict=True)))
+        yield torch.cat([logits_of(call, block) for block in blocks])
 
 
 def _with(module: nn.Module, tensors: dict[str, Tensor]) -> Callable[[Tensor], Any]:
@@ -58,8 +66,9 @@ def _with(module: nn.Module, tensors: dict[str, Tensor]) -> Callable[[Tensor], A
 def works(module: nn.Module, rows: Tensor) -> bool:
     """Return whether copies of the module give the same at once as in turn, tried on these rows.
 
-    Modules that draw random numbers, change themselves when called, or have hooks are not computed
-    at once even if torch could: BatchNorm in training mode and Dropout, for example.
+    Modules that draw random numbers, change themselves when called, or have hooks are refused even
+    if torch could compute them at once: Dropout, and BatchNorm in training mode, for example. So
+    are those in which rows influence one another.
     """
     if any(_hooks(part) for part in module.modules()):
         return False
@@ -81,16 +90,21 @@ def _same_in_turn(module: nn.Module, rows: Tensor) -> bool:
     parameters, buffers = stack_module_state(pair)
     before = _state(pair)
     in_turn, again = (torch.stack([logits_of(m, rows) for m in pair]) for _ in range(2))
-    if not (torch.equal(in_turn, again) and _same_state(before, _state(pair))):
-        return False
+    alone = torch.stack([torch.cat([logits_of(m, x[None]) for x in rows]) for m in pair])
     at_once = logits_at_once(pair[0], parameters, buffers, rows)
     slopes = torch.linspace(-1, 1, at_once.numel()).to(at_once).view_as(at_once)
     torch.autograd.backward([in_turn, at_once], [slopes, slopes])
     each = zip(*(m.parameters() for m in pair), strict=True)
-    return _close(at_once, in_turn) and all(
-        _close(stacked.grad, torch.stack([p.grad for p in apart]))
-        for stacked, apart in zip(parameters.values(), each, strict=True)
-        if any(p.grad is not None for p in (stacked, *apart))
+    return (
+        torch.equal(in_turn, again)
+        and _same_state(before, _state(pair))
+        and _close(alone, in_turn)
+        and _close(at_once, in_turn)
+        and all(
+            _close(stacked.grad, torch.stack([p.grad for p in apart]))
+            for stacked, apart in zip(parameters.values(), each, strict=True)
+            if any(p.grad is not None for p in (stacked, *apart))
+        )
     )
 
 
@@ -112,14 +126,18 @@ def _hooks(part: nn.Module) -> bool:
     )
 
 
-State = tuple[list[Tensor], list[dict[str, Any]]]
+State = tuple[list[Tensor], list[Any]]
 
 
 def _state(modules: Sequence[nn.Module]) -> State:
-    """Return the buffers, and the numbers and strings that the modules hold."""
+    """Return the buffers, and the numbers, strings and parameters that the modules hold.
+
+    torch forgets the parameters of a submodule that has two names.
+    """
     parts = [part for module in modules for part in module.modules()]
     plain = [{n: v for n, v in vars(p).items() if isinstance(v, float | int | str)} for p in parts]
-    return [b.clone() for module in modules for b in module.buffers()], plain
+    identities = [id(p) for part in parts for p in part.parameters()]
+    return [b.clone() for module in modules for b in module.buffers()], [plain, identities]
 
 
 def _same_state(a: State, b: State) -> bool:
