@@ -115,7 +115,8 @@ def main() -> None:
             n //= 10
         case = f"{kind}, {n:,} x {d}"
         X, y = rows(n, d, given.device)
-        steps = 4000 if given.device == "cuda" else (400 if kind == "linear" else 15)
+        on_cpu = 400 if kind == "linear" else (15 if n > 100_000 else 90)
+        steps = 4000 if given.device == "cuda" else on_cpu
         found = {m: seconds_of(make, kind, X, y, steps) for m, make in solvers(n).items()}
         fewer = steps if kind == "linear" else max(steps // 3, 5)  # of networks that take long
         many = seconds_of(solvers(n, 16)["projected"], kind, X, y, fewer)

@@ -19,17 +19,18 @@ K, N, D = 3, 11, 4
 
 
 class Scaled(nn.Module):
-    """A network with a buffer, a number that is no parameter, and a parameter without a use."""
+    """A network with buffers, a scalar parameter and a parameter without a use."""
 
     def __init__(self):
         super().__init__()
         self.register_buffer("scale", torch.tensor([2.0]))
         self.register_buffer("count", torch.tensor(3))
         self.net = nn.Sequential(nn.Linear(D, 5), nn.LayerNorm(5), nn.GELU(), nn.Linear(5, 1))
+        self.factor = nn.Parameter(torch.tensor(1.5))
         self.unused = nn.Parameter(torch.ones(2))
 
     def forward(self, X):
-        return self.net(X * self.scale).squeeze() + self.count
+        return self.factor * self.net(X * self.scale).squeeze() + self.count
 
 
 class Tied(nn.Module):

@@ -1,9 +1,9 @@
 """Several copies of a module computed at once: their parameters stacked, their layers batched.
 
-``torch.func`` turns each operation of the module into one operation for all copies. On a GPU, and
-with few rows on a CPU, starting an operation takes longer than the operation itself; there, many
-copies cost little more than one. With many rows on a CPU the matrix products take the time. There
-copies in turn are faster, in blocks of rows whose activations stay in the cache.
+``torch.func`` turns each operation of the module into one operation for all copies. This saves time
+where starting an operation takes longer than the operation itself, as on a GPU or with few rows.
+With many rows on a CPU the matrix products take the time. There copies in turn are faster, in
+blocks of rows whose activations stay in the cache.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def split_moments(state: dict[str, Any], k: int) -> dict[str, Any]:
         if i == own:
             moments[k * own] = m
             continue
-        for c in range(k):  # Adam counts its steps for each parameter, in a scalar
-            moments[c * own + i] = {n: (v[c] if v.ndim else v).clone() for n, v in m.items()}
+        for c in range(k):
+            moments[c * own + i] = {n: (v if n == "step" else v[c]).clone() for n, v in m.items()}
     return _with_moments(state, moments, k * own + 1)
 
 
@@ -175,9 +175,8 @@ def stack_moments(state: dict[str, Any], k: int) -> dict[str, Any]:
     for i, m in state["state"].items():
         if i < own:
             each = [state["state"][c * own + i] for c in range(k)]
-            moments[i] = {
-                n: torch.stack([e[n] for e in each]) if v.ndim else v for n, v in m.items()
-            }
+            stacked = {n: torch.stack([one[n] for one in each]) for n in m if n != "step"}
+            moments[i] = {"step": m["step"], **stacked}
         elif i == k * own:
             moments[own] = m
     return _with_moments(state, moments, own + 1)
