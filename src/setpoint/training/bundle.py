@@ -3,20 +3,35 @@
 A bundle holds k models, their origins (the logits that count as thresholds) and their parameters.
 It returns the logits of all models as the rows of one matrix and takes the derivatives of a loss in
 them back. Linear models are one matrix themselves, so that a step of ten costs little more than a
-step of one; other modules are copies that take turns.
+step of one. The parameters of other modules are stacked and their layers batched where torch can
+(:mod:`setpoint.training.at_once`); the rest are copies that are called in turn.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from setpoint._internal.processes import all_reduce_sum, rank_and_world_size
+from setpoint.training import at_once
 from setpoint.training.models import is_linear, logits_of, scores_of
+
+
+class _Strengths:
+    """Proximities as a tensor. It is kept, because copying it to a GPU takes long."""
+
+    def __init__(self, like: Tensor) -> None:
+        self._of: tuple[float, ...] = ()
+        self._tensor = like.new_empty(0)
+
+    def __call__(self, proximity: Sequence[float]) -> Tensor:
+        if self._of != tuple(proximity):
+            self._of, self._tensor = tuple(proximity), self._tensor.new_tensor(proximity)
+        return self._tensor
 
 
 class LinearBundle:
@@ -32,7 +47,7 @@ class LinearBundle:
         self.parameters = [self.matrix, self.origins]
         self.buffers: list[Tensor] = []  # none: modules may have some, such as running means
         self._start = self.matrix.clone()
-        self._strengths: tuple[tuple[float, ...], Tensor] | None = None
+        self._strengths = _Strengths(self.origins)
         self.last: Any = None  # what ``backward`` needs of the logits just returned
 
     def __getitem__(self, models: slice) -> LinearBundle:
@@ -60,10 +75,8 @@ class LinearBundle:
         if not any(proximity):
             return
         assert self.matrix.grad is not None
-        if self._strengths is None or self._strengths[0] != tuple(proximity):
-            column = self.matrix.new_tensor(proximity)[:, None]
-            self._strengths = tuple(proximity), column  # kept: copying it to a GPU takes long
-        self.matrix.grad.addcmul_(self._strengths[1], self.matrix - self._start)
+        column = self._strengths(proximity)[:, None]
+        self.matrix.grad.addcmul_(column, self.matrix - self._start)
 
     def scores(self, X: Tensor) -> Tensor:
         """Return logits before the origins are subtracted, in the rows' precision or float32."""
@@ -90,7 +103,7 @@ class LinearBundle:
 
 
 class ModuleBundle:
-    """Copies of any module."""
+    """Copies of any module, called in turn."""
 
     def __init__(self, module: nn.Module, starts: Sequence[dict[str, Any]]) -> None:
         self._modules = [copy.deepcopy(module) for _ in starts]
@@ -118,12 +131,16 @@ class ModuleBundle:
         return X
 
     def logits(self, X: Tensor) -> Tensor:
-        """Call each copy in turn."""
-        self.last = [logits_of(m, X) for m in self._modules]
+        """Return logits above the origins, shape (k, n)."""
+        self.last = list(self._each(X))
         return torch.stack([z.detach() for z in self.last]) - self.origins[:, None]
 
+    def _each(self, X: Tensor) -> Iterable[Tensor]:
+        """Return the logits of each copy."""
+        return (logits_of(m, X) for m in self._modules)
+
     def backward(self, slopes: Tensor) -> None:
-        """Let autograd differentiate each copy."""
+        """Let autograd differentiate the copies."""
         for p in self.parameters:
             p.grad = None
         torch.autograd.backward(self.last, list(slopes))
@@ -161,12 +178,82 @@ class ModuleBundle:
         self.origins.copy_(state["origins"])
 
 
+class StackedBundle(ModuleBundle):
+    """Copies of a module that can be computed at once.
+
+    The parameters and buffers of the copies are views of stacked ones, which the optimizer and the
+    processes see. Gradients are those of the stacked parameters.
+    """
+
+    def __init__(self, module: nn.Module, starts: Sequence[dict[str, Any]]) -> None:
+        super().__init__(module, starts)
+        self._parameters = _stacked([dict(m.named_parameters()) for m in self._modules])
+        self._buffers = _stacked([dict(m.named_buffers()) for m in self._modules])
+        self.parameters = [*(p for p in self._parameters.values() if p.requires_grad), self.origins]
+        self.buffers = [b for b in self._buffers.values() if b.is_floating_point()]
+        self._stacked_start = [p.detach().clone() for p in self._parameters.values()]
+        self._start = [list(each) for each in zip(*self._stacked_start, strict=True)]
+        self._strengths = _Strengths(self.origins)
+
+    def __getitem__(self, models: slice) -> StackedBundle:
+        """Return some of the copies as a bundle that shares their weights and origins."""
+        view = super().__getitem__(models)
+        assert isinstance(view, StackedBundle)
+        view._parameters = {name: p[models] for name, p in self._parameters.items()}
+        view._buffers = {name: b[models] for name, b in self._buffers.items()}
+        return view
+
+    def _each(self, X: Tensor) -> Iterable[Tensor]:
+        """Return the logits of each copy, computed in the order that is faster."""
+        if not at_once.pays(self._parameters, X):
+            return at_once.logits_in_turn(self._modules, self._parameters, X)
+        some = self._modules[0]
+        return at_once.logits_at_once(some, self._parameters, self._buffers, X).unbind()
+
+    def pull_to_start(self, proximity: Sequence[float]) -> None:
+        """Add to the gradients of all copies."""
+        if not any(proximity):
+            return
+        strengths = self._strengths(proximity)
+        for p, p0 in zip(self._parameters.values(), self._stacked_start, strict=True):
+            if p.grad is not None:
+                of_copy = strengths.to(p.dtype).view(-1, *[1] * (p.ndim - 1))
+                p.grad.addcmul_(of_copy, p.detach() - p0)
+
+    def weights(self, k: int) -> dict[str, Any]:
+        """Return the state dict of a copy, in memory of its own: a view would keep all copies."""
+        state = super().weights(k)
+        return {n: v.clone() if isinstance(v, Tensor) else v for n, v in state.items()}
+
+
+def _stacked(copies: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Return tensors stacked by name, and make those of the copies views of the result."""
+    found = {}
+    for name, first in copies[0].items():
+        stacked = torch.stack([tensors[name].detach() for tensors in copies])
+        for tensors, part in zip(copies, stacked, strict=True):
+            tensors[name].data = part
+        found[name] = stacked.requires_grad_(first.requires_grad)
+    return found
+
+
 Bundle = LinearBundle | ModuleBundle
+FEW = 8  # rows that show how a module computes
 
 
-def make_bundle(module: nn.Module, starts: Sequence[dict[str, Any]]) -> Bundle:
-    """Return copies of the module, one for each state dict."""
-    return (LinearBundle if is_linear(module) else ModuleBundle)(module, starts)
+def make_bundle(
+    module: nn.Module, starts: Sequence[dict[str, Any]], rows: Tensor | None = None
+) -> Bundle:
+    """Return copies of the module, one for each state dict.
+
+    On a few ``rows`` it is tried whether the copies can be computed at once. Without rows they are
+    called in turn.
+    """
+    if is_linear(module):
+        return LinearBundle(module, starts)
+    if rows is not None and len(starts) > 1 and at_once.works(module, rows):
+        return StackedBundle(module, starts)
+    return ModuleBundle(module, starts)
 
 
 def _at_least_float32(dtype: torch.dtype) -> torch.dtype:

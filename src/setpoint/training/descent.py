@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from setpoint.goals.goal import Goal
 from setpoint.method.capped_loss import capped_loss, capped_slope, prices
-from setpoint.training.bundle import make_bundle
+from setpoint.training.at_once import split_moments, stack_moments
+from setpoint.training.bundle import StackedBundle, make_bundle
 from setpoint.training.gpu import adam, set_rate
 from setpoint.training.models import is_linear
 from setpoint.training.working_set import WorkingSet
@@ -105,6 +106,8 @@ class Descent:
         Adam's first learning rate.
     steps : int
         Of the whole run.
+    rows : Tensor, optional
+        A few rows; see :func:`setpoint.training.bundle.make_bundle`.
     """
 
     def __init__(
@@ -118,12 +121,13 @@ class Descent:
         gamma: Sequence[float],
         lr: float,
         steps: int,
+        rows: Tensor | None = None,
     ) -> None:
         self.goal, self.solver, self.lr, self.steps = goal, solver, lr, max(steps, 1)
         assert solver.dual_rate is not None
         self.dual_rate = solver.dual_rate
         self.P, self.N = totals
-        self.bundle = make_bundle(module, starts)
+        self.bundle = make_bundle(module, starts, rows)
         self.step_count = 0
         self.multipliers = np.ones((len(goal.constraints), len(starts)))
         self._proximity, self._gamma = list(proximity), list(gamma)
@@ -205,11 +209,14 @@ class Descent:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the bundle, Adam's moments and the multipliers."""
+        optimizer = self._optimizer.state_dict()
+        if isinstance(self.bundle, StackedBundle):
+            optimizer = split_moments(optimizer, len(self.bundle.origins))
         return {
             "nearness": self._proximity,  # its name in the files of earlier versions
             "gamma": self._gamma,
             "bundle": self.bundle.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
+            "optimizer": optimizer,
             "multipliers": torch.from_numpy(self.multipliers),
             "step_count": self.step_count,
         }
@@ -218,7 +225,10 @@ class Descent:
         """Restore a state."""
         self._proximity, self._gamma = state["nearness"], state["gamma"]
         self.bundle.load_state_dict(state["bundle"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        optimizer = state["optimizer"]
+        if isinstance(self.bundle, StackedBundle):
+            optimizer = stack_moments(optimizer, len(self.bundle.origins))
+        self._optimizer.load_state_dict(optimizer)
         self.multipliers = state["multipliers"].numpy()
         self.step_count = state["step_count"]
 

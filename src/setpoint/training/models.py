@@ -112,7 +112,7 @@ def linear_state(module: nn.Module, coef: Any, intercept: Any) -> dict[str, Any]
     return weights
 
 
-def logits_of(module: nn.Module, X: Tensor) -> Tensor:
+def logits_of(module: Callable[[Tensor], Any], X: Tensor) -> Tensor:
     """Return the module's logits as a vector; raise SetpointError for any other shape."""
     out = module(X)
     if isinstance(out, Tensor) and out.ndim == 0 and len(X) == 1:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from setpoint._internal.renamed import renamed_parameters
 from setpoint.errors import DivergedError
 from setpoint.thresholds.operating_point import OperatingPoint
-from setpoint.training.bundle import Bundle, LinearBundle
+from setpoint.training.bundle import FEW, Bundle, LinearBundle
 from setpoint.training.candidates import TrainedModel
 from setpoint.training.descent import Counts, Descent, WorkingCounts, take_steps, usual_rate
 from setpoint.training.gpu import projected_steps, sizes_for
@@ -193,10 +193,11 @@ class ProjectedRun:
         self, starts: list[dict[str, Any]], proximity: list[float], gamma: list[float]
     ) -> None:
         solver, module = self.solver, self.module
-        lr = solver.lr or usual_rate(module, self.problem.X.shape[1])
+        X = self.problem.X
+        lr = solver.lr or usual_rate(module, X.shape[1])
         steps = solver.outer_iterations * self._inner_iterations
         self._descent = self._descent_for(
-            solver, self._totals, module, starts, proximity, gamma, lr, steps
+            solver, self._totals, module, starts, proximity, gamma, lr, steps, X[:FEW]
         )
         self._bundle = self._descent.bundle
         self._take_steps = projected_steps(self._descent) or take_steps

@@ -19,7 +19,7 @@ from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_fraction
 from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights, batches, gather_sample
 from setpoint.thresholds.operating_point import OperatingPoint
-from setpoint.training.bundle import ShardedSums, make_bundle
+from setpoint.training.bundle import FEW, ShardedSums, make_bundle
 from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.descent import Counts, Descent, usual_rate
 from setpoint.training.gpu import sizes_for
@@ -236,8 +236,19 @@ class StochasticRun:
         # Steps on batches are noisy: a fifth of the projected solver's rate for a linear model.
         lr = solver.lr or usual_rate(self.module, self._features, linear=0.02)
         steps = solver.outer_iterations * self._steps
+        # The same rows in all processes, so that all have the same kind of bundle.
+        rows = broadcast(self.problem.first_rows()[:FEW].clone())
         self._descent = Descent(
-            self.problem.goal, solver, totals, self.module, starts, proximity, gamma, lr, steps
+            self.problem.goal,
+            solver,
+            totals,
+            self.module,
+            starts,
+            proximity,
+            gamma,
+            lr,
+            steps,
+            rows,
         )
 
     # --- an outer iteration -----------------------------------------------------------------
