@@ -40,6 +40,7 @@ def solvers(n: int, candidates: int = 1) -> dict[str, Callable[[int], Solver]]:
     lifted = Lifted(start="given", outer_iterations=1)
     projected = Projected(
         start="given", outer_iterations=1, restarts=0, line_search=0, rows=max(n, 2),
+        gamma=0.1, relaxed=False,
         proximity=tuple(float(i) for i in range(candidates)),
     )  # fmt: skip
     return {

@@ -1,9 +1,9 @@
 """Several copies of a module computed at once: their parameters stacked, their layers batched.
 
 ``torch.func`` turns each operation of the module into one operation for all copies. This saves time
-where starting an operation takes longer than the operation itself, as on a GPU or with few rows.
-With many rows on a CPU the matrix products take the time. There copies in turn are faster, in
-blocks of rows whose activations stay in the cache.
+where starting an operation takes longer than the operation itself, as with few rows. With many rows
+the matrix products take the time. There copies in turn are faster, in blocks of rows whose
+activations stay in the cache.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Tensors = Mapping[str, Tensor]
 
 def pays(parameters: Tensors, X: Tensor) -> bool:
     """Return whether copies are faster at once than in turn on such rows."""
-    return X.is_cuda or X.numel() + len(X) * _size(parameters) <= _MOST_ON_CPU
+    return X.numel() + len(X) * _size(parameters) <= _MOST_ON_CPU
 
 
 def _size(parameters: Tensors) -> int:
@@ -72,9 +72,8 @@ def works(module: nn.Module, rows: Tensor) -> bool:
     """
     if any(_hooks(part) for part in module.modules()):
         return False
-    devices = [rows.device] if rows.is_cuda else []
     try:
-        with torch.random.fork_rng(devices), warnings.catch_warnings(), torch.enable_grad():
+        with torch.random.fork_rng([]), warnings.catch_warnings(), torch.enable_grad():
             # torch warns where it has no batched operation and would loop over the copies.
             warnings.simplefilter("error")
             return _same_in_turn(module, rows)

@@ -246,14 +246,14 @@ def make_bundle(
 ) -> Bundle:
     """Return copies of the module, one for each state dict.
 
-    On a few ``rows`` it is tried whether the copies can be computed at once. Without rows they are
-    called in turn.
+    On a few ``rows`` it is tried whether the copies can be computed at once. Without rows, and on a
+    GPU, where steps of copies in turn are recorded as a graph, they are called in turn.
     """
     if is_linear(module):
         return LinearBundle(module, starts)
-    if rows is not None and len(starts) > 1 and at_once.works(module, rows):
-        return StackedBundle(module, starts)
-    return ModuleBundle(module, starts)
+    if rows is None or rows.is_cuda or len(starts) == 1 or not at_once.works(module, rows):
+        return ModuleBundle(module, starts)
+    return StackedBundle(module, starts)
 
 
 def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
