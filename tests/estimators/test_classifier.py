@@ -138,6 +138,7 @@ def test_pickle_keeps_predictions(overlapping):
     assert copy.operating_point_ == clf.operating_point_
 
 
+@pytest.mark.usefixtures("without_cost_path")
 def test_weights_are_repetitions(overlapping):
     X, y = overlapping
     weights = np.random.default_rng(0).integers(0, 4, len(y))

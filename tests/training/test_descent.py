@@ -13,7 +13,7 @@ from setpoint import Goal
 from setpoint.training.descent import Counts, Descent, usual_rate
 
 GOAL = Goal.parse("max recall s.t. precision >= 0.8")
-CONSTANTS = SimpleNamespace(lam0=2.0, lam_max=200.0, gamma=0.1, dual_rate=0.1)
+CONSTANTS = SimpleNamespace(lam0=2.0, lam_max=200.0, dual_rate=0.1)
 
 
 def rows(n=60, seed=0):
@@ -41,7 +41,8 @@ def starts(module, k=2):
 def descent(module=None, goal=GOAL, proximity=(0.0, 0.0), lr=0.05, steps=10, constants=CONSTANTS):
     module = torch.nn.Linear(3, 1) if module is None else module
     begun = starts(module, len(proximity))
-    return Descent(goal, constants, (20.0, 40.0), module, begun, list(proximity), lr, steps)
+    gamma = [0.1, 0.01][: len(proximity)]
+    return Descent(goal, constants, (20.0, 40.0), module, begun, list(proximity), gamma, lr, steps)
 
 
 def counts(k=2, tp=10.0, fp=5.0):

@@ -187,6 +187,7 @@ def test_scaling_serves_small_and_large_data_alike():
     np.testing.assert_allclose(one.history.column("loss"), many.history.column("loss"), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("without_cost_path")
 def test_weights_are_repetitions():
     weighted = overlapping(FPOR(0.7), n=120, weights=True)
     times = weighted.sample_weight.long()

@@ -33,7 +33,8 @@ from setpoint.training.problem import make_problem
 
 def test_a_linear_module_gets_logistic_regressions_the_simplest_first():
     problem = overlapping("max f1")
-    plain, balanced = ordinary_models(problem, build("linear", 3).double())
+    plain, balanced, *weighted = ordinary_models(problem, build("linear", 3).double())
+    assert all(m.name.startswith("cost-weighted") for kind in weighted for m in kind)
     assert len(plain) == len(balanced) == len(RIDGES)
     sizes = [float(m.weights["weight"].norm()) for m in plain]
     assert sizes == sorted(sizes)
@@ -137,7 +138,7 @@ def contender(name="logistic regression, ridge 10", d=400):
 
 def settings(**given):
     usual = {"proximity": (0.0, 0.1, 1.0), "restarts": 2, "spread": 1.0, "relaxed": True}
-    return SimpleNamespace(**{**usual, **given})
+    return SimpleNamespace(**{**usual, "gammas": (0.2,), **given})
 
 
 def test_the_simplest_come_first():
@@ -161,6 +162,15 @@ def test_the_simplest_come_first():
     assert len({c.name for c in columns}) == len(columns)
 
 
+def test_a_further_gamma_is_a_further_model_without_proximity():
+    start = contender()
+    solver = settings(gammas=(0.1, 0.01), proximity=(1.0,), restarts=0, relaxed=False)
+    held, weaker = variants_from(solver, torch.nn.Linear(400, 1), F1, [start], [start])
+    assert (held.gamma, held.proximity) == (0.1, 1.0)
+    assert (weaker.gamma, weaker.proximity) == (0.01, 0.0)
+    assert weaker.name == "goal-trained from ridge 10; gamma 0.01"
+
+
 @pytest.mark.parametrize(
     ("module", "goal", "given", "expected"),
     [
@@ -168,6 +178,7 @@ def test_the_simplest_come_first():
         (torch.nn.Linear(400, 1), FLOOR, {"relaxed": False}, 5),
         (torch.nn.Sequential(torch.nn.Linear(400, 1)), FLOOR, {}, 4),  # no restarts
         (torch.nn.Linear(400, 1), F1, {"restarts": None, "proximity": (0.0,)}, 1),
+        (torch.nn.Linear(400, 1), F1, {"gammas": (0.1, 0.01, 0.0)}, 7),
     ],
 )
 def test_which_variants_are_left_out(module, goal, given, expected):

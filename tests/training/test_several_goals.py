@@ -18,7 +18,7 @@ from setpoint.training import (
     solve,
     solve_goals,
 )
-from setpoint.training.candidates import Selection
+from setpoint.training.candidates import MARGIN, Selection
 from setpoint.training.models import build
 from setpoint.training.several_goals import SeveralGoalsRun, _exchange
 
@@ -143,7 +143,7 @@ def test_validation_rows_require_a_margin():
     goals = [FPOR(0.6), FPOR(0.8)]
     found, own = at_once(problem, goals), alone(problem, goals)
     for one, other in zip(found, own, strict=True):
-        assert one.candidates.margin == other.candidates.margin == 1.0
+        assert one.candidates.margin == other.candidates.margin == MARGIN
         assert one.operating_point.on == problem.validation.on
         assert one.operating_point.objective == pytest.approx(
             other.operating_point.objective, abs=0.03

@@ -55,12 +55,14 @@ class CostColumn(NamedTuple):
 def columns_for(goals: Sequence[Goal], take: str | None = None) -> list[CostColumn]:
     """Return the models of the path, hinges first.
 
-    ``take`` names a candidate; if it is one of these models or started from one, return only that.
+    ``take`` names a candidate: return only the model that it is or started from, if any.
     """
     weights = sorted({w for goal in goals for w in WEIGHTS if _may_need(goal, w)})
     every = [CostColumn(h, w, r) for h in (True, False) for r in COST_RIDGES for w in weights]
-    named = [column for column in every if take is not None and column.name in take]
-    return [max(named, key=lambda column: len(column.name))] if named else every
+    if take is None:
+        return every
+    named = [column for column in every if column.name in take]
+    return sorted(named, key=lambda column: len(column.name))[-1:]  # ridge 1 is in ridge 100
 
 
 def _may_need(goal: Goal, weight: float) -> bool:
@@ -77,37 +79,44 @@ def _may_need(goal: Goal, weight: float) -> bool:
 
 
 def cost_weighted_models(
-    problem: Problem,
-    module: nn.Module,
-    goals: Sequence[Goal],
-    take: str | None = None,
-) -> list[list[TrainedModel]]:
-    """Return the best cost-weighted models, by loss, the more strongly regularised first.
+    problems: Sequence[Problem], module: nn.Module, take: str | None = None
+) -> list[list[list[TrainedModel]]]:
+    """Return each problem's best cost-weighted models, by loss, the strongest ridge first.
 
     Parameters
     ----------
-    problem : Problem
-        The rows; its goal evaluates the models that are returned.
+    problems : sequence of Problem
+        They differ in their goals only.
     module : nn.Module
-        A linear module.
-    goals : sequence of Goal
-        For each of them the best models are kept.
+        A linear module, which is overwritten.
     take : str, optional
         The only candidate that is wanted.
     """
-    columns = columns_for(goals, take)
+    problem = problems[0]
+    columns = columns_for([p.goal for p in problems], take)
+    if not columns:
+        return [[] for _ in problems]
     sizes = sizes_for(problem.X.device)
     rows = _stratified(problem, sizes.path_rows)
     theta = problem.X.new_zeros(len(columns), problem.X.shape[1] + 1, dtype=torch.float32)
     _train(theta, columns, problem, rows, _steps(problem, 0), _RATE)
-    kept = _best_columns(theta, columns, problem, rows, goals)
-    columns, theta = [columns[i] for i in kept], theta[kept].clone()
-    scores = _scores(theta, problem.X)
-    points = problem.points_of(scores)
-    origins = torch.tensor([p.threshold for p in points], dtype=torch.float64).to(scores)
-    distance = (scores - origins[:, None]).abs_().amin(dim=0)
-    rows = near(problem.positive, problem.sample_weight, distance, 2 * sizes.path_rows)
+    kept = [_best_columns(theta, columns, own, rows) for own in problems]
+    every = sorted(set().union(*kept))
+    columns, theta = [columns[i] for i in every], theta[every].clone()
+    rows = near(
+        problem.positive, problem.sample_weight, _distance(theta, problem), 2 * sizes.path_rows
+    )
     _train(theta, columns, problem, rows, _steps(problem, 1), _RATE / 2)
+    return [
+        _evaluated(theta[own], [columns[i] for i in own], problem, module)
+        for problem, own in zip(problems, ([every.index(i) for i in k] for k in kept), strict=True)
+    ]
+
+
+def _evaluated(
+    theta: Tensor, columns: Sequence[CostColumn], problem: Problem, module: nn.Module
+) -> list[list[TrainedModel]]:
+    """Return the models with their operating points, by loss; a loss without models is left out."""
     kinds: list[list[TrainedModel]] = [[], []]
     for column, own in zip(columns, theta, strict=True):
         weights = linear_state(module, own[:-1], own[-1:])
@@ -115,6 +124,16 @@ def cost_weighted_models(
         point = problem.evaluation.operating_point(module)
         kinds[not column.hinge].append(TrainedModel(column.name, point, weights))
     return [kind for kind in kinds if kind]
+
+
+def _distance(theta: Tensor, problem: Problem) -> Tensor:
+    """Return each row's distance from the nearest threshold of any model."""
+    distance = problem.X.new_full((len(problem.X),), torch.inf, dtype=torch.float32)
+    for own in theta:
+        scores = _scores(own[None], problem.X)
+        scores -= problem.points_of(scores)[0].threshold
+        torch.minimum(distance, scores[0].abs_().float(), out=distance)
+    return distance
 
 
 def _steps(problem: Problem, stage: int) -> int:
@@ -163,23 +182,20 @@ def _train(
 
 
 def _best_columns(
-    theta: Tensor,
-    columns: Sequence[CostColumn],
-    problem: Problem,
-    rows: WorkingSet,
-    goals: Sequence[Goal],
+    theta: Tensor, columns: Sequence[CostColumn], problem: Problem, rows: WorkingSet
 ) -> list[int]:
-    """Return the indices of the best models of each loss for any of the goals, in their order."""
-    positive = rows.sign > 0
+    """Return the indices of the best models of each loss on some rows, in their order."""
     X = problem.X if rows.whole else problem.X[rows.rows]
-    scores = _scores(theta, X)
-    kept: set[int] = set()
-    for goal in goals:
-        points = make_problem(X, positive, goal, rows.weight).points_of(scores)
-        for hinge in (True, False):
-            own = [i for i, column in enumerate(columns) if column.hinge is hinge]
-            own.sort(key=lambda i: points[i].sort_key, reverse=True)
-            kept.update(own[:KEPT])
+    some = make_problem(X, rows.sign > 0, problem.goal, rows.weight)
+    points = some.points_of(_scores(theta, X))
+    kept: list[int] = []
+    for hinge in (True, False):
+        own = [
+            i
+            for i, column in enumerate(columns)
+            if column.hinge is hinge and _may_need(problem.goal, column.weight)
+        ]
+        kept += sorted(own, key=lambda i: points[i].sort_key, reverse=True)[:KEPT]
     return sorted(kept)
 
 

@@ -89,21 +89,35 @@ class OrdinaryRun:
 
 
 def ordinary_models(
-    problem: Problem,
-    module: nn.Module,
-    goals: Sequence[Goal] | None = None,
-    take: str | None = None,
+    problem: Problem, module: nn.Module, take: str | None = None
 ) -> list[list[TrainedModel]]:
     """Return models trained without regard to the goal, by kind, the simplest first.
 
     A linear module gets four kinds: logistic regressions over a wide range of ridges, plain and
-    with balanced classes, and the cost-weighted models with either loss that suit the goals best
-    (None: the problem's goal). Any other module gets one: as it is given, and trained by
-    cross-entropy with two ridges, at several iterations. The module's weights are overwritten.
+    with balanced classes, and the cost-weighted models with either loss that suit the goal best.
+    Any other module gets one: as it is given, and trained by cross-entropy with two ridges, at
+    several iterations. The module's weights are overwritten.
     """
+    return ordinary_models_of([problem], module, take)[0]
+
+
+def ordinary_models_of(
+    problems: Sequence[Problem], module: nn.Module, take: str | None = None
+) -> list[list[list[TrainedModel]]]:
+    """Return the same for problems that differ in their goals only; training is shared."""
+    kinds = _goal_free_models(problems[0], module)
+    of_each = [kinds]
+    of_each += [[evaluated(kind, own, module) for kind in kinds] for own in problems[1:]]
     if is_linear(module):
-        kinds = [_logistic_path(problem, module, balanced) for balanced in (False, True)]
-        return kinds + cost_weighted_models(problem, module, goals or [problem.goal], take)
+        weighted = cost_weighted_models(problems, module, take)
+        of_each = [own + more for own, more in zip(of_each, weighted, strict=True)]
+    return of_each
+
+
+def _goal_free_models(problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
+    """Return the models that are the same whatever the goal is."""
+    if is_linear(module):
+        return [_logistic_path(problem, module, balanced) for balanced in (False, True)]
     given = copy.deepcopy(module.state_dict())
     models = [TrainedModel("as given", problem.evaluation.operating_point(module), given)]
     for ridge in MODULE_RIDGES:
@@ -121,17 +135,20 @@ def ordinary_models(
 
 
 def starting_models(
-    start: str,
-    problem: Problem,
-    module: nn.Module,
-    goals: Sequence[Goal] | None = None,
-    take: str | None = None,
-) -> list[list[TrainedModel]]:
-    """Return the models to start from, by kind: ordinary ones or, if "given", the module itself."""
+    start: str, problems: Sequence[Problem], module: nn.Module, take: str | None = None
+) -> list[list[list[TrainedModel]]]:
+    """Return each problem's models to start from, by kind.
+
+    They are ordinary ones or, if ``start`` is "given", the module itself. The problems differ in
+    their goals only; ``take`` names the only candidate that is wanted.
+    """
     if start == "logistic":
-        return ordinary_models(problem, module, goals, take)
+        return ordinary_models_of(problems, module, take)
     weights = {k: v.clone() for k, v in module.state_dict().items()}
-    return [[TrainedModel("the start", problem.evaluation.operating_point(module), weights)]]
+    return [
+        [[TrainedModel("the start", own.evaluation.operating_point(module), weights)]]
+        for own in problems
+    ]
 
 
 def evaluated(

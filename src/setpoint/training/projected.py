@@ -175,7 +175,7 @@ class ProjectedRun:
 
     def _plan(self, take: str | None) -> list[Variant]:
         """Train the ordinary models, and return the variants to train from them."""
-        kinds = starting_models(self.solver.start, self.problem, self.module, take=take)
+        (kinds,) = starting_models(self.solver.start, [self.problem], self.module, take)
         return self.variants(kinds, take)
 
     def variants(

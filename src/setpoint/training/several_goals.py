@@ -32,7 +32,7 @@ from setpoint.training.loop import (
     warn_of_early_end,
 )
 from setpoint.training.models import scores_of
-from setpoint.training.ordinary import Variant, evaluated, starting_models
+from setpoint.training.ordinary import Variant, starting_models
 from setpoint.training.problem import Problem
 from setpoint.training.projected import Projected, ProjectedRun
 
@@ -91,11 +91,9 @@ class SeveralGoalsRun(ProjectedRun):
     def _plan(self, take: str | None) -> list[Variant]:
         """Train the ordinary models once, and return the variants of all goals."""
         variants: list[Variant] = []
-        goals = [run.problem.goal for run in self.runs]
-        kinds = starting_models(self.solver.start, self.problem, self.module, goals, take)
-        for i, run in enumerate(self.runs):
-            if i:
-                kinds = [evaluated(kind, run.problem, self.module) for kind in kinds]
+        problems = [run.problem for run in self.runs]
+        of_each = starting_models(self.solver.start, problems, self.module, take)
+        for run, kinds in zip(self.runs, of_each, strict=True):
             own = run.variants(kinds, take)
             self._parts.append((run.problem.goal, slice(len(variants), len(variants) + len(own))))
             variants += own
