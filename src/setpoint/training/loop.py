@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from setpoint._internal.processes import broadcast, is_distributed
+from setpoint._internal.threads import threads_for
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import (
@@ -141,17 +142,22 @@ def settled(solver: Solver, problem: Problem) -> Solver:
     return solver if settle is None else settle(problem)
 
 
-@contextmanager
-def torch_set_up_for(module: nn.Module) -> Iterator[None]:
-    """Restore torch's random generators afterwards; make the module's GPU the current one.
+_USUAL_ROWS = 40_000  # of a step
 
-    Graphs are recorded and kernels launched on the current GPU.
+
+@contextmanager
+def torch_set_up_for(problem: Problem | StreamProblem, module: nn.Module) -> Iterator[None]:
+    """Restore torch's random generators afterwards; set the current GPU and the threads.
+
+    Graphs are recorded and kernels launched on the module's GPU.
     """
     gpu = next((p.device for p in module.parameters() if p.is_cuda), None)
     with ExitStack() as stack:
         if gpu is not None:
             stack.enter_context(torch.cuda.device(gpu))
         stack.enter_context(torch.random.fork_rng(devices=[] if gpu is None else [gpu]))
+        rows = min(len(problem.X), _USUAL_ROWS) if isinstance(problem, Problem) else _USUAL_ROWS
+        stack.enter_context(threads_for(rows * sum(p.numel() for p in module.parameters())))
         yield
 
 
@@ -216,7 +222,7 @@ def solve(
         stop = callback is not None and callback(selection.history[-1], total) == "stop"
         return bool(broadcast(stop)) if distributed else stop
 
-    with torch_set_up_for(module):
+    with torch_set_up_for(problem, module):
         if seed is not None:
             torch.manual_seed(seed)
         stop = False

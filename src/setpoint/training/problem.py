@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from setpoint._internal.renamed import renamed_property
+from setpoint._internal.threads import map_in_threads
 from setpoint.errors import DivergedError
 from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
@@ -26,6 +27,8 @@ from setpoint.thresholds.operating_point import (
 from setpoint.thresholds.sweep import Ranking
 from setpoint.training.gpu import exact_points
 from setpoint.training.models import scores_of
+
+_ROWS_FOR_THREADS = 2**15  # a threshold of so many takes longer than handing it to a thread
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,11 @@ class Problem:
         logits = _at_least_float32(logits)
         ranking = self.goal if penalty is None else Penalised(self.goal, penalty)
         found = exact_points(self, logits, ranking)
-        return [self._best_point(own, ranking) for own in logits] if found is None else found
+        if found is not None:
+            return found
+        if logits.shape[1] < _ROWS_FOR_THREADS:
+            return [self._best_point(own, ranking) for own in logits]
+        return map_in_threads(partial(self._best_point, ranking=ranking), logits)
 
     def _best_point(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
         scores, y, weight = self._on_host(logits)

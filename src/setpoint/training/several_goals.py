@@ -226,7 +226,7 @@ def solve_goals(
         _exchange(selections, problems, module)
         return True
 
-    with torch_set_up_for(module):
+    with torch_set_up_for(problem, module):
         if seed is not None:
             torch.manual_seed(seed)
         for work in (train, exchange):
