@@ -72,7 +72,7 @@ format: $(VENV)/.dev ## fix and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench-train: $(VENV)/.bench ## training objective on nine data sets, compared with cost-weighted logistic and hinge models (needs SETPOINT_DATA; half an hour)
+bench-train: $(VENV)/.bench ## training objective on nine data sets, compared with cost-weighted logistic and hinge models (needs SETPOINT_DATA; 20 minutes)
 	$(BIN)/python benchmarks/bench_train.py
 
 bench-heldout: $(VENV)/.bench ## test objective on nine data sets, compared with plain, balanced and cost-weighted logistic regression (needs SETPOINT_DATA; an hour)

@@ -33,19 +33,25 @@ def balanced(y: NDArray[np.bool_]) -> Pair:
 
 
 def logistic_path(
-    X: Floats, y: NDArray[np.bool_], weights: Sequence[Pair], ridges: Sequence[float]
+    X: Floats,
+    y: NDArray[np.bool_],
+    weights: Sequence[Pair],
+    ridges: Sequence[float],
+    tolerance: float = 1e-5,
 ) -> Iterator[Floats]:
     """Yield the coefficients of logistic regressions, each from the one with the next larger ridge.
 
     scikit-learn's tolerance is for the gradient of the mean loss. Where one class weighs little,
-    that gradient is small from the beginning, so the tolerance follows the share of that class.
+    that gradient is small from the beginning, so ``tolerance`` is relative to the share of that
+    class. With many features and a weak ridge the training objective rises until the end: on
+    eyepacs, recall at precision 0.9 with three of the weights is 0.914 at 1e-3 and 1 at 1e-5.
     """
     solver = "newton-cholesky" if X.shape[1] <= _NEWTON_FEATURES else "lbfgs"
     for a, b in weights:
         totals = a * np.sum(~y), b * np.sum(y)
         regression = LogisticRegression(
             solver=solver, class_weight={False: a, True: b}, warm_start=True, max_iter=3000,
-            tol=min(1e-4, 1e-3 * min(totals) / sum(totals)),
+            tol=tolerance * min(totals) / sum(totals),
         )  # fmt: skip
         for ridge in sorted(ridges, reverse=True):
             regression.C = 1 / ridge

@@ -98,8 +98,9 @@ def logistic_regressions(parts: Parts, class_weight: str | None) -> list[Any]:
 def weighted_regressions(parts: Parts) -> list[Any]:
     """Return the scoring functions of plain, balanced and cost-weighted logistic regressions."""
     X, y = parts.X[0], parts.y[0]
-    fitted = [*logistic_path(X, y, [(1.0, 1.0), balanced(y)], [1 / C for C in CS])]
-    fitted += logistic_path(X, y, WEIGHTS, WEIGHTED_RIDGES)
+    both = [(1.0, 1.0), balanced(y)]
+    fitted = [*logistic_path(X, y, both, [1 / C for C in CS], tolerance=1e-4)]
+    fitted += logistic_path(X, y, WEIGHTS, WEIGHTED_RIDGES, tolerance=1e-4)
     return [lambda X, theta=theta: X @ theta for theta in fitted]
 
 
