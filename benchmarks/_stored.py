@@ -14,11 +14,18 @@ import setpoint
 Row = dict[str, Any]
 
 
-def digest() -> str:
-    """Return a digest of the package's code, so that results of different versions do not mix."""
+PACKAGE = Path(setpoint.__file__).parent
+
+
+def digest(*parts: Path) -> str:
+    """Return a digest of code, so that results of different versions do not mix.
+
+    ``parts`` are the files and folders that decide a result; without any, the whole package.
+    """
     total = hashlib.sha256()
-    for file in sorted(Path(setpoint.__file__).parent.rglob("*.py")):
-        total.update(file.read_bytes())
+    for part in parts or (PACKAGE,):
+        for file in sorted(part.rglob("*.py")) if part.is_dir() else [part]:
+            total.update(file.read_bytes())
     return total.hexdigest()[:12]
 
 
@@ -28,14 +35,16 @@ def run_missing(
     run: Callable[..., list[Row]],
     key: Callable[[Row], Hashable],
     workers: int,
+    code: str | None = None,
 ) -> list[Row]:
     """Run the jobs that are not in the file, store each as it finishes, and return all rows.
 
-    ``run(*job)`` returns rows; ``key(row)`` is the job that a row belongs to.
+    ``run(*job)`` returns rows; ``key(row)`` is the job that a row belongs to. ``code`` is the
+    digest of the code that decides a result (None: of the whole package).
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = file.read_text().splitlines() if file.exists() else []
-    code = digest()
+    code = code or digest()
     results = [row for row in map(json.loads, lines) if row["code"] == code]
     if len(results) < len(lines):
         print(f"Ignored {len(lines) - len(results)} results of other code in {file}.")
