@@ -52,12 +52,15 @@ class CostColumn(NamedTuple):
         return f"cost-weighted {loss}, weight {weight}, ridge {format_number(self.ridge)}"
 
 
-def columns_for(goals: Sequence[Goal], take: str | None = None) -> list[CostColumn]:
-    """Return the models of the path, hinges first.
+def columns_for(
+    goals: Sequence[Goal], take: str | None = None, *, fine: bool = True
+) -> list[CostColumn]:
+    """Return the models of the path, hinges first; not ``fine``: every second weight.
 
     ``take`` names a candidate: return only the model that it is or started from, if any.
     """
-    weights = sorted({w for goal in goals for w in WEIGHTS if _may_need(goal, w)})
+    steps = WEIGHTS if fine else WEIGHTS[::2]
+    weights = sorted({w for goal in goals for w in steps if _may_need(goal, w)})
     every = [CostColumn(h, w, r) for h in (True, False) for r in COST_RIDGES for w in weights]
     if take is None:
         return every
@@ -93,7 +96,10 @@ def cost_weighted_models(
         The only candidate that is wanted.
     """
     problem = problems[0]
-    columns = columns_for([p.goal for p in problems], take)
+    # A selection on validation rows needs a good start more than the very best one.
+    columns = columns_for(
+        [p.goal for p in problems], take, fine=not problem.has_validation or take is not None
+    )
     if not columns:
         return [[] for _ in problems]
     sizes = sizes_for(problem.X.device)

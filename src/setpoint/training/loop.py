@@ -86,8 +86,8 @@ class Solver(Protocol):
     """
 
     @property
-    def outer_iterations(self) -> int:
-        """How often the loop advances."""
+    def outer_iterations(self) -> int | None:
+        """How often the loop advances; None before the solver is settled."""
         ...
 
     def prepare(self, problem: Any, module: nn.Module) -> Run:
@@ -133,7 +133,7 @@ def check_parameters(
             raise SetpointError(f"{what} must be {default}>= {smallest}, not {value}.")
 
 
-def settled(solver: Solver, problem: Problem) -> Solver:
+def settled(solver: Solver, problem: Problem | StreamProblem) -> Solver:
     """Return the solver with all parameters fixed that would depend on the problem.
 
     It then trains in the same way on other rows.
@@ -202,6 +202,8 @@ def solve(
             f"{type(solver).__name__} needs all rows in memory, as a Problem; streams are trained "
             "by setpoint.training.Stochastic."
         )
+    solver = settled(solver, problem)
+    assert solver.outer_iterations is not None
     run = solver.prepare(problem, module)
     models_of = _models_of(run)
     distributed = getattr(run, "distributed", False)

@@ -49,13 +49,13 @@ class Projected:
     ----------
     lam0, lam_max : float
         First and last lambda.
-    gamma : float or tuple of float
+    gamma : float, tuple of float or None
         Strengths of the regulariser psi. The first is that of all models but one for each start,
-        without proximity, for every further one.
-    outer_iterations : int
-        Evaluations on all rows.
+        without proximity, for every further one. None: 0.1, and without validation rows also 0.01.
+    outer_iterations : int or None
+        Evaluations on all rows. None: 8 with validation rows, 15 without.
     inner_iterations : int or None
-        Steps of Adam between two evaluations. None: 20 with validation rows; 60 without, where it
+        Steps of Adam between two evaluations. None: 40 with validation rows; 60 without, where it
         pays to train to the end.
     lr : float or None
         Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
@@ -88,8 +88,8 @@ class Projected:
 
     lam0: float = 1.0
     lam_max: float = 1000.0
-    gamma: float | tuple[float, ...] = (0.1, 0.01)
-    outer_iterations: int = 15
+    gamma: float | tuple[float, ...] | None = None
+    outer_iterations: int | None = None
     inner_iterations: int | None = None
     lr: float | None = None
     dual_rate: float | None = None
@@ -119,15 +119,19 @@ class Projected:
 
     @property
     def gammas(self) -> tuple[float, ...]:
-        """``gamma`` as a tuple."""
+        """``gamma`` as a tuple; the solver must be settled."""
+        assert self.gamma is not None
         return self.gamma if isinstance(self.gamma, tuple) else (self.gamma,)
 
     def settle(self, problem: Problem) -> Projected:
         """Return the solver with numbers in place of None, as they suit this problem."""
-        inner, restarts = self.inner_iterations, self.restarts
+        inner, outer, restarts = self.inner_iterations, self.outer_iterations, self.restarts
+        selects = problem.has_validation
         return replace(
             self,
-            inner_iterations=(20 if problem.has_validation else 60) if inner is None else inner,
+            gamma=((0.1,) if selects else (0.1, 0.01)) if self.gamma is None else self.gamma,
+            outer_iterations=(8 if selects else 15) if outer is None else outer,
+            inner_iterations=(40 if selects else 60) if inner is None else inner,
             restarts=(8 if len(problem.X) <= 2000 else 2) if restarts is None else restarts,
             line_search=0 if problem.has_validation else self.line_search,
         )
@@ -154,7 +158,9 @@ class ProjectedRun:
         weight, positive = problem.sample_weight, problem.positive
         self._totals = float(weight[positive].sum()), float(weight[~positive].sum())
         assert solver.inner_iterations is not None
+        assert solver.outer_iterations is not None
         self._inner_iterations = solver.inner_iterations
+        self._outer_iterations = solver.outer_iterations
         self._ordinary: list[TrainedModel] = []  # until the first outer iteration
         self._names: list[str] = []  # of each model, as the next two
         self._starts: list[str] = []
@@ -195,7 +201,7 @@ class ProjectedRun:
         solver, module = self.solver, self.module
         X = self.problem.X
         lr = solver.lr or usual_rate(module, X.shape[1])
-        steps = solver.outer_iterations * self._inner_iterations
+        steps = self._outer_iterations * self._inner_iterations
         self._descent = self._descent_for(
             solver, self._totals, module, starts, proximity, gamma, lr, steps, X[:FEW]
         )
@@ -216,7 +222,7 @@ class ProjectedRun:
         counts = WorkingCounts(descent, batch, chosen, self._at)
         self._take_steps(descent, batch, counts, self._inner_iterations)
         self._find_thresholds()
-        last = iteration == self.solver.outer_iterations
+        last = iteration == self._outer_iterations
         if last and self.solver.line_search and isinstance(self._bundle, LinearBundle):
             seed = int(torch.randint(2**31, (1,)))
             if self.search_lines(seed):

@@ -201,7 +201,8 @@ def solve_goals(
     selections = [
         Selection(own.has_validation, average=average_for(own, module)) for own in problems
     ]
-    total = solver.outer_iterations
+    total = run.solver.outer_iterations
+    assert total is not None
     finished = True
 
     def evaluate() -> bool:
