@@ -34,7 +34,8 @@ SOLVERS = {
     "projected": Projected(),
     "lifted": Lifted(),
     "paper": Lifted.paper(),
-    "paper, warm": Lifted.paper(start="logistic", threshold="exact"),
+    "printed": Lifted.printed(),
+    "printed, warm": Lifted.printed(start="logistic", threshold="exact"),
 }
 DATA = ("annthyroid", "mammography", "magic_gamma", "wilt")
 GOALS = (FPOR(0.9), FROP(0.9), OFOS())

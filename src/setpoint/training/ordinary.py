@@ -204,8 +204,9 @@ def variants_from(
         for proximity in sorted(solver.proximity, reverse=True):
             held = f"; proximity {proximity:g}" if proximity else ""
             variants.append(Variant(_after(start) + held, start, proximity, usual))
-        for gamma in others:
-            variants.append(Variant(f"{_after(start)}; gamma {gamma:g}", start, 0.0, gamma))
+        variants += [
+            Variant(f"{_after(start)}; gamma {gamma:g}", start, 0.0, gamma) for gamma in others
+        ]
         if solver.relaxed and goal.constraints:
             variants.append(Variant(_after(start) + "; relaxed", start, 0.0, usual, relaxed=True))
     if is_linear(module):
