@@ -45,7 +45,8 @@ SOLVERS = {
     "projected": Projected(),
     "lifted": Lifted(),
     "paper": Lifted.paper(),
-    "paper, warm": Lifted.paper(start="logistic", threshold="exact"),
+    "printed": Lifted.printed(),
+    "printed, warm": Lifted.printed(start="logistic", threshold="exact"),
 }
 BASELINES = ("logistic", "cost path", "hinge path")
 PATHS = ("cost path", "hinge path")  # that setpoint should reach

@@ -396,7 +396,8 @@ def table(training: str, later: str, options: str) -> Any:
 
 SHORT = {"outer_iterations": 3, "inner_iterations": 20}
 QUICK = ("Stochastic", {"outer_iterations": 2, "inner_iterations": 10, "batch_size": 256})
-PAPER = ("Lifted.paper", {"outer_iterations": 3, "inner_iterations": 200})
+AS_PRINTED = {"scaling": "paper", "gamma_max": 10.0}  # Lifted.printed(), which older code lacks
+PAPER = ("Lifted.paper", {**AS_PRINTED, "outer_iterations": 3, "inner_iterations": 200})
 LEARNED = ("Lifted.paper", {**PAPER[1], "threshold": "learned"})
 HINGE = ("Lagrangian", {**SHORT, "formulation": "lagrangian", "proxy": "hinge"})
 FOCAL = ("LossTraining", {"loss": ("Focal", {}), **SHORT})

@@ -35,7 +35,7 @@ def test_example_runs(path, capsys, tmp_path, monkeypatch):
 
 @pytest.fixture
 def short_lifted(monkeypatch):
-    """Let Algorithm 1 take few steps; as printed it may take a million and a half."""
+    """Let Algorithm 1 take few steps; the paper's may be a million and a half."""
 
     def short(solver):
         found = get_solver(solver)

@@ -19,7 +19,7 @@ GOALS = [
     "max recall s.t. fpr <= 0.05, precision >= 0.5",
     "min alarm_rate s.t. recall >= 0.7",
 ]
-PAPER = Lifted.paper(start="given", outer_iterations=4, inner_iterations=10, patience=None)
+PAPER = Lifted.printed(start="given", outer_iterations=4, inner_iterations=10, patience=None)
 OURS = Lifted(start="given", outer_iterations=4, inner_iterations=10)
 
 

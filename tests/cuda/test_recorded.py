@@ -18,7 +18,7 @@ GOALS = ["max recall s.t. precision >= 0.8", "max precision s.t. recall >= 0.8",
 SOLVERS = [
     Lifted(outer_iterations=5, inner_iterations=30),
     Lifted(outer_iterations=5, inner_iterations=30, form="smooth"),
-    Lifted.paper(outer_iterations=4, inner_iterations=60),
+    Lifted.printed(outer_iterations=4, inner_iterations=60),
     Augmented(outer_iterations=5, inner_iterations=30),
     Lagrangian("lagrangian", outer_iterations=4),
     Lagrangian("proxy_lagrangian", "hinge", outer_iterations=4),

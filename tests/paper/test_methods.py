@@ -96,6 +96,10 @@ def test_the_papers_trainings_take_the_scales_steps_and_its_stopping_rule():
         (printed,) = METHODS["printed"].solvers("paper", size, True)
         assert printed.inner_iterations == size.subproblem_steps
         assert (printed.patience, printed.start, printed.threshold) == (10, "random", "fixed")
+        for name in ("printed", "ssa-printed", "rcr-printed", "eq-printed"):
+            (solver,) = METHODS[name].solvers("paper", size, True)
+            limit = 0.0 if name == "rcr-printed" else 10.0
+            assert (solver.scaling, solver.gamma_max) == ("paper", limit)
 
 
 def test_the_sampling_methods_differ_in_their_sampling_alone():

@@ -1,3 +1,6 @@
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -45,25 +48,37 @@ def test_better_where_cross_entropy_is_misled(goal, gain):
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)
-def test_the_paper_preset_solves_a_separable_problem(goal):
+@pytest.mark.parametrize("preset", [Lifted.paper, Lifted.printed], ids=["paper", "printed"])
+def test_the_papers_presets_solve_a_separable_problem(preset, goal):
     rng = np.random.default_rng(0)
     y = rng.random(200) < 0.3
     X = rng.normal(size=(200, 2)) * 0.3 + np.where(y, -1.5, 1.5)[:, None]
     problem = make_problem(torch.tensor(X), torch.tensor(y), goal)
-    solution = fit(problem, Lifted.paper(outer_iterations=6, inner_iterations=100, lr=0.05))
+    solution = fit(problem, preset(outer_iterations=6, inner_iterations=100, lr=0.05))
     assert solution.history[0].objective == 0.0  # the random start looks the other way
     assert solution.operating_point.objective == 1.0
     assert solution.operating_point.threshold == 0.0  # the logit of t = 0.5
 
 
-def test_the_paper_preset_has_the_papers_constants():
-    paper = Lifted.paper()
-    assert (paper.lam0, paper.lam_max, paper.gamma0, paper.gamma_max) == (1.0, 1e6, 0.5, 10.0)
-    assert (paper.outer_iterations, paper.lr_s, paper.s_step) == (50, 0.1, "adam")
-    assert (paper.start, paper.start_s, paper.threshold) == ("random", "random", "fixed")
-    assert (paper.inner_iterations, paper.patience, paper.cosine) == (30_000, 10, "subproblem")
-    assert paper.scaling == "paper"
-    assert Lifted.paper(threshold="learned").threshold == "learned"
+def test_the_printed_preset_has_the_papers_constants():
+    printed = Lifted.printed()
+    assert (printed.lam0, printed.lam_max) == (1.0, 1e6)
+    assert (printed.gamma0, printed.gamma_max) == (0.5, 10.0)
+    assert (printed.outer_iterations, printed.lr_s, printed.s_step) == (50, 0.1, "adam")
+    assert (printed.start, printed.start_s, printed.threshold) == ("random", "random", "fixed")
+    assert (printed.inner_iterations, printed.patience) == (30_000, 10)
+    assert (printed.cosine, printed.scaling) == ("subproblem", "paper")
+
+
+def test_the_paper_preset_differs_in_the_scaling_and_in_the_limit_of_gamma():
+    changes = {"scaling": "mean", "gamma_max": math.inf}
+    assert Lifted.paper() == replace(Lifted.printed(), **changes)
+
+
+@pytest.mark.parametrize("preset", [Lifted.paper, Lifted.printed], ids=["paper", "printed"])
+def test_a_preset_can_be_changed(preset):
+    changes = {"threshold": "learned", "scaling": "per_positive", "gamma_max": 3.0}
+    assert preset(**changes) == replace(preset(), **changes)
 
 
 @pytest.mark.parametrize(
@@ -76,18 +91,14 @@ def test_the_paper_preset_has_the_papers_constants():
 )
 def test_the_papers_constants_that_depend_on_goal_and_model(goal, model, rho, lr):
     problem = overlapping(goal)
-    run = Lifted.paper(inner_iterations=3).prepare(problem, build(model, 3).double())
-    run.start()
-    assert (run._rho, run._lr) == (rho, lr)
-    for k in (1, 2, 12):
-        progress = run.advance(k)
-        assert progress.lam == pytest.approx(rho ** (k - 1))
-        assert run.penalty.gamma == pytest.approx(min(0.5 * rho ** (k - 1), 10.0))
-
-
-def test_the_scaling_mean_has_the_papers_learning_rates():
-    solver = Lifted.paper(scaling="mean")
-    assert solver.prepare(overlapping(FPOR(0.9)), build("linear", 3).double())._lr == 1e-3
+    for preset, limit in ((Lifted.printed, 10.0), (Lifted.paper, math.inf)):
+        run = preset(inner_iterations=3).prepare(problem, build(model, 3).double())
+        run.start()
+        assert (run._rho, run._lr) == (rho, lr)
+        for k in (1, 2, 15):
+            progress = run.advance(k)
+            assert progress.lam == pytest.approx(rho ** (k - 1))
+            assert run.penalty.gamma == pytest.approx(min(0.5 * rho ** (k - 1), limit))
 
 
 def test_lambda_stays_below_its_limit():

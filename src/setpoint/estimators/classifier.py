@@ -42,8 +42,9 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         ``f(n_features)`` of one.
     solver : "projected", "lifted", "paper", "cross_entropy" or Solver
         How to train. ``"projected"``: the exact penalty with its lifted variables eliminated;
-        ``"lifted"``: Algorithm 1 in the preset that works; ``"paper"``: the same with the paper's
-        constants; ``"cross_entropy"``: ordinary training, where the goal only sets the threshold.
+        ``"lifted"``: Algorithm 1 in our preset; ``"paper"``: the same with the paper's constants,
+        in our reading (``Lifted.printed()``: as printed); ``"cross_entropy"``: ordinary training,
+        where the goal only sets the threshold.
     validation : "auto", float, splitter, iterable or None
         The validation rows, which choose among the candidates (ordinary training at several
         strengths, goal-trained models, and all of them at several iterations) and set the

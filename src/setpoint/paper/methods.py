@@ -231,7 +231,7 @@ def _steps_per_round(scale: Scale) -> int:
 
 
 def _printed(scale: Scale) -> Lifted:
-    return Lifted.paper(outer_iterations=scale.outer, inner_iterations=scale.subproblem_steps)
+    return Lifted.printed(outer_iterations=scale.outer, inner_iterations=scale.subproblem_steps)
 
 
 def _preset(scale: Scale) -> Lifted:

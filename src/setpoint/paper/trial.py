@@ -18,7 +18,7 @@ from setpoint.paper.datasets.dataset import Dataset, Split, honest_split, paper_
 from setpoint.paper.jobs import COUNTS, Job, Target
 from setpoint.paper.methods import METHODS, model_of
 from setpoint.thresholds.operating_point import choose_threshold, evaluate_threshold
-from setpoint.training.loop import solve
+from setpoint.training.loop import settled, solve
 from setpoint.training.models import build, scores_of
 from setpoint.training.problem import Problem, make_problem
 
@@ -108,9 +108,10 @@ def _problem(
 def _train_to_the_end(job: Job, problem: Problem, module: torch.nn.Module) -> None:
     """Train without evaluating any goal; the last iterate is the result."""
     torch.manual_seed(job.trial)
-    run = job.solver.prepare(problem, module)
+    solver = settled(job.solver, problem)
+    run = solver.prepare(problem, module)
     run.start()
-    for iteration in range(1, job.solver.outer_iterations + 1):
+    for iteration in range(1, (solver.outer_iterations or 0) + 1):
         run.advance(iteration)
 
 

@@ -24,7 +24,8 @@ from setpoint.training.problem import Problem
 class Lifted:
     """Minimise F(theta, s, t, lambda^(k)) for lambda^(k) = lambda0 * rho^k, k = 0 ... K-1.
 
-    The defaults work on real data of any size; ``Lifted.paper()`` is Algorithm 1 as printed.
+    The defaults work on real data of any size. ``Lifted.printed()`` is Algorithm 1 as printed;
+    ``Lifted.paper()`` differs from it in the scale of two terms and in the limit of gamma.
     docs/algorithm-1.md explains the differences, with figures.
 
     Parameters
@@ -103,7 +104,16 @@ class Lifted:
 
     @classmethod
     def paper(cls, **changes: Any) -> Lifted:
-        """Return Algorithm 1 with the paper's constants, ``changes`` aside."""
+        """Return Algorithm 1 with the paper's constants, in our reading, ``changes`` aside.
+
+        As :meth:`printed`, but ties and regulariser are means over the rows, and gamma grows with
+        lambda without a limit.
+        """
+        return cls.printed(**{"scaling": "mean", "gamma_max": math.inf, **changes})
+
+    @classmethod
+    def printed(cls, **changes: Any) -> Lifted:
+        """Return Algorithm 1 with terms and constants as printed, ``changes`` aside."""
         constants: dict[str, Any] = {
             "inner_iterations": 30_000,
             "patience": 10,

@@ -639,10 +639,11 @@ def test_it_goes_further_than_its_start_where_cross_entropy_is_misled():
 
 
 def test_the_papers_constants_can_be_had():
-    paper = Augmented.paper(inner_iterations=7)
-    assert type(paper) is Augmented
-    assert (paper.s_step, paper.start_s, paper.scaling) == ("adam", "random", "paper")
-    assert paper.inner_iterations == 7
+    for preset, scaling in ((Augmented.printed, "paper"), (Augmented.paper, "mean")):
+        solver = preset(inner_iterations=7)
+        assert type(solver) is Augmented
+        assert (solver.s_step, solver.start_s, solver.scaling) == ("adam", "random", scaling)
+        assert solver.inner_iterations == 7
     assert Augmented().start_s == "random"
     assert Lifted().start_s == "labels"
 

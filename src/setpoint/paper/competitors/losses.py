@@ -214,7 +214,7 @@ class Resampled:
             raise SetpointError(f"sampling must be 'over' or 'under', not {self.sampling!r}.")
 
     @property
-    def outer_iterations(self) -> int:
+    def outer_iterations(self) -> int | None:
         """The outer iterations of the solver."""
         return self.solver.outer_iterations
 
