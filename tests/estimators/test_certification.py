@@ -259,6 +259,7 @@ def test_equal_weights_count_as_rows(which):
 
 
 @BOTH
+@pytest.mark.filterwarnings("ignore::setpoint.UncertifiedWarning")
 def test_rows_without_weight_do_not_certify(which):
     X, y = cases()
     weight = (np.arange(len(y)) % 4 > 0).astype(float)

@@ -186,7 +186,7 @@ def test_which_variants_are_left_out(module, goal, given, expected):
     assert len(variants_from(settings(**given), module, goal, [start], [start])) == expected
 
 
-@pytest.mark.parametrize("solver", [Stochastic(), Projected()])
+@pytest.mark.parametrize("solver", [Stochastic(), Projected(gamma=0.1)])
 def test_both_solvers_have_variants(solver):
     start = contender()
     assert variants_from(solver, torch.nn.Linear(400, 1), FLOOR, [start], [start])

@@ -258,10 +258,12 @@ def test_settled_parameters_stay_the_same_on_other_rows():
     small, large = overlapping("max f1"), overlapping("max f1", n=3000)
     judged = make_problem(small.X, small.positive, "max f1", validation=small)
     settled = Projected().settle(judged)
-    assert (settled.inner_iterations, settled.restarts, settled.line_search) == (20, 8, 0)
+    assert (settled.outer_iterations, settled.inner_iterations, settled.gammas) == (8, 40, (0.1,))
+    assert (settled.restarts, settled.line_search) == (8, 0)
     assert settled.settle(large) == settled
     alone = Projected().settle(large)
-    assert (alone.inner_iterations, alone.restarts) == (60, 2)
+    assert (alone.outer_iterations, alone.inner_iterations, alone.restarts) == (15, 60, 2)
+    assert alone.gammas == (0.1, 0.01)
     assert alone.line_search > 0
 
 
