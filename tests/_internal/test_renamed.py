@@ -199,8 +199,7 @@ def test_pickles_of_version_0_1_load():
     assert found["verdict"].checks == 1
     assert found["verdict"].guarantees == found["certificate"].guarantees
     assert found["solver"].proximity == (0.0, 0.5)
-    former = {"proximity": (0.0, 0.1, 1.0), "gamma": 0.1}
-    assert found["stochastic"] == Stochastic(**former)
+    assert found["stochastic"] == Stochastic(proximity=(0.0, 0.1, 1.0))
     assert len(found["history"]) == 3
     assert found["candidates"].winner.point == found["point"]
 

@@ -79,7 +79,7 @@ def test_the_resumed_run_ends_where_the_straight_one_does(results):
 
 def test_two_processes_give_the_result_of_one(results, alone):
     expected = dict(flat(alone["classifier"]))
-    assert len([c for c in alone["classifier"]["candidates"] if "goal-trained" in c[0]]) == 12
+    assert len([c for c in alone["classifier"]["candidates"] if "goal-trained" in c[0]]) == 8
     for result in results:
         assert dict(flat(result["straight"])) == expected
 

@@ -41,9 +41,10 @@ class Projected:
     multipliers the violations. After each outer iteration every model's exact threshold becomes
     the origin of its logits.
 
-    Several models train at once: one for each start and proximity, restarts from perturbed weights
-    and, where the goal has constraints, one for each start that may violate them while it trains. A
-    poor model may meet the goal for a few cases only, and training that begins there stays there.
+    Several models train at once: one for each start and proximity, one for each start and further
+    gamma, restarts from perturbed weights and, where the goal has constraints, one for each start
+    that may violate them while it trains. A poor model may meet the goal for a few cases only, and
+    training that begins there stays there.
 
     Parameters
     ----------
@@ -79,8 +80,9 @@ class Projected:
         for linear models without validation rows. It matters for small problems; on large ones it
         finds nothing more.
     start : {"logistic", "given"}
-        Where models start: after ordinary training (a linear one from the best plain and the best
-        balanced logistic regression), or at the module's own weights.
+        Where models start: after ordinary training (a linear one from the best plain, balanced and
+        cost-weighted logistic regression and the best cost-weighted hinge model), or at the
+        module's own weights.
     rows : int
         Size of the working set; larger problems train on the rows near a threshold and a sample
         of the rest. Several goals at once have up to twice as many, on a GPU up to four times.

@@ -102,7 +102,7 @@ class Stochastic:
 
     lam0: float = 1.0
     lam_max: float = 1000.0
-    gamma: float | tuple[float, ...] = (0.1, 0.01)
+    gamma: float | tuple[float, ...] = 0.1
     outer_iterations: int = 15
     inner_iterations: int | None = None
     batch_size: int | None = None
