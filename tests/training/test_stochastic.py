@@ -274,6 +274,7 @@ def test_the_counts_follow_models_that_were_moved(shift):
     assert np.all(np.abs(run._counts - now) < 0.3 * np.abs(now - at_pass))
 
 
+@pytest.mark.usefixtures("without_cost_path")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_counts_follow_the_steps(seed):
     run, problem = started("max recall s.t. precision >= 0.6", seed=seed, lr=0.02)
