@@ -28,7 +28,9 @@ SOLVERS: dict[str, Solver] = {
     "logistic": Projected(outer_iterations=0),
     "lifted": Lifted(),
     "projected": Projected(),
-    "as in a selection": Projected(inner_iterations=20, line_search=0),
+    "as in a selection": Projected(
+        outer_iterations=8, inner_iterations=40, gamma=0.1, line_search=0
+    ),
 }
 KINDS = ("one cluster", "two clusters", "outliers")
 

@@ -88,6 +88,8 @@ def capped_slope(
     wrong = (0.5 - a).relu_()
     is_wrong = wrong.sign()
     # softplus(-v) - softplus(v) = -v: comparing both branches needs no softplus
-    keeps = wrong.mul_(lam).sub_(margin * gamma).lt_(price)
+    wrong.mul_(lam)
+    wrong = wrong.sub_(margin, alpha=gamma) if isinstance(gamma, float) else wrong - margin * gamma
+    keeps = wrong.lt_(price)
     pull = is_wrong.mul_(keeps).mul_(a).mul_(1 - a)
     return a.sub_(keeps).mul_(gamma).sub_(pull, alpha=lam)

@@ -130,7 +130,8 @@ class Descent:
         self.bundle = make_bundle(module, starts, rows)
         self.step_count = 0
         self.multipliers = np.ones((len(goal.constraints), len(starts)))
-        self._proximity, self._gamma = list(proximity), list(gamma)
+        self._proximity = list(proximity)
+        self._set_gamma(list(gamma))
         groups = [{"params": self.bundle.parameters, "lr": lr}]
         self._optimizer = adam(groups, self.bundle.origins.device)
 
@@ -139,10 +140,11 @@ class Descent:
         """The goal of each model."""
         return [self.goal] * len(self.bundle.origins)
 
-    @property
-    def gamma(self) -> Tensor:
-        """The strength of each model's regulariser psi, shape (k, 1)."""
-        return self.bundle.origins.new_tensor(self._gamma)[:, None]
+    def _set_gamma(self, gamma: list[float]) -> None:
+        self._gamma = gamma
+        self.gamma = self.bundle.origins.new_tensor(gamma)[:, None]  # shape (k, 1)
+        same = len(set(gamma)) == 1
+        self._factor: Tensor | float = gamma[0] if same else self.gamma  # a number is faster
 
     @property
     def elapsed(self) -> float:
@@ -180,7 +182,7 @@ class Descent:
     def push(self, batch: Batch, margins: Tensor, counts: Counts) -> None:
         """Set the gradients of the loss on these rows, at the prices of these counts."""
         price = self.prices(counts) @ batch.classes
-        slopes = capped_slope(margins, price, self.lam, self.gamma)
+        slopes = capped_slope(margins, price, self.lam, self._factor)
         self.bundle.backward(slopes.mul_(batch.signed_weight))
 
     def step(self) -> None:
@@ -204,7 +206,7 @@ class Descent:
 
     def losses(self, margins: Tensor, classes: Tensor, weight: Tensor, counts: Counts) -> Tensor:
         """Return each model's loss on rows with these margins; ``weight`` is in units of P."""
-        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.gamma)
+        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self._factor)
         return losses @ weight.to(losses)
 
     def state_dict(self) -> dict[str, Any]:
@@ -223,7 +225,8 @@ class Descent:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state."""
-        self._proximity, self._gamma = state["nearness"], state["gamma"]
+        self._proximity = state["nearness"]
+        self._set_gamma(state["gamma"])
         self.bundle.load_state_dict(state["bundle"])
         optimizer = state["optimizer"]
         if isinstance(self.bundle, StackedBundle):
