@@ -50,5 +50,5 @@ def without_cost_path(monkeypatch):
     from setpoint.training import ordinary
 
     monkeypatch.setattr(
-        ordinary, "cost_weighted_models", lambda problems, *_: [[] for _ in problems]
+        ordinary, "cost_weighted_models", lambda problems, *_, **__: [[] for _ in problems]
     )

@@ -28,13 +28,30 @@ from setpoint.goals.metrics import format_number
 from setpoint.training.candidates import TrainedModel
 from setpoint.training.gpu import adam, set_rate, sizes_for
 from setpoint.training.models import linear_state
-from setpoint.training.problem import Problem, make_problem
+from setpoint.training.problem import Problem
 from setpoint.training.working_set import WorkingSet, near, whole
 
 WEIGHTS = tuple(float(f"{10**e:.2g}") for e in np.arange(-3, 3.25, 0.5))  # of a positive
 COST_RIDGES = (100.0, 1.0, 0.01)
-KEPT = 4  # models of each loss
 _RATE = 0.2  # Adam's first learning rate; a row's margin must be able to pass 1 in few steps
+
+
+class _Effort(NamedTuple):
+    """How long the models train.
+
+    First all of them, on a sample; then the best few of each loss, on so many times the rows of a
+    sample.
+    """
+
+    first_steps: int
+    kept: int
+    further_steps: int
+    further_rate: float
+    samples: int
+
+
+_BRIEF = _Effort(150, 4, 150, _RATE / 2, 2)
+_THOROUGH = _Effort(300, 8, 1500, _RATE, 16)
 
 
 class CostColumn(NamedTuple):
@@ -82,7 +99,7 @@ def _may_need(goal: Goal, weight: float) -> bool:
 
 
 def cost_weighted_models(
-    problems: Sequence[Problem], module: nn.Module, take: str | None = None
+    problems: Sequence[Problem], module: nn.Module, take: str | None = None, *, thorough: bool
 ) -> list[list[list[TrainedModel]]]:
     """Return each problem's best cost-weighted models, by loss, the strongest ridge first.
 
@@ -94,25 +111,25 @@ def cost_weighted_models(
         A linear module, which is overwritten.
     take : str, optional
         The only candidate that is wanted.
+    thorough : bool
+        Whether the training objective is worth many steps, on many rows and for many weights. A
+        selection on validation rows needs a good start more than the very best one.
     """
     problem = problems[0]
-    # A selection on validation rows needs a good start more than the very best one.
-    columns = columns_for(
-        [p.goal for p in problems], take, fine=not problem.has_validation or take is not None
-    )
+    effort = _THOROUGH if thorough else _BRIEF
+    columns = columns_for([p.goal for p in problems], take, fine=thorough or take is not None)
     if not columns:
         return [[] for _ in problems]
     sizes = sizes_for(problem.X.device)
     rows = _stratified(problem, sizes.path_rows)
     theta = problem.X.new_zeros(len(columns), problem.X.shape[1] + 1, dtype=torch.float32)
-    _train(theta, columns, problem, rows, _steps(problem, 0), _RATE)
-    kept = [_best_columns(theta, columns, own, rows) for own in problems]
+    _train(theta, columns, problem, rows, effort.first_steps, _RATE)
+    kept = [_best_columns(theta, columns, own, effort.kept) for own in problems]
     every = sorted(set().union(*kept))
     columns, theta = [columns[i] for i in every], theta[every].clone()
-    rows = near(
-        problem.positive, problem.sample_weight, _distance(theta, problem), 2 * sizes.path_rows
-    )
-    _train(theta, columns, problem, rows, _steps(problem, 1), _RATE / 2)
+    size = effort.samples * sizes.path_rows
+    rows = near(problem.positive, problem.sample_weight, _distance(theta, problem), size)
+    _train(theta, columns, problem, rows, effort.further_steps, effort.further_rate)
     return [
         _evaluated(theta[own], [columns[i] for i in own], problem, module)
         for problem, own in zip(problems, ([every.index(i) for i in k] for k in kept), strict=True)
@@ -140,10 +157,6 @@ def _distance(theta: Tensor, problem: Problem) -> Tensor:
         scores -= problem.points_of(scores)[0].threshold
         torch.minimum(distance, scores[0].abs_().float(), out=distance)
     return distance
-
-
-def _steps(problem: Problem, stage: int) -> int:
-    return ((150, 150) if problem.has_validation else (300, 700))[stage]
 
 
 def _stratified(problem: Problem, size: int) -> WorkingSet:
@@ -188,12 +201,13 @@ def _train(
 
 
 def _best_columns(
-    theta: Tensor, columns: Sequence[CostColumn], problem: Problem, rows: WorkingSet
+    theta: Tensor, columns: Sequence[CostColumn], problem: Problem, most: int
 ) -> list[int]:
-    """Return the indices of the best models of each loss on some rows, in their order."""
-    X = problem.X if rows.whole else problem.X[rows.rows]
-    some = make_problem(X, rows.sign > 0, problem.goal, rows.weight)
-    points = some.points_of(_scores(theta, X))
+    """Return the indices of the best models of each loss, in their order.
+
+    All rows decide: in a sample, a negative that represents many would decide on a strict floor.
+    """
+    points = [problem.points_of(_scores(own[None], problem.X))[0] for own in theta]
     kept: list[int] = []
     for hinge in (True, False):
         own = [
@@ -201,7 +215,7 @@ def _best_columns(
             for i, column in enumerate(columns)
             if column.hinge is hinge and _may_need(problem.goal, column.weight)
         ]
-        kept += sorted(own, key=lambda i: points[i].sort_key, reverse=True)[:KEPT]
+        kept += sorted(own, key=lambda i: points[i].sort_key, reverse=True)[:most]
     return sorted(kept)
 
 

@@ -102,14 +102,22 @@ def ordinary_models(
 
 
 def ordinary_models_of(
-    problems: Sequence[Problem], module: nn.Module, take: str | None = None
+    problems: Sequence[Problem],
+    module: nn.Module,
+    take: str | None = None,
+    *,
+    thorough: bool | None = None,
 ) -> list[list[list[TrainedModel]]]:
-    """Return the same for problems that differ in their goals only; training is shared."""
+    """Return the same for problems that differ in their goals only; training is shared.
+
+    ``thorough`` is that of :func:`cost_weighted_models`; None: without validation rows.
+    """
     kinds = _goal_free_models(problems[0], module)
     of_each = [kinds]
     of_each += [[evaluated(kind, own, module) for kind in kinds] for own in problems[1:]]
     if is_linear(module):
-        weighted = cost_weighted_models(problems, module, take)
+        long = not problems[0].has_validation if thorough is None else thorough
+        weighted = cost_weighted_models(problems, module, take, thorough=long)
         of_each = [own + more for own, more in zip(of_each, weighted, strict=True)]
     return of_each
 
@@ -135,7 +143,12 @@ def _goal_free_models(problem: Problem, module: nn.Module) -> list[list[TrainedM
 
 
 def starting_models(
-    start: str, problems: Sequence[Problem], module: nn.Module, take: str | None = None
+    start: str,
+    problems: Sequence[Problem],
+    module: nn.Module,
+    take: str | None = None,
+    *,
+    thorough: bool | None = None,
 ) -> list[list[list[TrainedModel]]]:
     """Return each problem's models to start from, by kind.
 
@@ -143,7 +156,7 @@ def starting_models(
     their goals only; ``take`` names the only candidate that is wanted.
     """
     if start == "logistic":
-        return ordinary_models_of(problems, module, take)
+        return ordinary_models_of(problems, module, take, thorough=thorough)
     weights = {k: v.clone() for k, v in module.state_dict().items()}
     return [
         [[TrainedModel("the start", own.evaluation.operating_point(module), weights)]]

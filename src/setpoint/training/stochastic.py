@@ -219,7 +219,7 @@ class StochasticRun:
             rows.weight.to(rows.X.device),
             on="a sample of the training rows",
         )
-        (kinds,) = starting_models(self.solver.start, [problem], self.module, take)
+        (kinds,) = starting_models(self.solver.start, [problem], self.module, take, thorough=False)
         most = _MOST_EVALUATED[is_linear(self.module)] // len(kinds)
         return list(broadcast([_best(kind, most) for kind in kinds]))
 
