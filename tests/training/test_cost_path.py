@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from problems import overlapping
 from sklearn.linear_model import LogisticRegression
 
-from setpoint import Goal
+from setpoint import Goal, define_metric
 from setpoint.training import cost_path, gpu, make_problem
 from setpoint.training.cost_path import (
     COST_RIDGES,
@@ -192,6 +192,16 @@ def test_a_coarse_path_has_some_of_the_models_of_the_fine_one():
         fine, coarse = columns_for([goal]), columns_for([goal], fine=False)
         assert set(coarse) < set(fine)
         assert 0.3 < len(coarse) / len(fine) < 0.7
+
+
+def test_a_metric_may_divide_by_the_number_of_alarms():
+    """It is defined for numpy's numbers, which give NaN where Python's raise ZeroDivisionError."""
+    define_metric(
+        "cost_path_test_purity",
+        lambda tp, fp, P, N: np.where(tp + fp > 0, tp / (tp + fp), 1.0),
+    )
+    goal = Goal.parse("max recall s.t. cost_path_test_purity >= 0.8")
+    assert columns_for([goal]) == columns_for([Goal.parse(PRECISION)])
 
 
 def test_names_are_distinct():
