@@ -154,3 +154,11 @@ def test_infinite_scores_are_scores():
     moved = scores.copy()
     moved[scores == scores.max()] = np.inf
     assert halves.average(moved, goal) == halves.average(scores, goal)
+
+
+def test_no_threshold_lies_below_the_score_minus_infinity():
+    y = np.array([True, True, False, False])
+    scores = np.where(y, -np.inf, 0.0)
+    goal = Goal.parse("max recall")
+    assert choose_threshold(y, scores, goal).recall == 0.0
+    assert Halves(y).average(scores, goal) == 0.0
