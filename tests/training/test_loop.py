@@ -1,5 +1,7 @@
 import os
 import warnings
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -9,7 +11,8 @@ from problems import overlapping
 from setpoint import CheckpointError, SetpointError, define_metric
 from setpoint.paper.competitors import LDAM, Augmented, Focal, Lagrangian, Resampled, SigmoidF1
 from setpoint.training import Lifted, LossTraining, Projected, TrainedModel, get_solver, solve
-from setpoint.training.loop import Progress
+from setpoint.training import loop as loop_module
+from setpoint.training.loop import Progress, average_for, torch_set_up_for
 from setpoint.training.models import build, scores_of
 from setpoint.training.stream_problem import stream_of
 
@@ -467,3 +470,41 @@ def test_evaluation_uses_evaluation_mode():
         warnings.simplefilter("error")
         assert torch.equal(scores_of(module, X), scores_of(module, X))
     assert module.training
+
+
+# --- averages -------------------------------------------------------------------------------------
+
+
+def validated(goal, seed=1):
+    return replace(overlapping(goal), validation=overlapping(goal, seed=seed))
+
+
+def test_averages_are_on_validation_rows_that_are_in_memory():
+    module, problem = build("linear", 3).double(), validated("max f1")
+    average = average_for(problem, module)
+    weights = {"weight": torch.ones(1, 3), "bias": torch.zeros(1)}
+    assert average(weights) == problem.validation.average_gain(module, weights)
+    assert average(weights) != problem.average_gain(module, weights)
+    assert average_for(overlapping("max f1"), module) is None
+    assert average_for(stream_of(overlapping("max f1")), module) is None
+    few = replace(problem.validation, positive=torch.arange(300) == 0)
+    assert average_for(replace(problem, validation=few), module) is None
+
+
+def test_an_operation_earns_threads_by_the_rows_and_the_weights(monkeypatch):
+    asked = []
+
+    @contextmanager
+    def noted(work):
+        asked.append(work)
+        yield
+
+    monkeypatch.setattr(loop_module, "threads_for", noted)
+    problem, module = overlapping("max f1"), torch.nn.Linear(3, 1)
+    many = replace(problem, X=torch.zeros(50_000, 3))
+    for rows in (problem, many, stream_of(problem)):
+        before = torch.get_rng_state()
+        with torch_set_up_for(rows, module):
+            torch.rand(1)
+        assert torch.equal(torch.get_rng_state(), before)
+    assert asked == [300 * 4, 40_000 * 4, 40_000 * 4]
