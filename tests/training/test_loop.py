@@ -508,3 +508,60 @@ def test_an_operation_earns_threads_by_the_rows_and_the_weights(monkeypatch):
             torch.rand(1)
         assert torch.equal(torch.get_rng_state(), before)
     assert asked == [300 * 4, 40_000 * 4, 40_000 * 4]
+
+
+class Descending:
+    """A solver with two models, one of which is the module itself."""
+
+    outer_iterations = 3
+
+    def prepare(self, problem, module):
+        return DescendingRun(problem, module)
+
+
+class DescendingRun:
+    def __init__(self, problem, module):
+        self.problem, self.module = problem, module
+
+    def start(self, take=None):
+        self.module.load_state_dict({"weight": torch.ones(1, 3), "bias": torch.zeros(1)})
+        self.given = {k: v.clone() for k, v in self.module.state_dict().items()}
+        return Progress(0.0, 0.0)
+
+    def advance(self, iteration):
+        with torch.no_grad():
+            self.module.weight[0, 1:] -= 0.1
+        return Progress(0.0, 0.0)
+
+    def models(self):
+        evaluation, trained = self.problem.evaluation, self.module.state_dict()
+        now = {k: v.clone() for k, v in trained.items()}
+        self.module.load_state_dict(self.given)
+        first = TrainedModel("given", evaluation.operating_point(self.module), self.given)
+        self.module.load_state_dict(now)
+        return [first, TrainedModel("trained", evaluation.operating_point(self.module), trained)]
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+def test_the_comparison_leaves_the_module_as_it_is():
+    problem, module = validated("max f1"), build("linear", 3).double()
+    run = DescendingRun(problem, module)
+    run.start()
+    for iteration in range(1, 4):
+        run.advance(iteration)
+    expected = run.models()[1].point
+    solution = solve(problem, build("linear", 3).double(), Descending())
+    trained = solution.candidates[1]
+    assert (trained.name, trained.iteration) == ("trained", 3)
+    assert trained.point == expected
+    assert trained.average != solution.candidates[0].average
+    assert problem.validation.operating_point(solution.module) == solution.operating_point
+    weights = {"weight": torch.ones(1, 3), "bias": torch.ones(1)}
+    before = {k: v.clone() for k, v in module.state_dict().items()}
+    problem.average_gain(module, weights)
+    torch.testing.assert_close(dict(module.state_dict()), before, atol=0, rtol=0)
