@@ -565,3 +565,23 @@ def test_the_comparison_leaves_the_module_as_it_is():
     before = {k: v.clone() for k, v in module.state_dict().items()}
     problem.average_gain(module, weights)
     torch.testing.assert_close(dict(module.state_dict()), before, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        LossTraining(threshold="fixed", outer_iterations=4, inner_iterations=5),
+        Lifted(threshold="fixed", outer_iterations=4, inner_iterations=5),
+        Lifted(threshold="learned", outer_iterations=4, inner_iterations=5),
+        Lagrangian("lagrangian", threshold="fixed", outer_iterations=4, inner_iterations=5),
+    ],
+    ids=lambda solver: f"{type(solver).__name__} {solver.threshold}",
+)
+def test_averages_are_for_exact_thresholds_alone(solver):
+    """A model that is used at another threshold is compared by its point there."""
+    problem = validated("max f1")
+    solution = solve(problem, build("linear", 3).double(), solver)
+    assert all(c.average is None for c in solution.candidates)
+    exact = replace(solver, threshold="exact")
+    solution = solve(problem, build("linear", 3).double(), exact)
+    assert all(c.average is not None for c in solution.candidates)

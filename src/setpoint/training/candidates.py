@@ -18,13 +18,15 @@ class TrainedModel(NamedTuple):
     """A model of a run as it is now, to be compared with others.
 
     ``weights`` is a state dict for the module; copy it to keep it. ``start`` names the ordinarily
-    trained model from which a goal-trained one started.
+    trained model from which a goal-trained one started. ``exact`` says whether the point is at the
+    exact threshold; a model that is used at another one is compared by its point alone.
     """
 
     name: str
     point: OperatingPoint
     weights: dict[str, Any]
     start: str | None = None
+    exact: bool = True
 
 
 def best_of(models: Iterable[TrainedModel]) -> TrainedModel:
@@ -221,7 +223,7 @@ class Selection:
         Without an average a model counts with its gain. So it only goes without if that is below
         the leader's average as well.
         """
-        if self._average is None:
+        if self._average is None or not all(model.exact for model in models):
             return [None] * len(models)
         least, best, *_ = leader.point.sort_key
         of_leader = self._average(leader.weights)
