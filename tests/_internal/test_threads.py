@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -81,6 +82,14 @@ def test_on_other_systems_there_is_no_affinity(quota, monkeypatch):
     assert usable_cores() == 1
 
 
+class Unlimited:
+    """A controller that knows no library."""
+
+    @staticmethod
+    def limit(limits):
+        return nullcontext()
+
+
 def libraries():
     """Return the threads of each numerical library."""
     return {library["filepath"]: library["num_threads"] for library in threadpool_info()}
@@ -103,8 +112,11 @@ def test_only_large_operations_are_shared(monkeypatch, told, usable, work, expec
         assert libraries() == before
 
 
-def test_an_exception_puts_everything_back(cores):
+@pytest.mark.parametrize("libraries_known", [True, False])
+def test_an_exception_puts_everything_back(cores, monkeypatch, libraries_known):
     cores(4)
+    if not libraries_known:  # torch's threads do not depend on them
+        monkeypatch.setattr(threads, "_controller", lambda: Unlimited)
     with pytest.raises(ValueError, match="stop"), threads_for(0):
         raise ValueError("stop")
     assert torch.get_num_threads() == 4

@@ -15,6 +15,8 @@ define_metric(
     lambda tp, fp, P, N: (5 * tp - fp) / (5 * P if P > 0 else 1.0),
     bounds=(-1e9, 1.0),
 )
+# The best cut is often just below a negative.
+define_metric("halves_test_false_alarms", lambda tp, fp, P, N: fp / N, monotone=False)
 GOALS = [
     "max recall s.t. precision >= 0.7",
     "max precision s.t. recall >= 0.6",
@@ -26,6 +28,7 @@ GOALS = [
     "max f1 s.t. recall >= 1, precision >= 1",
     "max recall s.t. alarm_rate <= 0.3",  # not monotone
     "max precision s.t. recall >= 0.8, alarm_rate <= 0.2",  # neither monotone nor feasible
+    "max halves_test_false_alarms s.t. precision >= 0.5",
     "max halves_test_profit s.t. recall >= 0.5",
 ]
 

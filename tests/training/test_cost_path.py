@@ -191,6 +191,7 @@ def test_a_coarse_path_has_some_of_the_models_of_the_fine_one():
     for goal in map(Goal.parse, (PRECISION, RECALL, "max f1")):
         fine, coarse = columns_for([goal]), columns_for([goal], fine=False)
         assert set(coarse) < set(fine)
+        assert 1.0 in {column.weight for column in coarse}
         assert 0.3 < len(coarse) / len(fine) < 0.7
 
 
@@ -286,6 +287,14 @@ def test_the_best_on_the_training_rows_are_kept():
         assert all(points[i].sort_key <= worst for i in own - set(kept))
     (kinds,) = cost_weighted_models([problem], module_for(problem))
     assert [m.name for kind in kinds for m in kind] == [columns[i].name for i in kept]
+
+
+def test_a_goal_keeps_no_model_of_a_weight_that_only_another_goal_needs():
+    problem = overlapping(PRECISION)
+    good, bad = [1.0, 0.3, 0.3, 0.0], [-1.0, 0.0, 0.0, 0.0]
+    columns = [CostColumn(hinge, w, 1.0) for hinge in (True, False) for w in (1.0, 1000.0)]
+    theta = torch.tensor([bad, good, bad, good])
+    assert cost_path._best_columns(theta, columns, problem, rows_of(problem)) == [0, 2]
 
 
 @pytest.mark.usefixtures("few_steps")
