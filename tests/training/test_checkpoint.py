@@ -35,6 +35,42 @@ def test_an_unfinished_run_of_an_earlier_version_continues(tmp_path):
     assert continued.candidates == whole.candidates
 
 
+@pytest.mark.parametrize("stop_at", [0, 2])
+def test_candidates_of_an_earlier_version_have_no_averages(tmp_path, stop_at):
+    file = tmp_path / "run.pt"
+    problem = replace(overlapping("max f1"), validation=overlapping("max f1", seed=1))
+
+    def fit(**given):
+        return solve(problem, build("linear", 3).double(), SHORT, checkpoint=file, **given)
+
+    first = fit(callback=lambda record, _: "stop" if record.iteration == stop_at else None)
+    assert first.candidates.winner.average is not None
+    content = torch.load(file, weights_only=True)
+    assert [c[4] for c in content["candidates"]] == [c.average for c in first.candidates]
+    content["candidates"] = [c[:4] for c in content["candidates"]]
+    torch.save(content, file)
+    continued = fit()
+    assert not continued.history.interrupted
+    old = [c for c in continued.candidates if c.iteration <= stop_at]
+    assert old
+    assert all(c.average is None for c in old)
+    assert any(c.average is not None for c in continued.candidates if c.iteration > stop_at)
+
+
+def test_averages_survive_an_interruption(tmp_path):
+    file = tmp_path / "run.pt"
+    problem = replace(overlapping("max f1"), validation=overlapping("max f1", seed=1))
+
+    def fit(**given):
+        return solve(problem, build("linear", 3).double(), SHORT, **given)
+
+    fit(checkpoint=file, callback=lambda record, _: "stop" if record.iteration == 1 else None)
+    continued, whole = fit(checkpoint=file), fit()
+    assert continued.candidates == whole.candidates
+    assert continued.candidates.margin == whole.candidates.margin > 0
+    assert any(c.average is not None for c in whole.candidates if c.iteration == 0)
+
+
 def _old(name):
     return name.replace("; proximity ", "; nearness ")
 

@@ -1,5 +1,7 @@
 import os
 import warnings
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -9,7 +11,8 @@ from problems import overlapping
 from setpoint import CheckpointError, SetpointError, define_metric
 from setpoint.paper.competitors import LDAM, Augmented, Focal, Lagrangian, Resampled, SigmoidF1
 from setpoint.training import Lifted, LossTraining, Projected, TrainedModel, get_solver, solve
-from setpoint.training.loop import Progress
+from setpoint.training import loop as loop_module
+from setpoint.training.loop import Progress, average_for, torch_set_up_for
 from setpoint.training.models import build, scores_of
 from setpoint.training.stream_problem import stream_of
 
@@ -467,3 +470,118 @@ def test_evaluation_uses_evaluation_mode():
         warnings.simplefilter("error")
         assert torch.equal(scores_of(module, X), scores_of(module, X))
     assert module.training
+
+
+# --- averages -------------------------------------------------------------------------------------
+
+
+def validated(goal, seed=1):
+    return replace(overlapping(goal), validation=overlapping(goal, seed=seed))
+
+
+def test_averages_are_on_validation_rows_that_are_in_memory():
+    module, problem = build("linear", 3).double(), validated("max f1")
+    average = average_for(problem, module)
+    weights = {"weight": torch.ones(1, 3), "bias": torch.zeros(1)}
+    assert average(weights) == problem.validation.average_gain(module, weights)
+    assert average(weights) != problem.average_gain(module, weights)
+    assert average_for(overlapping("max f1"), module) is None
+    assert average_for(stream_of(overlapping("max f1")), module) is None
+    few = replace(problem.validation, positive=torch.arange(300) == 0)
+    assert average_for(replace(problem, validation=few), module) is None
+
+
+def test_an_operation_earns_threads_by_the_rows_and_the_weights(monkeypatch):
+    asked = []
+
+    @contextmanager
+    def noted(work):
+        asked.append(work)
+        yield
+
+    monkeypatch.setattr(loop_module, "threads_for", noted)
+    problem, module = overlapping("max f1"), torch.nn.Linear(3, 1)
+    many = replace(problem, X=torch.zeros(50_000, 3))
+    for rows in (problem, many, stream_of(problem)):
+        before = torch.get_rng_state()
+        with torch_set_up_for(rows, module):
+            torch.rand(1)
+        assert torch.equal(torch.get_rng_state(), before)
+    assert asked == [300 * 4, 40_000 * 4, 40_000 * 4]
+
+
+class Descending:
+    """A solver with two models, one of which is the module itself."""
+
+    outer_iterations = 3
+
+    def prepare(self, problem, module):
+        return DescendingRun(problem, module)
+
+
+class DescendingRun:
+    def __init__(self, problem, module):
+        self.problem, self.module = problem, module
+
+    def start(self, take=None):
+        self.module.load_state_dict({"weight": torch.ones(1, 3), "bias": torch.zeros(1)})
+        self.given = {k: v.clone() for k, v in self.module.state_dict().items()}
+        return Progress(0.0, 0.0)
+
+    def advance(self, iteration):
+        with torch.no_grad():
+            self.module.weight[0, 1:] -= 0.1
+        return Progress(0.0, 0.0)
+
+    def models(self):
+        evaluation, trained = self.problem.evaluation, self.module.state_dict()
+        now = {k: v.clone() for k, v in trained.items()}
+        self.module.load_state_dict(self.given)
+        first = TrainedModel("given", evaluation.operating_point(self.module), self.given)
+        self.module.load_state_dict(now)
+        return [first, TrainedModel("trained", evaluation.operating_point(self.module), trained)]
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+def test_the_comparison_leaves_the_module_as_it_is():
+    problem, module = validated("max f1"), build("linear", 3).double()
+    run = DescendingRun(problem, module)
+    run.start()
+    for iteration in range(1, 4):
+        run.advance(iteration)
+    expected = run.models()[1].point
+    solution = solve(problem, build("linear", 3).double(), Descending())
+    trained = solution.candidates[1]
+    assert (trained.name, trained.iteration) == ("trained", 3)
+    assert trained.point == expected
+    assert trained.average != solution.candidates[0].average
+    assert problem.validation.operating_point(solution.module) == solution.operating_point
+    weights = {"weight": torch.ones(1, 3), "bias": torch.ones(1)}
+    before = {k: v.clone() for k, v in module.state_dict().items()}
+    problem.average_gain(module, weights)
+    torch.testing.assert_close(dict(module.state_dict()), before, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        LossTraining(threshold="fixed", outer_iterations=4, inner_iterations=5),
+        Lifted(threshold="fixed", outer_iterations=4, inner_iterations=5),
+        Lifted(threshold="learned", outer_iterations=4, inner_iterations=5),
+        Lagrangian("lagrangian", threshold="fixed", outer_iterations=4, inner_iterations=5),
+    ],
+    ids=lambda solver: f"{type(solver).__name__} {solver.threshold}",
+)
+def test_averages_are_for_exact_thresholds_alone(solver):
+    """A model that is used at another threshold is compared by its point there."""
+    problem = validated("max f1")
+    solution = solve(problem, build("linear", 3).double(), solver)
+    assert all(c.average is None for c in solution.candidates)
+    exact = replace(solver, threshold="exact")
+    solution = solve(problem, build("linear", 3).double(), exact)
+    assert all(c.average is not None for c in solution.candidates)

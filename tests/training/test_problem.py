@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from problems import overlapping
 
 from setpoint import Goal
+from setpoint.errors import DivergedError
+from setpoint.thresholds.halves import Halves
 from setpoint.thresholds.histogram import ScoreHistogram
 from setpoint.training import make_problem
+from setpoint.training import problem as problem_module
 from setpoint.training.problem import Penalised
 
 
@@ -110,3 +113,68 @@ def test_evaluation_is_the_validation_rows_or_else_the_training_rows():
     assert problem.evaluation is validation
     with pytest.warns(DeprecationWarning, match="judge is deprecated; it is now evaluation"):
         assert problem.judge is validation
+
+
+# --- averages over halves -------------------------------------------------------------------------
+
+
+def labelled(positives, negatives, weight=None):
+    n = positives + negatives
+    return make_problem(torch.zeros(n, 1), torch.arange(n) < positives, "max f1", weight)
+
+
+def test_halves_need_two_rows_of_each_class():
+    assert labelled(1, 50).halves is None
+    assert labelled(50, 1).halves is None
+    assert labelled(0, 50).halves is None
+    assert isinstance(labelled(2, 2).halves, Halves)
+
+
+def test_halves_are_made_once():
+    problem = overlapping("max f1")
+    assert problem.halves is problem.halves
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("weights", [False, True])
+def test_the_average_gain_is_that_of_the_module_s_scores(dtype, weights):
+    problem = overlapping(GOAL, dtype=dtype, weights=weights)
+    module = torch.nn.Linear(3, 1, dtype=dtype)
+    state = {"weight": torch.tensor([[1.0, 0.5, -0.25]]), "bias": torch.tensor([3.0])}
+    found = problem.average_gain(module, state)
+    module.load_state_dict(state)
+    with torch.no_grad():
+        scores = module(problem.X)[:, 0].float().numpy()
+    weight = problem.sample_weight.numpy() if weights else None
+    assert found == Halves(problem.positive.numpy(), weight).average(scores, GOAL)
+    other = problem.average_gain(module, {**state, "weight": -state["weight"]})
+    assert other < found
+
+
+# --- threads --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", [None, 2.0])
+@pytest.mark.parametrize("weights", [False, True])
+def test_many_rows_are_evaluated_in_threads_to_the_same_points(monkeypatch, penalty, weights):
+    problem = overlapping(GOAL, weights=weights)
+    logits = problem.X.T.contiguous()
+    calls = []
+
+    def in_threads(function, items):
+        calls.append(len(items))
+        return [function(item) for item in items]
+
+    monkeypatch.setattr(problem_module, "map_in_threads", in_threads)
+    expected = problem.points_of(logits, penalty)
+    assert calls == []
+    monkeypatch.setattr(problem_module, "_ROWS_FOR_THREADS", 300)
+    assert problem.points_of(logits, penalty) == expected
+    assert calls == [3]
+    monkeypatch.undo()
+    monkeypatch.setattr(problem_module, "_ROWS_FOR_THREADS", 300)
+    torch.set_num_threads(2)
+    assert problem.points_of(logits, penalty) == expected
+    logits[1, 0] = torch.nan
+    with pytest.raises(DivergedError):
+        problem.points_of(logits, penalty)

@@ -24,6 +24,7 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")  # microseconds of all cores together in a period
 _EARNS_THREADS = 2**22  # multiplications of one operation: about a millisecond
 _allowed: ContextVar[int | None] = ContextVar("allowed", default=None)
 
@@ -41,9 +42,9 @@ def usable_cores() -> int:
 def _quota() -> int:
     """Return the cores that the control group of a container allows, rounded up."""
     try:
-        allowed, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()[:2]
+        allowed, period = _QUOTA_FILE.read_text().split()[:2]
         return math.ceil(int(allowed) / int(period))
-    except (OSError, ValueError):  # no control groups, another version of them, or "max"
+    except (OSError, ValueError, ZeroDivisionError):  # no such file, another version, or "max"
         return os.cpu_count() or 1
 
 

@@ -53,7 +53,7 @@ class Halves:
             _from_top(scores[rows], inside) for rows, inside in self._classes
         )
         every = positives if ranking.is_monotone else np.concatenate([positives, negatives])
-        values = np.unique(every)
+        values = np.unique(every[every > -np.inf])  # no threshold lies below -inf
         # No alarms at all is a cut as well: above the highest score.
         at_p = np.append(np.searchsorted(positives, values), len(positives))
         at_n = np.append(np.searchsorted(negatives, values), len(negatives))

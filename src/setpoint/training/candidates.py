@@ -18,13 +18,15 @@ class TrainedModel(NamedTuple):
     """A model of a run as it is now, to be compared with others.
 
     ``weights`` is a state dict for the module; copy it to keep it. ``start`` names the ordinarily
-    trained model from which a goal-trained one started.
+    trained model from which a goal-trained one started. ``exact`` says whether the point is at the
+    exact threshold; a model that is used at another one is compared by its point alone.
     """
 
     name: str
     point: OperatingPoint
     weights: dict[str, Any]
     start: str | None = None
+    exact: bool = True
 
 
 def best_of(models: Iterable[TrainedModel]) -> TrainedModel:
@@ -199,8 +201,8 @@ class Selection:
         """Compare the models of an outer iteration with the best so far, and record it."""
         iteration = len(self.history)
         leader = best_of(models)
-        for model in models:
-            self.candidates.see(model, iteration, self._average_of(model, leader))
+        for model, average in zip(models, self._averages_of(models, leader), strict=True):
+            self.candidates.see(model, iteration, average)
         if self._take is not None:
             # Its best iterate up to that iteration: the very same one may be poor on other rows.
             wanted = [m for m in models if m.name in (self._take.name, self._take.start)]
@@ -213,18 +215,34 @@ class Selection:
             self._keep(self._won.point, model, iteration)
         self.history.records.append(Record.of(iteration, leader.point, lam, loss))
 
-    def _average_of(self, model: TrainedModel, leader: TrainedModel) -> float | None:
-        """Return a model's average gain, or None if it is far from the best."""
-        if self._average is None:
-            return None
-        (violation, gain, *_), (least, best, *_) = model.point.sort_key, leader.point.sort_key
-        far = best - gain > _CLOSE * leader.point.standard_error
-        return None if violation < least or far else self._average(model.weights)
+    def _averages_of(
+        self, models: Sequence[TrainedModel], leader: TrainedModel
+    ) -> list[float | None]:
+        """Return each model's average gain, or None if it is far from the best.
+
+        Without an average a model counts with its gain. So it only goes without if that is below
+        the leader's average as well.
+        """
+        if self._average is None or not all(model.exact for model in models):
+            return [None] * len(models)
+        least, best, *_ = leader.point.sort_key
+        of_leader = self._average(leader.weights)
+        enough = min(of_leader, best - _CLOSE * leader.point.standard_error)
+        averages: list[float | None] = []
+        for model in models:
+            violation, gain, *_ = model.point.sort_key
+            if model is leader:
+                averages.append(of_leader)
+            elif violation < least or gain < enough:
+                averages.append(None)
+            else:
+                averages.append(self._average(model.weights))
+        return averages
 
     def offer(self, model: TrainedModel) -> None:
         """Take over a model from another training if it wins; it then gets a record of its own."""
         iteration, last = len(self.history), self.history[-1]
-        self.candidates.see(model, iteration, self._average_of(model, model))
+        self.candidates.see(model, iteration, *self._averages_of([model], model))
         if self.candidates.winner.name == model.name:
             self._won = self.candidates.winner
             self._keep(model.point, model, iteration)

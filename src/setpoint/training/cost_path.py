@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import format_number
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import TrainedModel
 from setpoint.training.gpu import adam, set_rate, sizes_for
 from setpoint.training.models import linear_state
@@ -91,8 +92,8 @@ def _may_need(goal: Goal, weight: float) -> bool:
     If its constraints hold for a model that calls every row positive, and not for one that calls
     none positive, they limit misses and need a high weight; in the opposite case, a low one.
     """
-    P = N = 1.0
-    all_alarms, no_alarms = (float(goal.violation(*at, P, N)) == 0 for at in ((P, N), (0.0, 0.0)))
+    all_alarms = OperatingPoint(0.0, tp=1, fp=1, fn=0, tn=0, goal=goal).feasible
+    no_alarms = OperatingPoint(0.0, tp=0, fp=0, fn=1, tn=1, goal=goal).feasible
     if all_alarms == no_alarms:
         return 0.05 < weight < 500
     return weight > 0.5 if all_alarms else weight < 50

@@ -207,10 +207,10 @@ class LiftedRun:
         if self.problem.validation is not None:
             point = self.problem.evaluation.operating_point(self.module, self._threshold())
         started = "ordinary training" if self.solver.start == "logistic" else "the start"
-        weights = self.module.state_dict()
+        weights, exact = self.module.state_dict(), self.solver.threshold == "exact"
         if self._advanced:
-            return [TrainedModel("goal-trained", point, weights, started)]
-        return [TrainedModel(started, point, weights)]
+            return [TrainedModel("goal-trained", point, weights, started, exact)]
+        return [TrainedModel(started, point, weights, exact=exact)]
 
     def _evaluate(self) -> OperatingPoint:
         """Return the operating point on the training rows, and keep it for the next subproblem."""

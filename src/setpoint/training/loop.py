@@ -258,7 +258,7 @@ def solve(
 def average_for(problem: Problem | StreamProblem, module: nn.Module) -> Average | None:
     """Return how models are compared on validation rows; None where only their points are.
 
-    ``module`` is loaded with the weights to compare.
+    ``module`` computes the scores.
     """
     validation = problem.validation
     if not isinstance(validation, Problem) or validation.halves is None:

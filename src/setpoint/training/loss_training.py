@@ -272,7 +272,8 @@ class LossRun:
         """Return the model at its threshold."""
         threshold = 0.0 if self.solver.threshold == "fixed" else None
         point = self.problem.evaluation.operating_point(self.module, threshold)
-        return [TrainedModel("ordinary training", point, self.module.state_dict())]
+        weights = self.module.state_dict()
+        return [TrainedModel("ordinary training", point, weights, exact=threshold is None)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the optimizer's state, the step, and the state of the patience."""

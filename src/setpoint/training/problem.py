@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -119,10 +120,15 @@ class Problem:
         return Halves(y, None if np.all(weight == 1) else weight)
 
     def average_gain(self, module: nn.Module, weights: dict[str, Any]) -> float:
-        """Return the gain of a module with these weights, averaged over the halves."""
+        """Return the gain of a module with these weights, averaged over the halves.
+
+        The module's own weights are put back, for a run may go on with them.
+        """
         assert self.halves is not None
+        own = copy.deepcopy(module.state_dict())
         module.load_state_dict(weights)
         scores = _at_least_float32(scores_of(module, self.X))
+        module.load_state_dict(own)
         return self.halves.average(scores.cpu().numpy(), self.goal)
 
     def _on_host(self, logits: Tensor) -> tuple[Any, Any, Any]:

@@ -182,7 +182,8 @@ class LagrangianRun:
         """Return the model at its threshold."""
         threshold = 0.0 if self.solver.threshold == "fixed" else None
         point = self.problem.evaluation.operating_point(self.module, threshold)
-        return [TrainedModel("the Lagrangian", point, self.module.state_dict())]
+        weights = self.module.state_dict()
+        return [TrainedModel("the Lagrangian", point, weights, exact=threshold is None)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of both players."""
