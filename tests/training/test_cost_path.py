@@ -16,7 +16,6 @@ from setpoint import Goal, define_metric
 from setpoint.training import cost_path, gpu, make_problem
 from setpoint.training.cost_path import (
     COST_RIDGES,
-    KEPT,
     WEIGHTS,
     CostColumn,
     _scores,
@@ -235,7 +234,9 @@ def test_other_candidates_need_none(name):
 
 @pytest.fixture
 def few_steps(monkeypatch):
-    monkeypatch.setattr(cost_path, "_steps", lambda problem, stage: 25)
+    for effort in ("_BRIEF", "_THOROUGH"):
+        few = getattr(cost_path, effort)._replace(first_steps=25, further_steps=25)
+        monkeypatch.setattr(cost_path, effort, few)
 
 
 def small_path(monkeypatch, rows):
@@ -265,7 +266,7 @@ def test_points_are_those_of_the_module(dtype, bias):
     ((hinges, logistic),) = cost_weighted_models([problem], module_for(problem, bias))
     assert_exact([hinges, logistic], problem, bias)
     for kind, word in ((hinges, "hinge"), (logistic, "logistic regression")):
-        assert len(kind) == KEPT
+        assert len(kind) == cost_path._BRIEF.kept
         assert all(model.name.startswith(f"cost-weighted {word}, weight ") for model in kind)
         ridges = [float(model.name.split("ridge ")[1]) for model in kind]
         assert ridges == sorted(ridges, reverse=True)
@@ -276,11 +277,11 @@ def test_points_are_those_of_the_module(dtype, bias):
 @pytest.mark.usefixtures("few_steps")
 def test_the_best_on_the_training_rows_are_kept():
     problem = overlapping(RECALL)
-    columns = columns_for([problem.goal])
+    columns = columns_for([problem.goal], fine=False)
     theta = trained(problem, columns, steps=25, rate=cost_path._RATE)
     points = problem.points_of(theta[:, :-1].double() @ problem.X.T)
-    kept = cost_path._best_columns(theta, columns, problem, rows_of(problem))
-    assert len(kept) == 2 * KEPT
+    kept = cost_path._best_columns(theta, columns, problem, 4)
+    assert len(kept) == 8
     for hinge in (True, False):
         own = {i for i, column in enumerate(columns) if column.hinge is hinge}
         worst = min(points[i].sort_key for i in own & set(kept))
@@ -294,7 +295,7 @@ def test_a_goal_keeps_no_model_of_a_weight_that_only_another_goal_needs():
     good, bad = [1.0, 0.3, 0.3, 0.0], [-1.0, 0.0, 0.0, 0.0]
     columns = [CostColumn(hinge, w, 1.0) for hinge in (True, False) for w in (1.0, 1000.0)]
     theta = torch.tensor([bad, good, bad, good])
-    assert cost_path._best_columns(theta, columns, problem, rows_of(problem)) == [0, 2]
+    assert cost_path._best_columns(theta, columns, problem, 4) == [0, 2]
 
 
 @pytest.mark.usefixtures("few_steps")
@@ -340,6 +341,20 @@ def test_one_candidate_is_trained_alone_to_the_same_model(kind):
     (((taken,),),) = cost_weighted_models([problem], module_for(problem), take)
     assert taken.name == wanted.name
     torch.testing.assert_close(taken.weights, wanted.weights, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_a_thorough_search_keeps_more_models_of_more_weights():
+    problem = overlapping(PRECISION)
+    (brief,), (thorough,) = (
+        cost_weighted_models([problem], module_for(problem), thorough=t) for t in (False, True)
+    )
+    assert [len(kind) for kind in brief] == [4, 4]
+    assert [len(kind) for kind in thorough] == [8, 8]
+    coarse = {c.name for c in columns_for([problem.goal], fine=False)}
+    assert {m.name for kind in brief for m in kind} <= coarse
+    assert not {m.name for kind in thorough for m in kind} <= coarse
+    assert_exact(thorough, problem)
 
 
 # --- many rows ------------------------------------------------------------------------------------

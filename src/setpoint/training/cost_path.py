@@ -100,7 +100,11 @@ def _may_need(goal: Goal, weight: float) -> bool:
 
 
 def cost_weighted_models(
-    problems: Sequence[Problem], module: nn.Module, take: str | None = None, *, thorough: bool
+    problems: Sequence[Problem],
+    module: nn.Module,
+    take: str | None = None,
+    *,
+    thorough: bool = False,
 ) -> list[list[list[TrainedModel]]]:
     """Return each problem's best cost-weighted models, by loss, the strongest ridge first.
 
