@@ -448,4 +448,4 @@ def test_one_row_of_a_class_is_enough():
     X = torch.tensor([[0.0], [1.0], [2.0]])
     problem = make_problem(X, torch.tensor([False, False, True]), PRECISION)
     (kinds,) = cost_weighted_models([problem], module_for(problem))
-    assert all(model.point.recall == 1.0 for kind in kinds for model in kind)
+    assert all(max(model.point.recall for model in kind) == 1.0 for kind in kinds)
