@@ -126,6 +126,7 @@ def test_large_problems_train_on_a_working_set():
     assert part.recall > whole.history[0].objective + 0.2
 
 
+@pytest.mark.usefixtures("without_cost_path")
 def test_weights_are_repetitions():
     goal = Goal.parse("max recall s.t. precision >= 0.7")
     once = overlapping(goal, n=200, weights=True)

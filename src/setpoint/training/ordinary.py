@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
 MODULE_RIDGES = (100.0, 1.0)
+FEW_ROWS = 2000  # up to so many, restarts and line searches improve on any start
 _MOST_FEATURES_FOR_NEWTON = 200  # in scikit-learn; the Hessian costs the square of that per row
 
 
@@ -110,14 +111,16 @@ def ordinary_models_of(
 ) -> list[list[list[TrainedModel]]]:
     """Return the same for problems that differ in their goals only; training is shared.
 
-    ``thorough`` is that of :func:`cost_weighted_models`; None: without validation rows.
+    ``thorough`` is that of :func:`cost_weighted_models`; None: without validation rows, unless line
+    searches follow.
     """
     kinds = _goal_free_models(problems[0], module)
     of_each = [kinds]
     of_each += [[evaluated(kind, own, module) for kind in kinds] for own in problems[1:]]
     if is_linear(module):
-        long = not problems[0].has_validation if thorough is None else thorough
-        weighted = cost_weighted_models(problems, module, take, thorough=long)
+        if thorough is None:
+            thorough = not problems[0].has_validation and len(problems[0].X) > FEW_ROWS
+        weighted = cost_weighted_models(problems, module, take, thorough=thorough)
         of_each = [own + more for own, more in zip(of_each, weighted, strict=True)]
     return of_each
 

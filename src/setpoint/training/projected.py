@@ -26,7 +26,7 @@ from setpoint.training.gpu import projected_steps, sizes_for
 from setpoint.training.line_search import search_lines
 from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear
-from setpoint.training.ordinary import Variant, start_of, starting_models, variants_of
+from setpoint.training.ordinary import FEW_ROWS, Variant, start_of, starting_models, variants_of
 from setpoint.training.problem import Problem
 from setpoint.training.working_set import near
 
@@ -134,7 +134,7 @@ class Projected:
             gamma=((0.1,) if selects else (0.1, 0.01)) if self.gamma is None else self.gamma,
             outer_iterations=(8 if selects else 15) if outer is None else outer,
             inner_iterations=(40 if selects else 60) if inner is None else inner,
-            restarts=(8 if len(problem.X) <= 2000 else 2) if restarts is None else restarts,
+            restarts=(8 if len(problem.X) <= FEW_ROWS else 2) if restarts is None else restarts,
             line_search=0 if problem.has_validation else self.line_search,
         )
 
