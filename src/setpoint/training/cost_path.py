@@ -9,8 +9,8 @@ negatives, and the loss is logistic, log(1 + exp(-v)), or the hinge, max(0, 1 - 
 met by a model that weighs one class far more than the other; where goal training starts decides
 how good such a model it finds.
 
-All models train at once, as the rows of one matrix, by Adam. The models that serve the goal best
-after the first steps, on a sample of the rows, continue on the rows near their thresholds.
+All models train at once, as the rows of one matrix, by Adam: first on a sample of the rows. Those
+that then serve the goal best continue on the rows near their thresholds.
 """
 
 from __future__ import annotations

@@ -111,15 +111,16 @@ def ordinary_models_of(
 ) -> list[list[list[TrainedModel]]]:
     """Return the same for problems that differ in their goals only; training is shared.
 
-    ``thorough`` is that of :func:`cost_weighted_models`; None: without validation rows, unless line
-    searches follow.
+    ``thorough`` is that of :func:`cost_weighted_models`. None: without validation rows, unless line
+    searches follow or one candidate is trained again, which is done as in the selection.
     """
     kinds = _goal_free_models(problems[0], module)
     of_each = [kinds]
     of_each += [[evaluated(kind, own, module) for kind in kinds] for own in problems[1:]]
     if is_linear(module):
         if thorough is None:
-            thorough = not problems[0].has_validation and len(problems[0].X) > FEW_ROWS
+            selects = problems[0].has_validation or take is not None
+            thorough = not selects and len(problems[0].X) > FEW_ROWS
         weighted = cost_weighted_models(problems, module, take, thorough=thorough)
         of_each = [own + more for own, more in zip(of_each, weighted, strict=True)]
     return of_each
