@@ -15,7 +15,8 @@ from setpoint.paper.competitors.losses import LDAM, Focal, Resampled, SigmoidF1,
 from setpoint.training.lifted import Lifted
 from setpoint.training.loop import Solver
 from setpoint.training.loss_training import CrossEntropy, Loss, LossTraining
-from setpoint.training.ordinary import MODULE_RIDGES, RIDGES, Ordinary
+from setpoint.training.network_path import NETWORK_RIDGES
+from setpoint.training.ordinary import RIDGES, Ordinary
 from setpoint.training.projected import Projected
 
 Model = Literal["linear", "mlp"]
@@ -149,7 +150,7 @@ def _trainings(losses: list[Loss], variant: Variant, scale: Scale, linear: bool)
         steps = {"outer_iterations": rounds, "inner_iterations": scale.steps // rounds}
         return [LossTraining.paper(loss, **steps) for loss in losses]
     # The ridges of this package's own baseline, and as there the simplest model first.
-    ridges = RIDGES if linear else (*MODULE_RIDGES, 0.0)
+    ridges = RIDGES if linear else (*NETWORK_RIDGES, 0.0)
     return [_converged(loss, ridge, scale, linear) for ridge in ridges for loss in losses]
 
 

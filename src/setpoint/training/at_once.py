@@ -20,7 +20,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from setpoint.training.models import logits_of
 
 # In multiplications of one copy, about; see "A step on a CPU" in docs/performance.md.
-_MOST_ON_CPU = 2**21  # beyond them, copies in turn are faster
+_MOST_ON_CPU, _MOST_ON_GPU = 2**21, 2**27  # beyond them, copies in turn are faster
 _BLOCK, _BLOCK_ROWS = 2**26, 1024  # of a block of rows, and the least of its rows
 _TOLERANCE = 0.05  # of the largest number; bfloat16 has little more than two digits
 
@@ -29,7 +29,8 @@ Tensors = Mapping[str, Tensor]
 
 def pays(parameters: Tensors, X: Tensor) -> bool:
     """Return whether copies are faster at once than in turn on such rows."""
-    return X.numel() + len(X) * _size(parameters) <= _MOST_ON_CPU
+    most = _MOST_ON_GPU if X.is_cuda else _MOST_ON_CPU
+    return X.numel() + len(X) * _size(parameters) <= most
 
 
 def _size(parameters: Tensors) -> int:
@@ -51,7 +52,8 @@ def logits_in_turn(
     modules: Sequence[nn.Module], parameters: Tensors, X: Tensor
 ) -> Iterator[Tensor]:
     """Yield the logits of each copy, as functions of the stacked parameters."""
-    blocks = torch.split(X, max(_BLOCK_ROWS, _BLOCK // _size(parameters)))
+    size = len(X) if X.is_cuda else max(_BLOCK_ROWS, _BLOCK // _size(parameters))
+    blocks = torch.split(X, size)
     each = zip(*(p.unbind() for p in parameters.values()), strict=True)
     for module, own in zip(modules, each, strict=True):
         call = _with(module, dict(zip(parameters, own, strict=True)))

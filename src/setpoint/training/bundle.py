@@ -155,6 +155,13 @@ class ModuleBundle:
                 if p.grad is not None:
                     p.grad.add_(p.detach() - p0, alpha=strength)
 
+    def add_ridge(self, ridges: Sequence[float]) -> None:
+        """Add to the gradients those of ridge_k/2 |theta_k|^2, without biases."""
+        for ridge, module in zip(ridges, self._modules, strict=True):
+            for p in module.parameters():
+                if ridge and p.grad is not None and p.ndim > 1:
+                    p.grad.add_(p.detach(), alpha=ridge)
+
     def scores(self, X: Tensor) -> Tensor:
         """Call each copy in evaluation mode."""
         return torch.stack([scores_of(m, X) for m in self._modules])
@@ -193,7 +200,7 @@ class StackedBundle(ModuleBundle):
         self.buffers = [b for b in self._buffers.values() if b.is_floating_point()]
         self._stacked_start = [p.detach().clone() for p in self._parameters.values()]
         self._start = [list(each) for each in zip(*self._stacked_start, strict=True)]
-        self._strengths = _Strengths(self.origins)
+        self._strengths, self._ridges = _Strengths(self.origins), _Strengths(self.origins)
 
     def __getitem__(self, models: slice) -> StackedBundle:
         """Return some of the copies as a bundle that shares their weights and origins."""
@@ -210,6 +217,18 @@ class StackedBundle(ModuleBundle):
         some = self._modules[0]
         return at_once.logits_at_once(some, self._parameters, self._buffers, X).unbind()
 
+    def backward(self, slopes: Tensor) -> None:
+        """Let autograd differentiate all copies.
+
+        Without accumulation: that would run on the stream of an earlier call, and a step that is
+        being recorded must stay on its own.
+        """
+        trained = self.parameters[:-1]
+        found = torch.autograd.grad(self.last, trained, list(slopes), allow_unused=True)
+        for p, gradient in zip(trained, found, strict=True):
+            p.grad = None if gradient is None else gradient.contiguous()
+        self.origins.grad = -slopes.sum(1)
+
     def pull_to_start(self, proximity: Sequence[float]) -> None:
         """Add to the gradients of all copies."""
         if not any(proximity):
@@ -219,6 +238,14 @@ class StackedBundle(ModuleBundle):
             if p.grad is not None:
                 of_copy = strengths.to(p.dtype).view(-1, *[1] * (p.ndim - 1))
                 p.grad.addcmul_(of_copy, p.detach() - p0)
+
+    def add_ridge(self, ridges: Sequence[float]) -> None:
+        """Add to the gradients of all copies."""
+        strengths = self._ridges(ridges)
+        for p in self._parameters.values():
+            if p.grad is not None and p.ndim > 2:
+                of_copy = strengths.to(p.dtype).view(-1, *[1] * (p.ndim - 1))
+                p.grad.addcmul_(of_copy, p.detach())
 
     def weights(self, k: int) -> dict[str, Any]:
         """Return the state dict of a copy, in memory of its own: a view would keep all copies."""
@@ -246,12 +273,12 @@ def make_bundle(
 ) -> Bundle:
     """Return copies of the module, one for each state dict.
 
-    On a few ``rows`` it is tried whether the copies can be computed at once. Without rows, and on a
-    GPU, where steps of copies in turn are recorded as a graph, they are called in turn.
+    On a few ``rows`` it is tried whether the copies can be computed at once. Without rows they are
+    called in turn.
     """
     if is_linear(module):
         return LinearBundle(module, starts)
-    if rows is None or rows.is_cuda or len(starts) == 1 or not at_once.works(module, rows):
+    if rows is None or len(starts) == 1 or not at_once.works(module, rows):
         return ModuleBundle(module, starts)
     return StackedBundle(module, starts)
 

@@ -10,7 +10,7 @@ met by a model that weighs one class far more than the other; where goal trainin
 how good such a model it finds.
 
 All models train at once, as the rows of one matrix, by Adam: first on a sample of the rows. Those
-that then serve the goal best continue on the rows near their thresholds.
+that then serve the goal best continue, on the rows near their thresholds or on all rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import OperatingPoint
-from setpoint.training.candidates import TrainedModel
+from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.gpu import adam, set_rate, sizes_for
 from setpoint.training.models import linear_state
 from setpoint.training.problem import Problem
@@ -40,19 +40,22 @@ _RATE = 0.2  # Adam's first learning rate; a row's margin must be able to pass 1
 class _Effort(NamedTuple):
     """How long the models train.
 
-    First all of them, on a sample; then the best few of each loss, on so many times the rows of a
-    sample.
+    First all of them, on a sample; then the best ``kept`` of each loss, on ``samples`` times the
+    rows of a sample. Of the hinges, ``every_weight`` keeps the best and the weakest ridge of every
+    weight instead, and each trains at two learning rates.
     """
 
     first_steps: int
     kept: int
+    every_weight: bool
     further_steps: int
     further_rate: float
     samples: int
 
 
-_BRIEF = _Effort(150, 4, 150, _RATE / 2, 2)
-_THOROUGH = _Effort(300, 8, 1500, _RATE, 16)
+_BRIEF = _Effort(150, 4, False, 150, _RATE / 2, 2)
+# A hinge at a strict floor improves for thousands of steps, and which weight wins shows late.
+_THOROUGH = _Effort(300, 8, True, 2000, _RATE, 16)
 
 
 class CostColumn(NamedTuple):
@@ -129,29 +132,39 @@ def cost_weighted_models(
     rows = _stratified(problem, sizes.path_rows)
     theta = problem.X.new_zeros(len(columns), problem.X.shape[1] + 1, dtype=torch.float32)
     _train(theta, columns, problem, rows, effort.first_steps, _RATE)
-    kept = [_best_columns(theta, columns, own, effort.kept) for own in problems]
+    kept = [_best_columns(theta, columns, own, effort) for own in problems]
     every = sorted(set().union(*kept))
-    columns, theta = [columns[i] for i in every], theta[every].clone()
     size = effort.samples * sizes.path_rows
-    rows = near(problem.positive, problem.sample_weight, _distance(theta, problem), size)
-    _train(theta, columns, problem, rows, effort.further_steps, effort.further_rate)
+    rows = near(problem.positive, problem.sample_weight, _distance(theta[every], problem), size)
+    slowly = [i for i in every if effort.every_weight and columns[i].hinge]
+    places = slowly + every
+    trained = theta[places]
+    own = [columns[i] for i in places]
+    _train(trained, own, problem, rows, effort.further_steps, effort.further_rate, len(slowly))
     return [
-        _evaluated(theta[own], [columns[i] for i in own], problem, module)
-        for problem, own in zip(problems, ([every.index(i) for i in k] for k in kept), strict=True)
+        _evaluated(trained, own, {columns[i] for i in k}, problem, module)
+        for problem, k in zip(problems, kept, strict=True)
     ]
 
 
 def _evaluated(
-    theta: Tensor, columns: Sequence[CostColumn], problem: Problem, module: nn.Module
+    theta: Tensor,
+    columns: Sequence[CostColumn],
+    chosen: set[CostColumn],
+    problem: Problem,
+    module: nn.Module,
 ) -> list[list[TrainedModel]]:
-    """Return the models with their operating points, by loss; a loss without models is left out."""
-    kinds: list[list[TrainedModel]] = [[], []]
+    """Return the chosen models by loss; a loss without any is left out."""
+    kinds: list[dict[CostColumn, TrainedModel]] = [{}, {}]
     for column, own in zip(columns, theta, strict=True):
+        if column not in chosen:
+            continue
         weights = linear_state(module, own[:-1], own[-1:])
         module.load_state_dict(weights)
-        point = problem.evaluation.operating_point(module)
-        kinds[not column.hinge].append(TrainedModel(column.name, point, weights))
-    return [kind for kind in kinds if kind]
+        found = TrainedModel(column.name, problem.evaluation.operating_point(module), weights)
+        kind = kinds[not column.hinge]
+        kind[column] = best_of([kind.get(column, found), found])  # of two learning rates
+    return [list(kind.values()) for kind in kinds if kind]
 
 
 def _distance(theta: Tensor, problem: Problem) -> Tensor:
@@ -182,8 +195,12 @@ def _train(
     rows: WorkingSet,
     steps: int,
     rate: float,
+    slow: int = 0,
 ) -> None:
-    """Take steps of Adam in place, on a learning rate that falls to zero on a cosine."""
+    """Take steps of Adam in place, on a learning rate that falls to zero on a cosine.
+
+    Hinges are the first columns; the first ``slow`` ones have a quarter of the rate.
+    """
     sign, weight = rows.sign.float(), rows.weight.float()
     X = problem.X if rows.whole else problem.X[rows.rows]
     signed = torch.cat([X.float() * sign[:, None], sign[:, None]], dim=1)  # v = theta . signed
@@ -194,19 +211,24 @@ def _train(
     ridge = theta.new_tensor([[column.ridge] for column in columns]) / weight.sum()
     ridge = ridge.repeat(1, theta.shape[1])
     ridge[:, -1] = 0.0
-    optimizer = adam([{"params": [theta], "lr": rate}], theta.device)
+    parts = [(slice(slow), rate / 4), (slice(slow, None), rate)][not slow :]
+    groups = [{"params": [theta[own]], "lr": first} for own, first in parts]
+    optimizer = adam(groups, theta.device)
     transposed = signed.T
     for step in range(steps):
         slopes = theta @ transposed
         slopes[:hinges].lt_(1.0)
         slopes[hinges:].neg_().sigmoid_()
-        theta.grad = torch.addmm(ridge * theta, slopes.mul_(share), signed)
-        set_rate(optimizer.param_groups[0], rate * (1 + math.cos(math.pi * step / steps)) / 2)
+        gradient = torch.addmm(ridge * theta, slopes.mul_(share), signed)
+        decay = (1 + math.cos(math.pi * step / steps)) / 2
+        for group, (own, first) in zip(optimizer.param_groups, parts, strict=True):
+            group["params"][0].grad = gradient[own]
+            set_rate(group, first * decay)
         optimizer.step()
 
 
 def _best_columns(
-    theta: Tensor, columns: Sequence[CostColumn], problem: Problem, most: int
+    theta: Tensor, columns: Sequence[CostColumn], problem: Problem, effort: _Effort
 ) -> list[int]:
     """Return the indices of the best models of each loss, in their order.
 
@@ -220,7 +242,13 @@ def _best_columns(
             for i, column in enumerate(columns)
             if column.hinge is hinge and _may_need(problem.goal, column.weight)
         ]
-        kept += sorted(own, key=lambda i: points[i].sort_key, reverse=True)[:most]
+        own.sort(key=lambda i: points[i].sort_key, reverse=True)
+        if hinge and effort.every_weight:
+            best = {columns[i].weight: i for i in reversed(own)}
+            weakest = [i for i in own if columns[i].ridge == COST_RIDGES[-1]]
+            kept += {*best.values(), *weakest}
+        else:
+            kept += own[: effort.kept]
     return sorted(kept)
 
 

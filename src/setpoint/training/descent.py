@@ -125,7 +125,10 @@ class Descent:
     ) -> None:
         self.goal, self.solver, self.lr, self.steps = goal, solver, lr, max(steps, 1)
         assert solver.dual_rate is not None
+        assert solver.lam0 is not None
+        assert solver.lam_max is not None
         self.dual_rate = solver.dual_rate
+        self.lam0, self.lam_max = solver.lam0, solver.lam_max
         self.P, self.N = totals
         self.bundle = make_bundle(module, starts, rows)
         self.step_count = 0
@@ -154,8 +157,7 @@ class Descent:
     @property
     def lam(self) -> float:
         """The current lambda."""
-        growth = self.solver.lam_max / self.solver.lam0
-        return float(self.solver.lam0 * growth**self.elapsed)
+        return float(self.lam0 * (self.lam_max / self.lam0) ** self.elapsed)
 
     def batch(self, X: Tensor, sign: Tensor, weight: Tensor) -> Batch:
         """Return rows in the form that a step needs."""

@@ -19,9 +19,16 @@ from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, choose_threshold
 from setpoint.thresholds.sweep import sort_keys
 from setpoint.training.bundle import LinearBundle
+from setpoint.training.ordinary import FEW_ROWS
 from setpoint.training.problem import Problem
 
 Floats = NDArray[np.float64]
+_NEAR_ROWS = 4096  # only the decisions nearest to the threshold are expected to change,
+_BETWEEN_LOOKS = 40  # for so many rounds
+_WINDOW = 400  # changes of decisions on a line that are considered: those nearest to the start
+_DIRECTIONS = 16  # of a round
+_MOMENT_ROWS, _PAIR_ROWS = 1000, 200  # near rows that determine directions
+_FEW_FEATURES = 20
 _ROUNDS_OF_A_TRY = 10
 _PERTURBATIONS = (0.1, 2.0)  # relative to the weights
 
@@ -32,19 +39,25 @@ def best_steps(
     positive: NDArray[np.bool_],
     weight: Floats,
     goal: Goal,
+    fixed: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+    window: int = _WINDOW,
 ) -> tuple[Floats, Floats]:
-    """Return for each direction the best step and its sort key.
+    """Return for each direction the best step and its sort keys.
 
     Parameters
     ----------
     margins : ndarray of shape (n,)
         Scores above the threshold.
-    directions : ndarray of shape (n, m)
+    directions : ndarray of shape (m, n)
         How the scores change with a unit step in each of m directions.
     positive, weight : ndarray of shape (n,)
         Labels and weights.
     goal : Goal
         What to improve.
+    fixed : tuple of float
+        TP, FP, P and N of further rows, whose decisions are taken as fixed.
+    window : int
+        How many changes of decisions to consider, the nearest ones: steps end at the next.
 
     Returns
     -------
@@ -53,35 +66,52 @@ def best_steps(
     ranks : ndarray of shape (m, 4)
         Its sort keys: -violation, gain, TP and -FP.
     """
-    m = directions.shape[1]
-    P, N = float(weight[positive].sum()), float(weight[~positive].sum())
+    m, n = directions.shape
+    alarm = margins > 0
+    P, N = weight[positive].sum() + fixed[2], weight[~positive].sum() + fixed[3]
     with np.errstate(divide="ignore", invalid="ignore"):
-        change = -margins[:, None] / directions
-    still = directions == 0
-    change[still] = np.inf
-    order = np.argsort(change, axis=0)
-    at = np.take_along_axis(change, order, axis=0)
-    # Far to the left, tau = -inf, rows with a falling score are positive; each change flips one.
-    falling = (directions < 0) | (still & (margins > 0)[:, None])
-    flips = np.where(still, 0.0, np.where(directions > 0, 1.0, -1.0)) * weight[:, None]
-    flips = np.take_along_axis(flips, order, axis=0)
-    of_positive = positive[order]
+        change = -margins / directions
+    change[directions == 0] = np.inf
+    # A margin of 0 becomes positive in one direction only.
+    change[(change == 0) & (directions < 0)] = -np.nextafter(0, 1)
+    rows = np.broadcast_to(np.arange(n), (m, n))
+    end = np.full(m, np.inf)
+    if n > window:
+        rows = np.argpartition(np.abs(change), window, axis=1)[:, : window + 1]
+        change = np.take_along_axis(change, rows, axis=1)
+        end = np.abs(change[:, window])
+        rows, change = rows[:, :window], change[:, :window]
+    order = np.argsort(change, axis=1)
+    rows = np.take_along_axis(rows, order, axis=1)
+    change = np.take_along_axis(change, order, axis=1)
+    # Each change flips one decision; counts are those of the start plus the flips up to there.
+    flips = np.where(alarm, -weight, weight)[rows]
+    here = (change < 0).sum(axis=1)  # the interval that contains no step
+    side = np.where(np.arange(change.shape[1] + 1) < here[:, None], -1.0, 1.0)
+    of_positive = positive[rows]
     tp, fp = (
-        np.concatenate([start[None], start + np.cumsum(np.where(own, flips, 0.0), axis=0)])
+        start + side * _from(here, np.where(own, flips, 0.0))
         for start, own in (
-            ((weight * positive) @ falling, of_positive),
-            ((weight * ~positive) @ falling, ~of_positive),
+            (weight[alarm & positive].sum() + fixed[0], of_positive),
+            (weight[alarm & ~positive].sum() + fixed[1], ~of_positive),
         )
     )
-    tp, fp = _snapped(tp, P), _snapped(fp, N)
-    edges = np.concatenate([np.full((1, m), -np.inf), at, np.full((1, m), np.inf)])
-    keys = _ranks(tp, fp, P, N, goal)
-    keys[edges[1:] <= edges[:-1]] = -np.inf  # there is no tau between equal changes
-    steps, ranks = np.empty(m), np.empty((m, 4))
-    for k in range(m):
-        best = np.lexsort(keys[:, k, ::-1].T)[-1]
-        steps[k], ranks[k] = _middle(edges[best, k], edges[best + 1, k]), keys[best, k]
-    return steps, ranks
+    edges = np.concatenate([-end[:, None], change, end[:, None]], axis=1)
+    best = edges[:, 1:] > edges[:, :-1]  # there is no tau between equal changes
+    ranks = np.empty((m, 4))
+    for i, key in enumerate(_keys(_snapped(tp, P), _snapped(fp, N), P, N, goal)):
+        key = np.where(best, key, -np.inf)
+        ranks[:, i] = key.max(axis=1)
+        best &= key == ranks[:, i : i + 1]
+    places = best.argmax(axis=1)
+    steps = [_middle(*edges[k, place : place + 2]) for k, place in enumerate(places)]
+    return np.array(steps), ranks
+
+
+def _from(here: NDArray[np.intp], flips: Floats) -> Floats:
+    """Return the sums of flips up to each interval, less those up to the interval ``here``."""
+    total = np.concatenate([np.zeros((len(flips), 1)), np.cumsum(flips, axis=1)], axis=1)
+    return np.asarray(total - np.take_along_axis(total, here[:, None], axis=1))
 
 
 def _snapped(counts: Floats, total: float) -> Floats:
@@ -90,10 +120,9 @@ def _snapped(counts: Floats, total: float) -> Floats:
     return np.where(counts > (1 - 1e-12) * total, total, counts)
 
 
-def _ranks(tp: Any, fp: Any, P: float, N: float, goal: Goal) -> Floats:
-    """Return the sort keys along a last axis."""
+def _keys(tp: Any, fp: Any, P: float, N: float, goal: Goal) -> tuple[Any, ...]:
     with np.errstate(all="ignore"):
-        return np.stack(sort_keys(goal, tp, fp, P, N), axis=-1)
+        return sort_keys(goal, tp, fp, P, N)
 
 
 def _middle(low: float, high: float) -> float:
@@ -106,46 +135,123 @@ def _middle(low: float, high: float) -> float:
 
 def polish(
     w: Floats,
-    threshold: float,
     X: Floats,
     positive: NDArray[np.bool_],
     weight: Floats,
     goal: Goal,
     rng: np.random.Generator,
     rounds: int,
-    directions: int,
 ) -> Floats:
     """Return weights that are at least as good: the best of some directions, again and again.
 
-    The directions of a round are the axes, random ones, and the threshold's, in which all scores
-    rise. Of equally good steps one is drawn at random. Steps that neither gain nor lose are taken
-    too: they lead along a plateau.
+    Weights and threshold move together. Of equally good steps one is drawn at random. Steps that
+    neither gain nor lose are taken too: they lead along a plateau.
     """
-    n, d = X.shape
     P, N = float(weight[positive].sum()), float(weight[~positive].sum())
 
-    def reached(w: Floats, threshold: float) -> tuple[float, ...]:
-        alarm = X @ w > threshold
+    def reached(margins: Floats) -> tuple[float, ...]:
+        alarm = margins > 0
         tp, fp = weight[alarm & positive].sum(), weight[alarm & ~positive].sum()
-        return tuple(_ranks(tp, fp, P, N, goal))
+        return tuple(map(float, _keys(tp, fp, P, N, goal)))
 
-    scale = np.abs(X).mean(axis=0) + 1e-12
-    best = reached(w, threshold)
-    for _ in range(rounds):
-        U = np.column_stack([np.eye(d), rng.normal(size=(d, directions))]) / scale[:, None]
+    threshold = choose_threshold(positive, X @ w, goal, sample_weight=weight).threshold
+    rows, theta = np.column_stack([X, -np.ones(len(X))]), np.append(w, threshold)
+    margins = rows @ theta
+    best = reached(margins)
+    draw = _Directions(rows, positive, rng)
+    for i in range(rounds):
+        if i % _BETWEEN_LOOKS == 0:
+            near = _smallest(np.abs(margins), np.arange(len(margins)), _NEAR_ROWS)
+            near_rows, fixed = rows[near], _others(near, margins, positive, weight)
+            draw.look(margins)
+        U = draw()
         steps, ranks = best_steps(
-            X @ w - threshold, np.column_stack([X @ U, np.ones(n)]), positive, weight, goal
+            margins[near], U @ near_rows.T, positive[near], weight[near], goal, fixed
         )
         k = max(rng.permutation(len(steps)), key=lambda k: tuple(ranks[k]))
-        new_w, new_threshold = w, threshold
-        if k < U.shape[1]:
-            new_w = w + steps[k] * U[:, k]
-        else:
-            new_threshold = threshold - steps[k]
-        # Rounding can separate changes that coincide: only what is really reached counts.
-        if (rank := reached(new_w, new_threshold)) >= best:
-            w, threshold, best = new_w, new_threshold, rank
-    return w
+        if tuple(ranks[k]) < best:
+            continue
+        # Other rows may change too, and rounding can separate changes that coincide: only what is
+        # really reached counts.
+        further = theta + steps[k] * U[k]
+        new_margins = rows @ further
+        if (rank := reached(new_margins)) >= best:
+            theta, margins, best = further, new_margins, rank
+    return theta[:-1] if rounds else w
+
+
+def _others(
+    near: NDArray[np.intp], margins: Floats, positive: NDArray[np.bool_], weight: Floats
+) -> tuple[float, float, float, float]:
+    """Return TP, FP, P and N of all rows but the near ones."""
+    others = weight.copy()
+    others[near] = 0.0
+    alarm = margins > 0
+    groups = (alarm & positive, alarm & ~positive, positive, ~positive)
+    tp, fp, P, N = (float(others[group].sum()) for group in groups)
+    return tp, fp, P, N
+
+
+class _Directions:
+    """Directions to search: axes, random ones, and two kinds that follow the near rows.
+
+    With x+ and x- near the threshold, x+ - x- is turned by the inverse of the near rows' second
+    moments: the step that raises one row over another and moves the other rows least. With many
+    features other directions rarely help. With few, a random direction is made orthogonal to some
+    near rows: their decisions stay, and others can change.
+    """
+
+    def __init__(
+        self, rows: Floats, positive: NDArray[np.bool_], rng: np.random.Generator
+    ) -> None:
+        self._rows, self._rng = rows, rng
+        self._scale = 1 / (np.abs(rows).mean(axis=0) + 1e-12)
+        self._classes = np.flatnonzero(positive), np.flatnonzero(~positive)
+
+    def look(self, margins: Floats) -> None:
+        """Find the rows near the threshold."""
+        n, d = self._rows.shape
+        distance = np.abs(margins)
+        near = _smallest(distance, np.arange(n), max(_MOMENT_ROWS, 2 * d))
+        rows, distance_of = self._rows[near], distance[near]
+        share = np.exp(-distance_of / (np.median(distance_of) + 1e-300))
+        moments = (rows * (share / share.sum())[:, None]).T @ rows
+        moments[np.diag_indices(d)] += 1e-3 * np.trace(moments) / d + 1e-12
+        self._turn = np.linalg.inv(moments)
+        self._pairs = [_smallest(distance, own, _PAIR_ROWS) for own in self._classes]
+        self._nearest = _smallest(distance, np.arange(n), 4 * d)
+
+    def __call__(self) -> Floats:
+        """Return some directions as rows."""
+        rng, d = self._rng, self._rows.shape[1]
+        U = np.zeros((_DIRECTIONS, d))
+        U[0, -1] = 1.0  # the threshold's
+        for u, kind in zip(U[1:], rng.integers(8, size=_DIRECTIONS - 1), strict=True):
+            if kind == 0:
+                axis = rng.integers(d)
+                u[axis] = self._scale[axis]
+            elif kind <= 3:
+                u[:] = rng.normal(size=d) * self._scale
+                if kind > 1 and d <= _FEW_FEATURES:
+                    count = min(int(rng.integers(1, d)), len(self._nearest))
+                    held = rng.choice(self._nearest, count, replace=False)
+                    Q = np.linalg.qr(self._rows[held].T)[0]
+                    u -= Q @ (Q.T @ u)
+            else:
+                up, down = (
+                    self._rows[rng.choice(own, rng.integers(1, 4))].mean(axis=0)
+                    for own in self._pairs
+                )
+                raised, lowered = rng.random(2) < 0.7
+                u[:] = self._turn @ (raised * up - lowered * down)
+        return U
+
+
+def _smallest(distance: Floats, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Return the rows of these with the smallest distances."""
+    if len(rows) <= count:
+        return rows
+    return rows[np.argpartition(distance[rows], count)[:count]]
 
 
 def explore(
@@ -156,7 +262,6 @@ def explore(
     goal: Goal,
     rng: np.random.Generator,
     rounds: int,
-    directions: int,
 ) -> Floats:
     """Return weights that are at least as good, by perturbing the best ones and polishing again.
 
@@ -164,23 +269,21 @@ def explore(
     another such end; the best one is kept and perturbed again until the rounds are used up.
     """
 
-    def best_threshold(w: Floats) -> OperatingPoint:
-        return choose_threshold(positive, X @ w, goal, sample_weight=weight)
+    def rank_of(w: Floats) -> tuple[float, ...]:
+        return choose_threshold(positive, X @ w, goal, sample_weight=weight).sort_key
 
-    best, length = best_threshold(w).sort_key, float(np.linalg.norm(w))
+    best, length = rank_of(w), float(np.linalg.norm(w))
     for _ in range(rounds // _ROUNDS_OF_A_TRY):
         size = np.exp(rng.uniform(*np.log(_PERTURBATIONS))) * length / len(w) ** 0.5
         new = w + size * rng.normal(size=len(w))
-        threshold = best_threshold(new).threshold
-        new = polish(new, threshold, X, positive, weight, goal, rng, _ROUNDS_OF_A_TRY, directions)
+        new = polish(new, X, positive, weight, goal, rng, _ROUNDS_OF_A_TRY)
         new *= length / max(float(np.linalg.norm(new)), 1e-300)  # only its direction matters
-        if (rank := best_threshold(new).sort_key) >= best:
+        if (rank := rank_of(new)) >= best:
             w, best = new, rank
     return w
 
 
-_RANDOM_DIRECTIONS = 16
-_FEWEST_ROUNDS, _MOST_ROUNDS = 10, 30
+_ROUNDS_EACH, _MOST_ROUNDS = 20, 1500
 
 
 def search_lines(
@@ -208,24 +311,23 @@ def search_lines(
     seed : int
         Of the directions.
     """
-    n, d = problem.X.shape
-    rounds = effort // (n * (d + _RANDOM_DIRECTIONS + 1))  # of so many decisions each
-    ranks = [p.sort_key for p in points]
-    models = min(len(alive), rounds // _FEWEST_ROUNDS)
+    n = len(problem.X)
+    decisions = min(n, _NEAR_ROWS) * _DIRECTIONS  # of a round
+    rounds = min(effort // decisions, _MOST_ROUNDS)
+    models = min(len(alive), rounds // (2 * _ROUNDS_EACH))
     if models == 0:
         return False
     X = problem.X.double().cpu().numpy()
     labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()
-    each = min(rounds // models, _MOST_ROUNDS)
+    ranks = [p.sort_key for p in points]
     rng = np.random.default_rng(seed)
     for k in sorted(alive, key=ranks.__getitem__, reverse=True)[:models]:
-        w, threshold = _in_double(bundle, k), points[k].threshold
-        found = polish(w, threshold, X, *labels, problem.goal, rng, each, _RANDOM_DIRECTIONS)
+        found = polish(_in_double(bundle, k), X, *labels, problem.goal, rng, _ROUNDS_EACH)
         ranks[k] = _take_over(problem, bundle, k, found)
     best = max(alive, key=ranks.__getitem__)
-    left = rounds - models * each
-    w = _in_double(bundle, best)
-    found = explore(w, X, *labels, problem.goal, rng, left, _RANDOM_DIRECTIONS)
+    search = explore if n <= FEW_ROWS else polish  # with many rows a polishing hardly ends
+    left = rounds - models * _ROUNDS_EACH
+    found = search(_in_double(bundle, best), X, *labels, problem.goal, rng, left)
     _take_over(problem, bundle, best, found)
     return True
 

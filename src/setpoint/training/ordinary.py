@@ -6,7 +6,6 @@ chooses among the models and starts variants of the best of them.
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,8 +24,8 @@ from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.cost_path import cost_weighted_models
 from setpoint.training.gpu import sizes_for
 from setpoint.training.loop import Progress
-from setpoint.training.loss_training import LossTraining
 from setpoint.training.models import is_linear, linear_state, scores_of
+from setpoint.training.network_path import cross_entropy_models
 from setpoint.training.problem import Problem
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from setpoint.training.stochastic import Stochastic
 
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
-MODULE_RIDGES = (100.0, 1.0)
 FEW_ROWS = 2000  # up to so many, restarts and line searches improve on any start
 _MOST_FEATURES_FOR_NEWTON = 200  # in scikit-learn; the Hessian costs the square of that per row
 
@@ -96,8 +94,8 @@ def ordinary_models(
 
     A linear module gets four kinds: logistic regressions over a wide range of ridges, plain and
     with balanced classes, and the cost-weighted models with either loss that suit the goal best.
-    Any other module gets one: as it is given, and trained by cross-entropy with two ridges, at
-    several iterations. The module's weights are overwritten.
+    Any other module gets two: as it is given and trained by cross-entropy, plain and weighted, each
+    at several iterations. A linear module's weights are overwritten.
     """
     return ordinary_models_of([problem], module, take)[0]
 
@@ -111,39 +109,19 @@ def ordinary_models_of(
 ) -> list[list[list[TrainedModel]]]:
     """Return the same for problems that differ in their goals only; training is shared.
 
-    ``thorough`` is that of :func:`cost_weighted_models`. None: without validation rows, unless line
-    searches follow or one candidate is trained again, which is done as in the selection.
+    ``thorough`` is that of :func:`cost_weighted_models`, for linear modules only with many rows.
+    None: without validation rows, unless one candidate is trained again as in the selection.
     """
-    kinds = _goal_free_models(problems[0], module)
+    if thorough is None:
+        thorough = not problems[0].has_validation and take is None
+    if not is_linear(module):
+        return cross_entropy_models(problems, module, take, thorough=thorough)
+    kinds = [_logistic_path(problems[0], module, balanced) for balanced in (False, True)]
     of_each = [kinds]
     of_each += [[evaluated(kind, own, module) for kind in kinds] for own in problems[1:]]
-    if is_linear(module):
-        if thorough is None:
-            selects = problems[0].has_validation or take is not None
-            thorough = not selects and len(problems[0].X) > FEW_ROWS
-        weighted = cost_weighted_models(problems, module, take, thorough=thorough)
-        of_each = [own + more for own, more in zip(of_each, weighted, strict=True)]
-    return of_each
-
-
-def _goal_free_models(problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
-    """Return the models that are the same whatever the goal is."""
-    if is_linear(module):
-        return [_logistic_path(problem, module, balanced) for balanced in (False, True)]
-    given = copy.deepcopy(module.state_dict())
-    models = [TrainedModel("as given", problem.evaluation.operating_point(module), given)]
-    for ridge in MODULE_RIDGES:
-        module.load_state_dict(given)
-        solver = LossTraining(l2=ridge)
-        run = solver.prepare(problem, module)
-        for iteration in range(1, solver.outer_iterations + 1):
-            run.advance(iteration)
-            (found,) = run.models()
-            name = (
-                f"ordinary, ridge {format_number(ridge)}, {iteration} of {solver.outer_iterations}"
-            )
-            models.append(TrainedModel(name, found.point, copy.deepcopy(found.weights)))
-    return [models]
+    thorough = thorough and len(problems[0].X) > FEW_ROWS
+    weighted = cost_weighted_models(problems, module, take, thorough=thorough)
+    return [own + more for own, more in zip(of_each, weighted, strict=True)]
 
 
 def starting_models(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from setpoint._internal.renamed import renamed_parameters
 from setpoint.errors import DivergedError
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.bundle import FEW, Bundle, LinearBundle
-from setpoint.training.candidates import TrainedModel
+from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.descent import Counts, Descent, WorkingCounts, take_steps, usual_rate
 from setpoint.training.gpu import projected_steps, sizes_for
 from setpoint.training.line_search import search_lines
@@ -48,15 +48,16 @@ class Projected:
 
     Parameters
     ----------
-    lam0, lam_max : float
-        First and last lambda.
+    lam0, lam_max : float or None
+        First and last lambda. None: 1 and 1,000 with validation rows, 0.1 and 100 without, where a
+        long training lets lambda grow slowly.
     gamma : float, tuple of float or None
         Strengths of the regulariser psi. The first is that of all models but one for each start,
         without proximity, for every further one. None: 0.1, and without validation rows also 0.01.
     outer_iterations : int or None
-        Evaluations on all rows. None: 8 with validation rows, 15 without.
+        Evaluations on all rows. None: 8 with validation rows, 40 without.
     inner_iterations : int or None
-        Steps of Adam between two evaluations. None: 40 with validation rows; 60 without, where it
+        Steps of Adam between two evaluations. None: 40 with validation rows; 100 without, where it
         pays to train to the end.
     lr : float or None
         Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
@@ -76,9 +77,8 @@ class Projected:
         Whether, where the goal has constraints, a further model for each start may violate them
         while it trains.
     line_search : int
-        How many changed decisions an exact line search on the counts may consider at the end,
-        for linear models without validation rows. It matters for small problems; on large ones it
-        finds nothing more.
+        How many changed decisions exact line searches on the counts may consider at the end, for
+        linear models without validation rows.
     start : {"logistic", "given"}
         Where models start: after ordinary training (a linear one from the best plain, balanced and
         cost-weighted logistic regression and the best cost-weighted hinge model), or at the
@@ -88,8 +88,8 @@ class Projected:
         of the rest. Several goals at once have up to twice as many, on a GPU up to four times.
     """
 
-    lam0: float = 1.0
-    lam_max: float = 1000.0
+    lam0: float | None = None
+    lam_max: float | None = None
     gamma: float | tuple[float, ...] | None = None
     outer_iterations: int | None = None
     inner_iterations: int | None = None
@@ -99,7 +99,7 @@ class Projected:
     restarts: int | None = None
     spread: float = 1.0
     relaxed: bool = True
-    line_search: int = 1_500_000
+    line_search: int = 60_000_000
     start: Literal["logistic", "given"] = "logistic"
     rows: int = 40_000
 
@@ -127,16 +127,16 @@ class Projected:
 
     def settle(self, problem: Problem) -> Projected:
         """Return the solver with numbers in place of None, as they suit this problem."""
-        inner, outer, restarts = self.inner_iterations, self.outer_iterations, self.restarts
-        selects = problem.has_validation
-        return replace(
-            self,
-            gamma=((0.1,) if selects else (0.1, 0.01)) if self.gamma is None else self.gamma,
-            outer_iterations=(8 if selects else 15) if outer is None else outer,
-            inner_iterations=(40 if selects else 60) if inner is None else inner,
-            restarts=(8 if len(problem.X) <= FEW_ROWS else 2) if restarts is None else restarts,
-            line_search=0 if problem.has_validation else self.line_search,
-        )
+        usual: dict[str, Any] = _TO_SELECT if problem.has_validation else _TO_THE_END
+        usual = {**usual, "restarts": 8 if len(problem.X) <= FEW_ROWS else 2}
+        unset = {name: value for name, value in usual.items() if getattr(self, name) is None}
+        return replace(self, **unset, line_search=self._searched(problem))
+
+    def _searched(self, problem: Problem) -> int:
+        """Return how many changed decisions to consider: a selection is worth few, on few rows."""
+        if not problem.has_validation:
+            return self.line_search
+        return min(self.line_search, _SEARCHED_TO_SELECT) if len(problem.X) <= FEW_ROWS else 0
 
     def settle_for(self, problem: Problem, module: nn.Module) -> Projected:
         """Return the same, with a number for the dual rate too."""
@@ -147,6 +147,25 @@ class Projected:
     def prepare(self, problem: Problem, module: nn.Module) -> ProjectedRun:
         """Return a run. Supports every goal."""
         return ProjectedRun(self.settle_for(problem, module), problem, module)
+
+
+_TO_SELECT = {
+    "lam0": 1.0, "lam_max": 1000.0, "gamma": (0.1,), "outer_iterations": 8, "inner_iterations": 40,
+}  # fmt: skip
+_TO_THE_END = {
+    "lam0": 0.1, "lam_max": 100.0, "gamma": (0.1, 0.01),
+    "outer_iterations": 40, "inner_iterations": 100,
+}  # fmt: skip
+_SEARCHED_TO_SELECT = 1_000_000
+
+
+class _Record(NamedTuple):
+    """A linear model and its operating point on the training rows."""
+
+    point: OperatingPoint
+    weight: Tensor
+    name: str
+    start: str
 
 
 _SCORES = 2**24  # scores that an evaluation keeps in memory
@@ -167,6 +186,7 @@ class ProjectedRun:
         self._names: list[str] = []  # of each model, as the next two
         self._starts: list[str] = []
         self._relaxed: list[bool] = []
+        self._best: _Record | None = None  # of the models so far, if line searches will follow
         self._descent: Descent
         self._bundle: Bundle
 
@@ -191,6 +211,9 @@ class ProjectedRun:
     ) -> list[Variant]:
         """Return the models to train from ordinary ones."""
         self._ordinary = list(chain.from_iterable(kinds))
+        if self._searches:
+            best = best_of(self._ordinary)
+            self._remember(best.point, best.weights["weight"], best.name, best.name)
         variants = variants_of(self.solver, self.module, self.problem.goal, kinds, take)
         self._names = [v.name for v in variants]
         self._starts = [v.start.name for v in variants]
@@ -224,19 +247,38 @@ class ProjectedRun:
         counts = WorkingCounts(descent, batch, chosen, self._at)
         self._take_steps(descent, batch, counts, self._inner_iterations)
         self._find_thresholds()
-        last = iteration == self._outer_iterations
-        if last and self.solver.line_search and isinstance(self._bundle, LinearBundle):
+        if self._searches and iteration == self._outer_iterations:
             seed = int(torch.randint(2**31, (1,)))
             if self.search_lines(seed):
                 self._find_thresholds()
         return self._progress()
 
+    @property
+    def _searches(self) -> bool:
+        """Whether the training ends with line searches."""
+        return self.solver.line_search > 0 and is_linear(self.module)
+
     def search_lines(self, seed: int) -> bool:
-        """Improve the best models by exact line searches; return whether rows were few enough."""
+        """Improve the best models by exact line searches; return whether the effort allowed it.
+
+        The best model of the whole training takes the place of the last one.
+        """
         assert isinstance(self._bundle, LinearBundle)
+        points, alive = self._points, self._alive
+        last = min(alive, key=lambda k: points[k].sort_key)
+        best = None if self.problem.has_validation else self._best
+        if best and best.point.sort_key > max(points[k].sort_key for k in alive):
+            self._bundle.matrix[last] = best.weight
+            points[last] = best.point
+            self._names[last], self._starts[last] = f"{best.name}; line search", best.start
         return search_lines(
-            self.problem, self._bundle, self._points, self._alive, self.solver.line_search, seed
+            self.problem, self._bundle, points, alive, self.solver.line_search, seed
         )
+
+    def _remember(self, point: OperatingPoint, weight: Tensor, name: str, start: str) -> None:
+        """Keep a model if it is the best so far."""
+        if self._best is None or point.sort_key > self._best.point.sort_key:
+            self._best = _Record(point, weight.detach().reshape(-1).clone(), name, start)
 
     # --- evaluation on all rows -------------------------------------------------------------
 
@@ -273,6 +315,10 @@ class ProjectedRun:
         self._alive = [k for k, lives in enumerate(alive) if lives]
         if not self._alive:
             raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
+        if self._searches:
+            k = max(self._alive, key=lambda k: self._points[k].sort_key)
+            weight = self._bundle.weights(k)["weight"]
+            self._remember(self._points[k], weight, self._names[k], self._starts[k])
         return used
 
     def _measure(self, scores: Tensor | None) -> None:
@@ -327,13 +373,23 @@ class ProjectedRun:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the models and how far they are."""
-        known = {"names": self._names, "starts": self._starts, "relaxed": self._relaxed}
+        best = self._best
+        known = {
+            "names": self._names,
+            "starts": self._starts,
+            "relaxed": self._relaxed,
+            "best": None if best is None else (best.weight, best.name, best.start),
+        }
         return {**known, **self._descent.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state."""
         self._names, self._starts = state["names"], state["starts"]
         self._relaxed = state["relaxed"]
+        if state["best"] is not None:
+            weight, name, start = state["best"]
+            point = self.problem.point_of(self.problem.X @ weight.to(self.problem.X))
+            self._remember(point, weight, name, start)
         k = len(self._names)
         self._begin([self.module.state_dict()] * k, [0.0] * k, [0.0] * k)
         self._descent.load_state_dict(state)

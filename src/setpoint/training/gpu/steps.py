@@ -77,10 +77,10 @@ class ProjectedDeviceSteps:
 
 def _table(descent: Descent) -> list[list[float]]:
     """Return the numbers that the prices kernel reads, a row for each model."""
-    solver, P, N = descent.solver, descent.P, descent.N
+    P, N = descent.P, descent.N
     numbers = [
-        solver.lam0,
-        math.log(solver.lam_max / solver.lam0),
+        descent.lam0,
+        math.log(descent.lam_max / descent.lam0),
         float(descent.steps),
         descent.lr,
         descent.dual_rate,
