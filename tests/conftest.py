@@ -36,12 +36,11 @@ def one_thread():
 @pytest.fixture
 def short_ordinary(monkeypatch):
     """Let modules train ordinarily in a tenth of the steps, for what is tested comes after that."""
-    from functools import partial
+    from setpoint.training import network_path
 
-    from setpoint.training import LossTraining, ordinary
-
-    short = partial(LossTraining, outer_iterations=2, inner_iterations=25)
-    monkeypatch.setattr(ordinary, "LossTraining", short)
+    monkeypatch.setattr(network_path, "_EVALUATIONS", 2)
+    monkeypatch.setattr(network_path, "_LEAST_STEPS", 25)
+    monkeypatch.setattr(network_path, "_LONGER", 1)
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ def rank(alarm, positive, weight, goal):
 
 
 def brute_force(margins, direction, positive, weight, goal):
-    """Try the middle between any two neighbouring changes and both ends, in whole fractions."""
+    """Try no step, the middle between neighbouring changes, and both ends, in whole fractions."""
     m, u = [[Fraction(int(v)) for v in vector] for vector in (margins, direction)]
     changes = sorted({-a / b for a, b in zip(m, u, strict=True) if b}) or [Fraction(0)]
-    taus = [changes[0] - 1, *((a + b) / 2 for a, b in pairwise(changes))]
+    taus = [Fraction(0), changes[0] - 1, *((a + b) / 2 for a, b in pairwise(changes))]
     return max(
         rank(np.array([a + tau * b > 0 for a, b in zip(m, u, strict=True)]), positive, weight, goal)
         for tau in [*taus, changes[-1] + 1]
@@ -59,25 +59,62 @@ def lines(draw):
 @given(lines(), st.sampled_from(GOALS))
 def test_the_best_step_is_that_of_brute_force(line, goal):
     margins, directions, positive, weight = line
-    steps, ranks = best_steps(margins, directions, positive, weight, goal)
+    steps, ranks = best_steps(margins, directions.T, positive, weight, goal)
     for step, found, direction in zip(steps, ranks, directions.T, strict=True):
         assert tuple(found) == brute_force(margins, direction, positive, weight, goal)
         assert tuple(found) == rank(margins + step * direction > 0, positive, weight, goal)
 
 
+@given(lines(), st.sampled_from(GOALS), st.integers(1, 4))
+def test_with_a_window_a_step_is_the_best_of_those_within_it(line, goal, window):
+    margins, directions, positive, weight = line
+    steps, ranks = best_steps(margins, directions.T, positive, weight, goal, window=window)
+    for step, found, u in zip(steps, ranks, directions.T, strict=True):
+        if found[0] == -np.inf:  # all changes within the window are at no step at all
+            assert (margins == 0).sum() > window
+            continue
+        assert tuple(found) == rank(margins + step * u > 0, positive, weight, goal)
+        assert tuple(found) >= rank(margins > 0, positive, weight, goal) or (margins == 0).any()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            changes = np.sort(np.abs(np.where(u == 0, np.inf, margins / u)))
+        if len(changes) > window:
+            assert abs(step) <= changes[window]
+
+
+@given(lines(), st.sampled_from(GOALS))
+def test_fixed_rows_count_as_they_are(line, goal):
+    margins, directions, positive, weight = line
+    others = np.array([True, True, False, False, False])
+    alarms = np.array([True, False, True, False, False])
+    counts = [(others & alarms).sum(), (~others & alarms).sum(), others.sum(), (~others).sum()]
+    fixed = tuple(float(count) for count in counts)
+    one = best_steps(margins, directions.T, positive, weight, goal, fixed)
+    # The same rows, without a direction: their decisions never change.
+    still = np.where(alarms, 1.0, -1.0)
+    all_rows = (
+        np.concatenate([margins, still]),
+        np.concatenate([directions, np.zeros((5, directions.shape[1]))]).T,
+        np.concatenate([positive, others]),
+        np.concatenate([weight, np.ones(5)]),
+    )
+    other = best_steps(*all_rows, goal)
+    np.testing.assert_array_equal(one[0], other[0])
+    np.testing.assert_allclose(one[1], other[1])
+
+
 def test_a_step_goes_to_the_middle_or_well_beyond_the_ends():
     y, one = np.array([False, True]), np.ones(2)
-    between, _ = best_steps(np.array([-5.0, -3.0]), np.ones((2, 1)), y, one, F1)
+    between, _ = best_steps(np.array([-5.0, -3.0]), np.ones((1, 2)), y, one, F1)
     assert between[0] == 4.0
-    beyond, _ = best_steps(np.array([3.0, -5.0]), np.array([[0.0], [1.0]]), y, one, F1)
+    beyond, _ = best_steps(np.array([3.0, -5.0]), np.array([[0.0, 1.0]]), y, one, F1)
     assert beyond[0] == 10.0
-    before, _ = best_steps(np.array([3.0, -0.5]), np.array([[0.0], [-1.0]]), y, one, F1)
+    before, _ = best_steps(np.array([3.0, -0.5]), np.array([[0.0, -1.0]]), y, one, F1)
     assert before[0] == -1.5
 
 
 def test_without_a_direction_there_is_no_step():
     margins, y = np.array([1.0, -1.0, 0.0]), np.array([True, False, True])
-    steps, ranks = best_steps(margins, np.zeros((3, 1)), y, np.ones(3), F1)
+    steps, ranks = best_steps(margins, np.zeros((1, 3)), y, np.ones(3), F1)
     assert steps[0] == 0.0
     assert tuple(ranks[0]) == rank(margins > 0, y, np.ones(3), F1)  # a margin of 0 is negative
 
@@ -86,18 +123,18 @@ def test_weights_that_round_leave_nothing_behind():
     """0.1 + 0.2 + 0.3 - 0.3 - 0.2 - 0.1 is not 0, but an empty decision has a precision of 1."""
     margins, y = np.array([1.0, 4.0, 3.0, 2.0]), np.array([True, False, False, False])
     goal, weight = Goal.parse("max recall s.t. precision >= 0.9"), np.array([0.1, 0.1, 0.2, 0.3])
-    _, ranks = best_steps(margins, np.full((4, 1), -1.0), y, weight, goal)
+    _, ranks = best_steps(margins, np.full((1, 4), -1.0), y, weight, goal)
     assert -ranks[0, 0] == choose_threshold(y, margins, goal, sample_weight=weight).violation == 0
 
 
 # --- polish ------------------------------------------------------------------------------------
 
 
-def polished(w, X, y, goal, seed=0, rounds=5, directions=3, weight=None):
+def polished(w, X, y, goal, seed=0, rounds=5, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
     start = choose_threshold(y, X @ w, goal, sample_weight=weight)
     rng = np.random.default_rng(seed)
-    end = polish(w, start.threshold, X, y, weight, goal, rng, rounds, directions)
+    end = polish(w, X, y, weight, goal, rng, rounds)
     return end, start, choose_threshold(y, X @ end, goal, sample_weight=weight)
 
 
@@ -132,7 +169,7 @@ def test_never_worse_where_many_decisions_change_at_once(problem, goal):
 def test_never_worse_and_mostly_better(goal, seed):
     X, y, w = overlapping(80, 4, seed)
     weight = np.random.default_rng(seed).integers(1, 5, size=80) / 4
-    _, start, end = polished(w, X, y, goal, rounds=10, directions=8, weight=weight)
+    _, start, end = polished(w, X, y, goal, rounds=10, weight=weight)
     assert end.rank > start.rank  # the start is a random direction
 
 
@@ -176,10 +213,9 @@ def test_exploring_never_makes_worse_and_finds_what_polishing_misses(goal):
         X = draw.normal(size=(40, 3)) + 1.2 * y[:, None] * np.array([1.0, 0.5, 0.0])
         weight = np.ones(40)
         start = draw.normal(size=3)
-        point = choose_threshold(y, X @ start, goal)
-        polished = polish(start, point.threshold, X, y, weight, goal, rng, 10, 4)
+        polished = polish(start, X, y, weight, goal, rng, 10)
         before = choose_threshold(y, X @ polished, goal)
-        explored = explore(polished, X, y, weight, goal, rng, 200, 4)
+        explored = explore(polished, X, y, weight, goal, rng, 200)
         after = choose_threshold(y, X @ explored, goal)
         assert after.rank >= before.rank
         assert np.linalg.norm(explored) == pytest.approx(np.linalg.norm(polished))
@@ -190,4 +226,4 @@ def test_exploring_never_makes_worse_and_finds_what_polishing_misses(goal):
 
 def test_without_rounds_nothing_is_explored():
     w, X, y = np.array([1.0, 2.0]), np.random.default_rng(0).normal(size=(10, 2)), np.arange(10) < 4
-    assert explore(w, X, y, np.ones(10), F1, np.random.default_rng(0), 9, 4) is w
+    assert explore(w, X, y, np.ones(10), F1, np.random.default_rng(0), 9) is w

@@ -26,7 +26,8 @@ Floats = NDArray[np.float64]
 _NEAR_ROWS = 4096  # only the decisions nearest to the threshold are expected to change,
 _BETWEEN_LOOKS = 40  # for so many rounds
 _WINDOW = 400  # changes of decisions on a line that are considered: those nearest to the start
-_DIRECTIONS = 16  # of a round
+_OF_A_KIND = 2, 5, 8  # directions of a round along axes, random ones, and between near rows
+_DIRECTIONS = 1 + sum(_OF_A_KIND)
 _MOMENT_ROWS, _PAIR_ROWS = 1000, 200  # near rows that determine directions
 _FEW_FEATURES = 20
 _ROUNDS_OF_A_TRY = 10
@@ -169,7 +170,7 @@ def polish(
             margins[near], U @ near_rows.T, positive[near], weight[near], goal, fixed
         )
         k = max(rng.permutation(len(steps)), key=lambda k: tuple(ranks[k]))
-        if tuple(ranks[k]) < best:
+        if tuple(ranks[k]) < best or not np.isfinite(steps[k]):
             continue
         # Other rows may change too, and rounding can separate changes that coincide: only what is
         # really reached counts.
@@ -201,9 +202,7 @@ class _Directions:
     near rows: their decisions stay, and others can change.
     """
 
-    def __init__(
-        self, rows: Floats, positive: NDArray[np.bool_], rng: np.random.Generator
-    ) -> None:
+    def __init__(self, rows: Floats, positive: NDArray[np.bool_], rng: np.random.Generator) -> None:
         self._rows, self._rng = rows, rng
         self._scale = 1 / (np.abs(rows).mean(axis=0) + 1e-12)
         self._classes = np.flatnonzero(positive), np.flatnonzero(~positive)
@@ -224,27 +223,27 @@ class _Directions:
     def __call__(self) -> Floats:
         """Return some directions as rows."""
         rng, d = self._rng, self._rows.shape[1]
+        axes, random, turned = _OF_A_KIND
         U = np.zeros((_DIRECTIONS, d))
         U[0, -1] = 1.0  # the threshold's
-        for u, kind in zip(U[1:], rng.integers(8, size=_DIRECTIONS - 1), strict=True):
-            if kind == 0:
-                axis = rng.integers(d)
-                u[axis] = self._scale[axis]
-            elif kind <= 3:
-                u[:] = rng.normal(size=d) * self._scale
-                if kind > 1 and d <= _FEW_FEATURES:
-                    count = min(int(rng.integers(1, d)), len(self._nearest))
-                    held = rng.choice(self._nearest, count, replace=False)
-                    Q = np.linalg.qr(self._rows[held].T)[0]
-                    u -= Q @ (Q.T @ u)
-            else:
-                up, down = (
-                    self._rows[rng.choice(own, rng.integers(1, 4))].mean(axis=0)
-                    for own in self._pairs
-                )
-                raised, lowered = rng.random(2) < 0.7
-                u[:] = self._turn @ (raised * up - lowered * down)
+        chosen = rng.integers(d, size=axes)
+        U[1 + np.arange(axes), chosen] = self._scale[chosen]
+        U[1 + axes : 1 + axes + random] = rng.normal(size=(random, d)) * self._scale
+        if d <= _FEW_FEATURES:
+            for u in U[2 + axes : 1 + axes + random]:
+                held = rng.permutation(self._nearest)[: rng.integers(1, d)]
+                Q = np.linalg.qr(self._rows[held].T)[0]
+                u -= Q @ (Q.T @ u)
+        up, down = (self._means(own, turned) for own in self._pairs)
+        raised, lowered = rng.random((2, turned, 1)) < 0.7
+        U[-turned:] = (raised * up - lowered * down) @ self._turn
         return U
+
+    def _means(self, near: NDArray[np.intp], count: int) -> Floats:
+        """Return the means of one to three random rows."""
+        drawn = self._rows[self._rng.choice(near, (count, 3))]
+        used = np.arange(3) < self._rng.integers(1, 4, size=(count, 1))
+        return np.einsum("ij,ijk->ik", used / used.sum(axis=1, keepdims=True), drawn)
 
 
 def _smallest(distance: Floats, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:

@@ -49,16 +49,14 @@ class Projected:
     Parameters
     ----------
     lam0, lam_max : float or None
-        First and last lambda. None: 1 and 1,000 with validation rows, 0.1 and 100 without, where a
-        long training lets lambda grow slowly.
+        First and last lambda. None: 1 and 1,000; in a long training 0.1 and 100.
     gamma : float, tuple of float or None
         Strengths of the regulariser psi. The first is that of all models but one for each start,
-        without proximity, for every further one. None: 0.1, and without validation rows also 0.01.
-    outer_iterations : int or None
-        Evaluations on all rows. None: 8 with validation rows, 40 without.
-    inner_iterations : int or None
-        Steps of Adam between two evaluations. None: 40 with validation rows; 100 without, where it
-        pays to train to the end.
+        without proximity, for every further one. None: 0.1; in a long training also 0.01.
+    outer_iterations, inner_iterations : int or None
+        Evaluations on all rows, and steps of Adam between two of them. None: 8 and 40, in a long
+        training 40 and 100. Long trainings are those without validation rows on more than 2,000
+        rows: up to that many, restarts and line searches find as much.
     lr : float or None
         Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
         0.1, and less with more than 100 features; 2e-3 for any other.
@@ -127,8 +125,9 @@ class Projected:
 
     def settle(self, problem: Problem) -> Projected:
         """Return the solver with numbers in place of None, as they suit this problem."""
-        usual: dict[str, Any] = _TO_SELECT if problem.has_validation else _TO_THE_END
-        usual = {**usual, "restarts": 8 if len(problem.X) <= FEW_ROWS else 2}
+        few = len(problem.X) <= FEW_ROWS
+        usual: dict[str, Any] = _SHORT if problem.has_validation or few else _TO_THE_END
+        usual = {**usual, "restarts": 8 if few else 2}
         unset = {name: value for name, value in usual.items() if getattr(self, name) is None}
         return replace(self, **unset, line_search=self._searched(problem))
 
@@ -149,14 +148,14 @@ class Projected:
         return ProjectedRun(self.settle_for(problem, module), problem, module)
 
 
-_TO_SELECT = {
+_SHORT = {
     "lam0": 1.0, "lam_max": 1000.0, "gamma": (0.1,), "outer_iterations": 8, "inner_iterations": 40,
 }  # fmt: skip
 _TO_THE_END = {
     "lam0": 0.1, "lam_max": 100.0, "gamma": (0.1, 0.01),
     "outer_iterations": 40, "inner_iterations": 100,
 }  # fmt: skip
-_SEARCHED_TO_SELECT = 1_000_000
+_SEARCHED_TO_SELECT = 300_000
 
 
 class _Record(NamedTuple):
