@@ -130,21 +130,26 @@ class Descent:
         self.bundle = make_bundle(module, starts, rows)
         self.step_count = 0
         self.multipliers = np.ones((len(goal.constraints), len(starts)))
-        self._proximity = list(proximity)
+        self.proximity = list(proximity)
         self._set_gamma(list(gamma))
         groups = [{"params": self.bundle.parameters, "lr": lr}]
         self._optimizer = adam(groups, self.bundle.origins.device)
 
     @property
+    def parts(self) -> Sequence[tuple[Goal, slice]]:
+        """The goals and the models of each, which follow one another in the bundle."""
+        return [(self.goal, slice(0, len(self.bundle.origins)))]
+
+    @property
     def goals(self) -> list[Goal]:
         """The goal of each model."""
-        return [self.goal] * len(self.bundle.origins)
+        return [goal for goal, own in self.parts for _ in range(own.start, own.stop)]
 
     def _set_gamma(self, gamma: list[float]) -> None:
         self._gamma = gamma
         self.gamma = self.bundle.origins.new_tensor(gamma)[:, None]  # shape (k, 1)
         same = len(set(gamma)) == 1
-        self._factor: Tensor | float = gamma[0] if same else self.gamma  # a number is faster
+        self.factor: Tensor | float = gamma[0] if same else self.gamma  # a number is faster
 
     @property
     def elapsed(self) -> float:
@@ -156,6 +161,20 @@ class Descent:
         """The current lambda."""
         growth = self.solver.lam_max / self.solver.lam0
         return float(self.solver.lam0 * growth**self.elapsed)
+
+    @property
+    def next_rate(self) -> float:
+        """The learning rate of the next step."""
+        return self.lr * (1 + math.cos(math.pi * self.elapsed)) / 2
+
+    def adam_states(self) -> list[dict[str, Any]]:
+        """Return Adam's state of each of the bundle's parameters, as torch names its parts."""
+        states = [self._optimizer.state[p] for p in self.bundle.parameters]
+        for state, p in zip(states, self.bundle.parameters, strict=True):
+            if not state:
+                state["step"] = torch.zeros(())
+                state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+        return states
 
     def batch(self, X: Tensor, sign: Tensor, weight: Tensor) -> Batch:
         """Return rows in the form that a step needs."""
@@ -182,19 +201,18 @@ class Descent:
     def push(self, batch: Batch, margins: Tensor, counts: Counts) -> None:
         """Set the gradients of the loss on these rows, at the prices of these counts."""
         price = self.prices(counts) @ batch.classes
-        slopes = capped_slope(margins, price, self.lam, self._factor)
+        slopes = capped_slope(margins, price, self.lam, self.factor)
         self.bundle.backward(slopes.mul_(batch.signed_weight))
 
     def step(self) -> None:
         """Take a step along the gradients."""
-        rate = self.lr * (1 + math.cos(math.pi * self.elapsed)) / 2
-        set_rate(self._optimizer.param_groups[0], rate)
+        set_rate(self._optimizer.param_groups[0], self.next_rate)
         self.along_gradients()
         self.step_count += 1
 
     def along_gradients(self) -> None:
         """Move the models at the current learning rate."""
-        self.bundle.pull_to_start(self._proximity)
+        self.bundle.pull_to_start(self.proximity)
         self._optimizer.step()
 
     @property
@@ -206,7 +224,7 @@ class Descent:
 
     def losses(self, margins: Tensor, classes: Tensor, weight: Tensor, counts: Counts) -> Tensor:
         """Return each model's loss on rows with these margins; ``weight`` is in units of P."""
-        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self._factor)
+        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.factor)
         return losses @ weight.to(losses)
 
     def state_dict(self) -> dict[str, Any]:
@@ -215,7 +233,7 @@ class Descent:
         if isinstance(self.bundle, StackedBundle):
             optimizer = split_moments(optimizer, len(self.bundle.origins))
         return {
-            "nearness": self._proximity,  # its name in the files of earlier versions
+            "nearness": self.proximity,  # its name in the files of earlier versions
             "gamma": self._gamma,
             "bundle": self.bundle.state_dict(),
             "optimizer": optimizer,
@@ -225,7 +243,7 @@ class Descent:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state."""
-        self._proximity = state["nearness"]
+        self.proximity = state["nearness"]
         self._set_gamma(state["gamma"])
         self.bundle.load_state_dict(state["bundle"])
         optimizer = state["optimizer"]
@@ -269,7 +287,10 @@ class WorkingCounts:
 
     def __call__(self, margins: Tensor) -> Counts:
         """Return the counts at these margins."""
-        right = self._right(margins)
+        return self.at(self._right(margins))
+
+    def at(self, right: Columns) -> Counts:
+        """Return the counts where this weight of positives and of negatives (k, 2) is right."""
         return Counts(self.least_tp + right[:, 0], self.most_fp - right[:, 1])
 
     def _right(self, margins: Tensor) -> Columns:

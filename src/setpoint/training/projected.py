@@ -24,6 +24,7 @@ from setpoint.training.candidates import TrainedModel
 from setpoint.training.descent import Counts, Descent, WorkingCounts, take_steps, usual_rate
 from setpoint.training.gpu import projected_steps, sizes_for
 from setpoint.training.line_search import search_lines
+from setpoint.training.linear_steps import take_linear_steps
 from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear
 from setpoint.training.ordinary import FEW_ROWS, Variant, start_of, starting_models, variants_of
@@ -208,7 +209,9 @@ class ProjectedRun:
             solver, self._totals, module, starts, proximity, gamma, lr, steps, X[:FEW]
         )
         self._bundle = self._descent.bundle
-        self._take_steps = projected_steps(self._descent) or take_steps
+        linear = isinstance(self._bundle, LinearBundle) and not X.is_cuda
+        usual = take_linear_steps if linear else take_steps
+        self._take_steps = projected_steps(self._descent) or usual
 
     def _descent_for(self, *arguments: Any) -> Descent:
         return Descent(self.problem.goal, *arguments)

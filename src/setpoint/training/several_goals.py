@@ -51,9 +51,9 @@ class SeveralGoalsDescent(Descent):
         self._parts = parts
 
     @property
-    def goals(self) -> list[Goal]:
-        """The goal of each model."""
-        return [goal for goal, own in self._parts for _ in range(own.start, own.stop)]
+    def parts(self) -> Sequence[Part]:
+        """The goals and the models of each."""
+        return self._parts
 
     def update_multipliers(self, counts: Counts) -> None:
         """Let the multipliers follow the violations, each those of its goal."""
