@@ -26,11 +26,12 @@ from torch import Tensor, nn
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.training.adam import MatrixAdam
 from setpoint.training.candidates import TrainedModel
-from setpoint.training.gpu import adam, set_rate, sizes_for
+from setpoint.training.gpu import sizes_for
 from setpoint.training.models import linear_state
 from setpoint.training.problem import Problem
-from setpoint.training.working_set import WorkingSet, near, whole
+from setpoint.training.working_set import WorkingSet, near, sample
 
 WEIGHTS = tuple(float(f"{10**e:.2g}") for e in np.arange(-3, 3.25, 0.5))  # of a positive
 COST_RIDGES = (100.0, 1.0, 0.01)
@@ -40,8 +41,8 @@ _RATE = 0.2  # Adam's first learning rate; a row's margin must be able to pass 1
 class _Effort(NamedTuple):
     """How long the models train.
 
-    First all of them, on a sample; then the best few of each loss, on so many times the rows of a
-    sample.
+    First all of them, on a sample; then the best few of each loss, on more rows. Rows are in units
+    of ``Sizes.path_rows``.
     """
 
     first_steps: int
@@ -49,9 +50,10 @@ class _Effort(NamedTuple):
     further_steps: int
     further_rate: float
     samples: int
+    first_samples: float = 1.0
 
 
-_BRIEF = _Effort(150, 4, 150, _RATE / 2, 2)
+_BRIEF = _Effort(60, 4, 60, _RATE / 2, 2)
 _THOROUGH = _Effort(300, 8, 1500, _RATE, 16)
 
 
@@ -126,7 +128,8 @@ def cost_weighted_models(
     if not columns:
         return [[] for _ in problems]
     sizes = sizes_for(problem.X.device)
-    rows = _stratified(problem, sizes.path_rows)
+    size = int(effort.first_samples * sizes.path_rows)
+    rows = sample(problem.positive, problem.sample_weight, size)
     theta = problem.X.new_zeros(len(columns), problem.X.shape[1] + 1, dtype=torch.float32)
     _train(theta, columns, problem, rows, effort.first_steps, _RATE)
     kept = [_best_columns(theta, columns, own, effort.kept) for own in problems]
@@ -164,16 +167,6 @@ def _distance(theta: Tensor, problem: Problem) -> Tensor:
     return distance
 
 
-def _stratified(problem: Problem, size: int) -> WorkingSet:
-    """Return a random sample, half of it positives where there are enough."""
-    positive, weight = problem.positive, problem.sample_weight
-    if len(weight) <= size:
-        return whole(positive, weight)
-    # Equal distances: every row is as near as any other, and the sample is random.
-    generator = torch.Generator().manual_seed(int(torch.randint(2**31, (1,))))
-    return near(positive, weight, torch.rand(len(weight), generator=generator).to(weight), size)
-
-
 @torch.no_grad()
 def _train(
     theta: Tensor,
@@ -185,8 +178,8 @@ def _train(
 ) -> None:
     """Take steps of Adam in place, on a learning rate that falls to zero on a cosine."""
     sign, weight = rows.sign.float(), rows.weight.float()
-    X = problem.X if rows.whole else problem.X[rows.rows]
-    signed = torch.cat([X.float() * sign[:, None], sign[:, None]], dim=1)  # v = theta . signed
+    X = (problem.X if rows.whole else problem.X[rows.rows]).float()
+    signed = torch.cat([X, torch.ones_like(X[:, :1])], dim=1).T * sign  # v = theta @ signed
     hinges = sum(column.hinge for column in columns)
     costs = weight.new_tensor([[column.weight] for column in columns])
     share = torch.where(sign > 0, costs, 1.0) * weight
@@ -194,15 +187,14 @@ def _train(
     ridge = theta.new_tensor([[column.ridge] for column in columns]) / weight.sum()
     ridge = ridge.repeat(1, theta.shape[1])
     ridge[:, -1] = 0.0
-    optimizer = adam([{"params": [theta], "lr": rate}], theta.device)
-    transposed = signed.T
+    adam = MatrixAdam(theta)
+    slopes, gradient = torch.empty_like(share), torch.empty_like(theta)
     for step in range(steps):
-        slopes = theta @ transposed
+        torch.mm(theta, signed, out=slopes)
         slopes[:hinges].lt_(1.0)
         slopes[hinges:].neg_().sigmoid_()
-        theta.grad = torch.addmm(ridge * theta, slopes.mul_(share), signed)
-        set_rate(optimizer.param_groups[0], rate * (1 + math.cos(math.pi * step / steps)) / 2)
-        optimizer.step()
+        torch.addmm(ridge * theta, slopes.mul_(share), signed.T, out=gradient)
+        adam.step(gradient, rate * (1 + math.cos(math.pi * step / steps)) / 2)
 
 
 def _best_columns(

@@ -20,19 +20,17 @@ computed into it.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from setpoint.goals.goal import only_fractions
+from setpoint.training.adam import MatrixAdam
 from setpoint.training.bundle import LinearBundle
 from setpoint.training.descent import Batch, Columns, Counts, Descent, WorkingCounts
 from setpoint.training.quotient_prices import QuotientPrices
 
 _LEAST = 1e-6  # of price / lambda, so that a row at u = 0 is kept
-_BETAS, _EPSILON = (0.9, 0.999), 1e-8  # of Adam
 
 
 def take_linear_steps(descent: Descent, batch: Batch, counts: WorkingCounts, steps: int) -> None:
@@ -85,16 +83,14 @@ class LinearSteps:
             torch.cat([states[0][name], sign * states[1][name][:, None]], dim=1)
             for name, sign in (("exp_avg", -1), ("exp_avg_sq", 1))
         )
-        taken, pull = int(states[0]["step"]), bundle.strengths(descent.proximity)
+        adam = MatrixAdam(theta, first, second, int(states[0]["step"]))
+        pull = bundle.strengths(descent.proximity)
         with np.errstate(all="ignore"):
-            for step in range(taken + 1, taken + steps + 1):
+            for _ in range(steps):
                 gradient = self._gradient(theta)
                 if pull is not None:
                     gradient[:, :-1].addcmul_(pull, theta[:, :-1] - bundle.start)
-                first.lerp_(gradient, 1 - _BETAS[0])
-                second.mul_(_BETAS[1]).addcmul_(gradient, gradient, value=1 - _BETAS[1])
-                size = second.sqrt().div_(math.sqrt(1 - _BETAS[1] ** step)).add_(_EPSILON)
-                theta.addcdiv_(first, size, value=-descent.next_rate / (1 - _BETAS[0] ** step))
+                adam.step(gradient, descent.next_rate)
                 descent.step_count += 1
         bundle.matrix.copy_(theta[:, :-1])
         bundle.origins.copy_(-theta[:, -1])

@@ -55,7 +55,8 @@ class Projected:
         Strengths of the regulariser psi. The first is that of all models but one for each start,
         without proximity, for every further one. None: 0.1, and without validation rows also 0.01.
     outer_iterations : int or None
-        Evaluations on all rows. None: 8 with validation rows, 15 without.
+        Evaluations on all rows. None: 15 without validation rows; with them 4, or 8 on problems of
+        at most 2,000 rows.
     inner_iterations : int or None
         Steps of Adam between two evaluations. None: 40 with validation rows; 60 without, where it
         pays to train to the end.
@@ -70,7 +71,7 @@ class Projected:
         Strengths of the regularisation towards the start, 0 for none.
     restarts : int or None
         Further models from perturbed starts, for linear models only. None: eight on problems of
-        at most 2,000 rows, two on larger ones.
+        at most 2,000 rows; on larger ones two, or none with validation rows.
     spread : float
         Size of the largest perturbation, relative to the start.
     relaxed : bool
@@ -129,13 +130,13 @@ class Projected:
     def settle(self, problem: Problem) -> Projected:
         """Return the solver with numbers in place of None, as they suit this problem."""
         inner, outer, restarts = self.inner_iterations, self.outer_iterations, self.restarts
-        selects = problem.has_validation
+        selects, few = problem.has_validation, len(problem.X) <= FEW_ROWS
         return replace(
             self,
             gamma=((0.1,) if selects else (0.1, 0.01)) if self.gamma is None else self.gamma,
-            outer_iterations=(8 if selects else 15) if outer is None else outer,
+            outer_iterations=(15 if not selects else 8 if few else 4) if outer is None else outer,
             inner_iterations=(40 if selects else 60) if inner is None else inner,
-            restarts=(8 if len(problem.X) <= FEW_ROWS else 2) if restarts is None else restarts,
+            restarts=(8 if few else 0 if selects else 2) if restarts is None else restarts,
             line_search=0 if problem.has_validation else self.line_search,
         )
 
@@ -267,12 +268,14 @@ class ProjectedRun:
             some = slice(first, first + size)
             own = self._bundle[some].scores(problem.X) if scores is None else scores[some]
             alive += _silence_diverged(own)
-            points = problem.points_of(own)
-            self._points += points
-            used += [
-                problem.points_of(z[None], lam)[0] if relaxed else point
-                for z, point, relaxed in zip(own, points, self._relaxed[some], strict=True)
-            ]
+            relaxed = [k for k, is_relaxed in enumerate(self._relaxed[some]) if is_relaxed]
+            strict = [k for k in range(len(own)) if k not in relaxed]
+            # Where validation rows decide, a relaxed model needs no exact point on these.
+            exact = strict if problem.has_validation else range(len(own))
+            points = dict(zip(exact, problem.points_of(own[list(exact)]), strict=True))
+            loose = dict(zip(relaxed, problem.points_of(own[relaxed], lam), strict=True))
+            self._points += [points.get(k, loose.get(k)) for k in range(len(own))]
+            used += [loose.get(k, points.get(k)) for k in range(len(own))]
         self._alive = [k for k, lives in enumerate(alive) if lives]
         if not self._alive:
             raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
