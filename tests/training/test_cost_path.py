@@ -19,7 +19,6 @@ from setpoint.training.cost_path import (
     WEIGHTS,
     CostColumn,
     _scores,
-    _stratified,
     _train,
     columns_for,
     cost_weighted_models,
@@ -43,25 +42,23 @@ def objective(theta, column, problem):
 class Spy:
     """In place of Adam: it notes the gradient and takes no step."""
 
-    def __init__(self, groups, device):
-        self.param_groups = groups
+    def __init__(self, theta):
         self.rates = []
 
-    def step(self):
-        (theta,) = self.param_groups[0]["params"]
-        self.gradient = theta.grad.clone()
-        self.rates.append(self.param_groups[0]["lr"])
+    def step(self, gradient, rate):
+        self.gradient = gradient.clone()
+        self.rates.append(rate)
 
 
 @pytest.fixture
 def spy(monkeypatch):
     made = []
 
-    def adam(groups, device):
-        made.append(Spy(groups, device))
+    def adam(theta):
+        made.append(Spy(theta))
         return made[-1]
 
-    monkeypatch.setattr(cost_path, "adam", adam)
+    monkeypatch.setattr(cost_path, "MatrixAdam", adam)
     return made
 
 
@@ -379,29 +376,6 @@ def test_many_rows_train_on_a_sample_and_points_are_exact(monkeypatch, weights):
     assert_exact(kinds, problem)
     # A random direction: recall of about 0.
     assert max(m.point.recall for kind in kinds for m in kind) > 0.1
-
-
-@pytest.mark.parametrize("weights", [False, True])
-def test_a_sample_has_both_classes_and_the_weight_of_all_rows(weights):
-    problem = overlapping("max f1", n=1000, weights=weights)
-    torch.manual_seed(0)
-    rows = _stratified(problem, 100)
-    assert len(set(rows.rows.tolist())) == 100
-    assert int((rows.sign > 0).sum()) == 50
-    assert torch.equal(rows.sign > 0, problem.positive[rows.rows])
-    for own, all_own in ((rows.sign > 0, problem.positive), (rows.sign < 0, ~problem.positive)):
-        total = float(problem.sample_weight[all_own].sum())
-        assert float(rows.weight[own].sum()) == pytest.approx(total)
-    other = _stratified(problem, 100)
-    assert set(other.rows.tolist()) != set(rows.rows.tolist())
-    torch.manual_seed(0)
-    assert torch.equal(_stratified(problem, 100).rows, rows.rows)
-
-
-def test_few_rows_are_all_taken():
-    problem = overlapping("max f1", n=100)
-    assert _stratified(problem, 100).whole
-    assert not _stratified(problem, 99).whole
 
 
 def test_the_second_sample_is_near_a_threshold(monkeypatch):

@@ -35,19 +35,22 @@ def best_cut_of_many(
     """
     P, N = float(len(positive)), float(len(negative))
     tp = fp = 0.0  # above the scores that are left
+    tps: Floats
+    fps: Floats
     with np.errstate(all="ignore"):
         while (count := len(positive) + len(negative)) > MANY:
             low, high = positive.min(), positive.max()
             scale = _INTERVALS / (high - low)
-            if not np.isfinite(scale):
+            if not 0 < scale < np.inf:
                 break
             at_p, at_n = (_interval(scores, low, scale) for scores in (positive, negative))
             in_p, in_n = (np.bincount(at, minlength=_INTERVALS + 2) for at in (at_p, at_n))
             tp_from, fp_from = (c + x[::-1].cumsum()[::-1] for c, x in ((tp, in_p), (fp, in_n)))
             held = np.flatnonzero(in_p)
-            at = tp_from[held], fp_from[held]
-            least, most, *_ = rank_of(goal, *(x[best_index(goal, *at, P, N)] for x in at), P, N)
-            kept, gain, *_ = sort_keys(goal, at[0], at[1] - in_n[held], P, N)
+            tps, fps = tp_from[held], fp_from[held]
+            best = best_index(goal, tps, fps, P, N)
+            least, most, *_ = rank_of(goal, tps[best], fps[best], P, N)
+            kept, gain, *_ = sort_keys(goal, tps, fps - in_n[held], P, N)
             could = held[(kept > least) | ((kept == least) & (gain >= most))]
             if not len(could):
                 return None
@@ -62,12 +65,10 @@ def best_cut_of_many(
                 break
         positive, negative = np.sort(positive), np.sort(negative)
         values = np.unique(positive)
-        at = (
-            tp + len(positive) - np.searchsorted(positive, values),
-            fp + len(negative) - np.searchsorted(negative, values),
-        )
-        best = best_index(goal, *at, P, N)
-        found = Cut(float(values[best]), *(float(x[best]) for x in at))
+        tps = tp + len(positive) - np.searchsorted(positive, values)
+        fps = fp + len(negative) - np.searchsorted(negative, values)
+        best = best_index(goal, tps, fps, P, N)
+        found = Cut(float(values[best]), float(tps[best]), float(fps[best]))
         lowest = found.lowest_positive == positive[0] and not -np.inf < negative[0] < positive[0]
         none = rank_of(goal, found.tp, found.fp, P, N) <= rank_of(goal, 0.0, 0.0, P, N)
         if lowest or none:

@@ -44,4 +44,5 @@ class MatrixAdam:
         self.second.mul_(_BETAS[1]).addcmul_(gradient, gradient, value=1 - _BETAS[1])
         size = torch.sqrt(self.second, out=self._size)
         size.div_(math.sqrt(corrections[1])).add_(_EPSILON)
-        self._theta.addcdiv_(self.first, size, value=-rate / corrections[0])
+        length = min(rate / corrections[0], torch.finfo(size.dtype).max)  # torch rejects more
+        self._theta.addcdiv_(self.first, size, value=-length)

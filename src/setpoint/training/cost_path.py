@@ -41,8 +41,8 @@ _RATE = 0.2  # Adam's first learning rate; a row's margin must be able to pass 1
 class _Effort(NamedTuple):
     """How long the models train.
 
-    First all of them, on a sample; then the best few of each loss, on more rows. Rows are in units
-    of ``Sizes.path_rows``.
+    First all of them, on a sample; then the best few of each loss, on so many times the rows of a
+    sample.
     """
 
     first_steps: int
@@ -50,10 +50,9 @@ class _Effort(NamedTuple):
     further_steps: int
     further_rate: float
     samples: int
-    first_samples: float = 1.0
 
 
-_BRIEF = _Effort(60, 4, 60, _RATE / 2, 2)
+_BRIEF = _Effort(60, 4, 120, _RATE / 2, 2)
 _THOROUGH = _Effort(300, 8, 1500, _RATE, 16)
 
 
@@ -128,8 +127,7 @@ def cost_weighted_models(
     if not columns:
         return [[] for _ in problems]
     sizes = sizes_for(problem.X.device)
-    size = int(effort.first_samples * sizes.path_rows)
-    rows = sample(problem.positive, problem.sample_weight, size)
+    rows = sample(problem.positive, problem.sample_weight, sizes.path_rows)
     theta = problem.X.new_zeros(len(columns), problem.X.shape[1] + 1, dtype=torch.float32)
     _train(theta, columns, problem, rows, effort.first_steps, _RATE)
     kept = [_best_columns(theta, columns, own, effort.kept) for own in problems]

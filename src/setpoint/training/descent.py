@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -132,8 +133,14 @@ class Descent:
         self.multipliers = np.ones((len(goal.constraints), len(starts)))
         self.proximity = list(proximity)
         self._set_gamma(list(gamma))
-        groups = [{"params": self.bundle.parameters, "lr": lr}]
-        self._optimizer = adam(groups, self.bundle.origins.device)
+        self._adam_states: list[dict[str, Any]] = []
+
+    @cached_property
+    def _optimizer(self) -> torch.optim.Adam:
+        # Made on first use: torch imports its compiler for an optimizer, which takes a second, and
+        # steps of linear models on a CPU need none.
+        groups = [{"params": self.bundle.parameters, "lr": self.lr}]
+        return adam(groups, self.bundle.origins.device)
 
     @property
     def parts(self) -> Sequence[tuple[Goal, slice]]:
@@ -169,12 +176,12 @@ class Descent:
 
     def adam_states(self) -> list[dict[str, Any]]:
         """Return Adam's state of each of the bundle's parameters, as torch names its parts."""
-        states = [self._optimizer.state[p] for p in self.bundle.parameters]
-        for state, p in zip(states, self.bundle.parameters, strict=True):
-            if not state:
-                state["step"] = torch.zeros(())
-                state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
-        return states
+        if not self._adam_states:
+            self._adam_states = [
+                {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero.clone()}
+                for zero in map(torch.zeros_like, self.bundle.parameters)
+            ]
+        return self._adam_states
 
     def batch(self, X: Tensor, sign: Tensor, weight: Tensor) -> Batch:
         """Return rows in the form that a step needs."""
@@ -229,6 +236,7 @@ class Descent:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the bundle, Adam's moments and the multipliers."""
+        self._optimizer.state.update(zip(self.bundle.parameters, self._adam_states, strict=False))
         optimizer = self._optimizer.state_dict()
         if isinstance(self.bundle, StackedBundle):
             optimizer = split_moments(optimizer, len(self.bundle.origins))
@@ -250,6 +258,7 @@ class Descent:
         if isinstance(self.bundle, StackedBundle):
             optimizer = stack_moments(optimizer, len(self.bundle.origins))
         self._optimizer.load_state_dict(optimizer)
+        self._adam_states = [s for p in self.bundle.parameters if (s := self._optimizer.state[p])]
         self.multipliers = state["multipliers"].numpy()
         self.step_count = state["step_count"]
 

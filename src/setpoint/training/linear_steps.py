@@ -12,9 +12,9 @@ and the derivative in u, divided by lambda, is
 
     b * (1 - b) * [u > 0 and kept]  +  r * (b - [given up]).
 
-On a table of usual size an operation takes microseconds, and so does starting it. Rows are therefore
-sorted by class, so that a price is one number for each model; a model's weights and its origin are
-one row of a matrix; and memory is allocated once, because fresh memory takes longer than what is
+On a table of usual size an operation takes microseconds, and so does starting it. Therefore rows
+are sorted by class, so that a price is one number for each model; a model's weights and its origin
+are one row of a matrix; and memory is allocated once, because fresh memory costs more than what is
 computed into it.
 """
 
@@ -64,8 +64,9 @@ class LinearSteps:
         counted = counts.weight.to(X)[order]
         self._u, self._b, self._given_up, self._free = X.new_empty(4, k, len(order))
         # What depends on the class.
-        self._is_right = [(self._b[:, :first], counted[:first]), (self._b[:, first:], counted[first:])]
-        self._of_class = self._given_up[:, :first], self._given_up[:, first:]
+        classes = slice(first), slice(first, None)
+        self._is_right = [(self._b[:, own], counted[own]) for own in classes]
+        self._of_class = [self._given_up[:, own] for own in classes]
         P, N, rate = descent.P, descent.N, descent.dual_rate
         self._prices = [
             (QuotientPrices(goal, P, N, rate), own)
@@ -94,10 +95,11 @@ class LinearSteps:
                 descent.step_count += 1
         bundle.matrix.copy_(theta[:, :-1])
         bundle.origins.copy_(-theta[:, -1])
-        for state, own, sign in zip(states, (slice(-1), -1), (1, -1), strict=True):
+        for name, sign, moment in (("exp_avg", -1, first), ("exp_avg_sq", 1, second)):
+            states[0][name].copy_(moment[:, :-1])
+            states[1][name].copy_(sign * moment[:, -1])
+        for state in states:
             state["step"] += steps
-            state["exp_avg"].copy_(sign * first[:, own])
-            state["exp_avg_sq"].copy_(second[:, own])
 
     def _gradient(self, theta: Tensor) -> Tensor:
         """Return the gradient of the loss in theta; update the multipliers on the way."""
@@ -114,7 +116,7 @@ class LinearSteps:
         else:
             torch.addcmul(b, u, ratio, out=given_up)
         limits = (price / lam).clamp_(min=_LEAST).add_(0.5)
-        for own, limit in zip(self._of_class, limits.split(1, dim=1), strict=True):
+        for own, limit in zip(self._of_class, limits.T[:, :, None], strict=True):
             own.ge_(limit)
         slope = u.gt_(0.0).sub_(given_up)
         slope.mul_(torch.addcmul(b, b, b, value=-1.0, out=self._free))

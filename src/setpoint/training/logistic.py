@@ -4,10 +4,10 @@ Regression k minimises
 
     sum_i c_ki w_i log(1 + exp(-y_i z_i)) + ridge_k/2 |theta_k|^2,    z = X theta_k + b_k
 
-where c_ki depends on the class of row i only. The Hessian costs the square of the number of features
-for each row and regression. With many rows it is that of a sample, at the minimum there. Steps with
-it and with the gradient of all rows converge linearly, and fast if the sample is not too small; the
-gradients are then computed in single precision.
+where c_ki depends on the class of row i only. The Hessian costs the square of the number of
+features for each row and regression. With many rows it is that of a sample, at the minimum there.
+Steps with it and with the gradient of all rows converge linearly, and fast if the sample is not too
+small; the gradients are then computed in single precision.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def _newton(
         assert factor is not None
         step = torch.cholesky_solve(gradient[:, :, None], factor)[:, :, 0]
         gain = (gradient * step).sum(dim=1)
-        going = ((gain > _CLOSE_ENOUGH * value) & (length > 1e-6)).nonzero().squeeze(1)
+        close = gain <= _CLOSE_ENOUGH * value
+        going = (~close & (length > 1e-6)).nonzero().squeeze(1)
         if not len(going):
+            theta -= close[:, None] * step  # the last step is known, and too short to overshoot
             break
         # Far from the minimum a whole step may overshoot.
         further = theta[going] - length[going, None] * step[going]
@@ -100,6 +102,7 @@ def _cholesky(hessians: Tensor) -> Tensor:
     size = hessians.diagonal(dim1=1, dim2=2).mean(dim=1)
     more = 0.0
     while True:
+        factors: Tensor
         factors, failed = torch.linalg.cholesky_ex(hessians)
         if not failed.any():
             return factors

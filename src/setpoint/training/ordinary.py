@@ -280,7 +280,8 @@ def _logistic_paths(problem: Problem, module: nn.Module) -> list[list[TrainedMod
         weight.new_tensor(RIDGES * 2),
     )
     paths = []
-    for suffix, thetas in zip(("", ", balanced"), found.split(len(RIDGES)), strict=True):
+    by_class_weight = found.view(2, len(RIDGES), -1)
+    for suffix, thetas in zip(("", ", balanced"), by_class_weight, strict=True):
         path = []
         for ridge, theta in zip(RIDGES, thetas, strict=True):
             weights = linear_state(module, theta[:-1], theta[-1:])
