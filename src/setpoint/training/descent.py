@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from setpoint.goals.goal import Goal
 from setpoint.method.capped_loss import capped_loss, capped_slope, prices
 from setpoint.training.at_once import split_moments, stack_moments
-from setpoint.training.bundle import StackedBundle, make_bundle
+from setpoint.training.bundle import LinearBundle, StackedBundle, make_bundle
 from setpoint.training.gpu import adam, set_rate
 from setpoint.training.models import is_linear
 from setpoint.training.working_set import WorkingSet
@@ -134,11 +134,20 @@ class Descent:
         self.proximity = list(proximity)
         self._set_gamma(list(gamma))
         self._adam_states: list[dict[str, Any]] = []
+        if not self.steps_without_optimizer:
+            self._optimizer = self._new_optimizer()  # now: a graph of steps cannot record it
+
+    @property
+    def steps_without_optimizer(self) -> bool:
+        """Whether :mod:`setpoint.training.linear_steps` takes the steps: linear ones on a CPU."""
+        return isinstance(self.bundle, LinearBundle) and not self.bundle.origins.is_cuda
 
     @cached_property
     def _optimizer(self) -> torch.optim.Adam:
-        # Made on first use: torch imports its compiler for an optimizer, which takes a second, and
-        # steps of linear models on a CPU need none.
+        # On first use: for an optimizer torch imports its compiler, which takes a second.
+        return self._new_optimizer()
+
+    def _new_optimizer(self) -> torch.optim.Adam:
         groups = [{"params": self.bundle.parameters, "lr": self.lr}]
         return adam(groups, self.bundle.origins.device)
 

@@ -139,9 +139,8 @@ class _Rows:
     ) -> None:
         self._X, self._positive, self._weight, self.costs = X, positive, weight, costs
         self._dtype = dtype
-        self._size = max(sizes_for(X.device).newton_numbers // (X.shape[1] + 1), 1)
-        single = len(X) <= self._size
-        self._kept = list(self._computed()) if single else None
+        self._size = max(sizes_for(X.device).newton_numbers // (X.shape[1] + 1 + len(costs)), 1)
+        self._kept = list(self._computed()) if len(X) <= self._size else None
 
     def loss_and_gradient(
         self, theta: Tensor, strength: Tensor, costs: Tensor

@@ -214,8 +214,7 @@ class ProjectedRun:
             solver, self._totals, module, starts, proximity, gamma, lr, steps, X[:FEW]
         )
         self._bundle = self._descent.bundle
-        linear = isinstance(self._bundle, LinearBundle) and not X.is_cuda
-        usual = take_linear_steps if linear else take_steps
+        usual = take_linear_steps if self._descent.steps_without_optimizer else take_steps
         self._take_steps = projected_steps(self._descent) or usual
 
     def _descent_for(self, *arguments: Any) -> Descent:
