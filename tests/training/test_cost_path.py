@@ -231,7 +231,7 @@ def test_other_candidates_need_none(name):
 
 @pytest.fixture
 def few_steps(monkeypatch):
-    for effort in ("_BRIEF", "_THOROUGH"):
+    for effort in ("_FOR_SELECTION", "_BRIEF", "_THOROUGH"):
         few = getattr(cost_path, effort)._replace(first_steps=25, further_steps=25)
         monkeypatch.setattr(cost_path, effort, few)
 
@@ -423,3 +423,14 @@ def test_one_row_of_a_class_is_enough():
     problem = make_problem(X, torch.tensor([False, False, True]), PRECISION)
     (kinds,) = cost_weighted_models([problem], module_for(problem))
     assert all(max(model.point.recall for model in kind) == 1.0 for kind in kinds)
+
+
+def test_a_selection_trains_for_fewer_steps(monkeypatch):
+    problem = overlapping(RECALL, n=200)
+    validated = dataclasses.replace(problem, validation=overlapping(RECALL, n=100, seed=1))
+    steps = []
+    monkeypatch.setattr(cost_path, "_train", lambda *given: steps.append(given[4]))
+    name = columns_for([problem.goal])[0].name
+    for own, take in ((problem, None), (validated, None), (problem, name)):
+        cost_weighted_models([own], module_for(problem), take)
+    assert steps == [150, 150, 60, 120, 60, 120]

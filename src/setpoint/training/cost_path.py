@@ -52,7 +52,8 @@ class _Effort(NamedTuple):
     samples: int
 
 
-_BRIEF = _Effort(60, 4, 120, _RATE / 2, 2)
+_FOR_SELECTION = _Effort(60, 4, 120, _RATE / 2, 2)  # where validation rows select a model
+_BRIEF = _Effort(150, 4, 150, _RATE / 2, 2)
 _THOROUGH = _Effort(300, 8, 1500, _RATE, 16)
 
 
@@ -123,6 +124,8 @@ def cost_weighted_models(
     """
     problem = problems[0]
     effort = _THOROUGH if thorough else _BRIEF
+    if not thorough and (problem.has_validation or take is not None):  # taken: as selected
+        effort = _FOR_SELECTION
     columns = columns_for([p.goal for p in problems], take, fine=thorough or take is not None)
     if not columns:
         return [[] for _ in problems]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -126,7 +127,10 @@ class Problem:
         The module's own weights are put back, for a run may go on with them.
         """
         assert self.halves is not None
-        own = {name: value.clone() for name, value in module.state_dict().items()}
+        own = {
+            name: value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)
+            for name, value in module.state_dict().items()  # deepcopy is slow for tensors
+        }
         module.load_state_dict(weights)
         scores = _at_least_float32(scores_of(module, self.X))
         module.load_state_dict(own)
