@@ -19,7 +19,6 @@ from setpoint.training.cost_path import (
     WEIGHTS,
     CostColumn,
     _scores,
-    _stratified,
     _train,
     columns_for,
     cost_weighted_models,
@@ -43,25 +42,23 @@ def objective(theta, column, problem):
 class Spy:
     """In place of Adam: it notes the gradient and takes no step."""
 
-    def __init__(self, groups, device):
-        self.param_groups = groups
+    def __init__(self, theta):
         self.rates = []
 
-    def step(self):
-        (theta,) = self.param_groups[0]["params"]
-        self.gradient = theta.grad.clone()
-        self.rates.append(self.param_groups[0]["lr"])
+    def step(self, gradient, rate):
+        self.gradient = gradient.clone()
+        self.rates.append(rate)
 
 
 @pytest.fixture
 def spy(monkeypatch):
     made = []
 
-    def adam(groups, device):
-        made.append(Spy(groups, device))
+    def adam(theta):
+        made.append(Spy(theta))
         return made[-1]
 
-    monkeypatch.setattr(cost_path, "adam", adam)
+    monkeypatch.setattr(cost_path, "MatrixAdam", adam)
     return made
 
 
@@ -234,7 +231,7 @@ def test_other_candidates_need_none(name):
 
 @pytest.fixture
 def few_steps(monkeypatch):
-    for effort in ("_BRIEF", "_THOROUGH"):
+    for effort in ("_FOR_SELECTION", "_BRIEF", "_THOROUGH"):
         few = getattr(cost_path, effort)._replace(first_steps=25, further_steps=25)
         monkeypatch.setattr(cost_path, effort, few)
 
@@ -381,29 +378,6 @@ def test_many_rows_train_on_a_sample_and_points_are_exact(monkeypatch, weights):
     assert max(m.point.recall for kind in kinds for m in kind) > 0.1
 
 
-@pytest.mark.parametrize("weights", [False, True])
-def test_a_sample_has_both_classes_and_the_weight_of_all_rows(weights):
-    problem = overlapping("max f1", n=1000, weights=weights)
-    torch.manual_seed(0)
-    rows = _stratified(problem, 100)
-    assert len(set(rows.rows.tolist())) == 100
-    assert int((rows.sign > 0).sum()) == 50
-    assert torch.equal(rows.sign > 0, problem.positive[rows.rows])
-    for own, all_own in ((rows.sign > 0, problem.positive), (rows.sign < 0, ~problem.positive)):
-        total = float(problem.sample_weight[all_own].sum())
-        assert float(rows.weight[own].sum()) == pytest.approx(total)
-    other = _stratified(problem, 100)
-    assert set(other.rows.tolist()) != set(rows.rows.tolist())
-    torch.manual_seed(0)
-    assert torch.equal(_stratified(problem, 100).rows, rows.rows)
-
-
-def test_few_rows_are_all_taken():
-    problem = overlapping("max f1", n=100)
-    assert _stratified(problem, 100).whole
-    assert not _stratified(problem, 99).whole
-
-
 def test_the_second_sample_is_near_a_threshold(monkeypatch):
     problem = overlapping(PRECISION, n=500)
     theta = torch.tensor([[1.0, 0.0, 0.0, 5.0], [0.0, 2.0, 0.0, -3.0]])  # the bias does not count
@@ -449,3 +423,14 @@ def test_one_row_of_a_class_is_enough():
     problem = make_problem(X, torch.tensor([False, False, True]), PRECISION)
     (kinds,) = cost_weighted_models([problem], module_for(problem))
     assert all(max(model.point.recall for model in kind) == 1.0 for kind in kinds)
+
+
+def test_a_selection_trains_for_fewer_steps(monkeypatch):
+    problem = overlapping(RECALL, n=200)
+    validated = dataclasses.replace(problem, validation=overlapping(RECALL, n=100, seed=1))
+    steps = []
+    monkeypatch.setattr(cost_path, "_train", lambda *given: steps.append(given[4]))
+    name = columns_for([problem.goal])[0].name
+    for own, take in ((problem, None), (validated, None), (problem, name)):
+        cost_weighted_models([own], module_for(problem), take)
+    assert steps == [150, 150, 60, 120, 60, 120]

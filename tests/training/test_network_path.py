@@ -1,4 +1,5 @@
 import copy
+from itertools import chain
 
 import pytest
 import torch
@@ -82,7 +83,7 @@ def test_several_goals_share_the_training():
     problem = overlapping(PRECISION)
     other = problem.for_goal(overlapping(RECALL).goal)
     one, two = cross_entropy_models([problem, other], small_mlp())
-    for a, b in zip(sum(one, []), sum(two, []), strict=True):
+    for a, b in zip(chain(*one), chain(*two), strict=True):
         assert a.name == b.name
         assert a.point.goal == problem.goal
         assert b.point.goal == other.goal

@@ -214,7 +214,7 @@ def test_the_loss_is_recorded_and_lambda_grows():
         ({"outer_iterations": -1}, "outer_iterations"),
         ({"inner_iterations": 0}, "inner_iterations"),
         ({"inner_iterations": -3}, "inner_iterations"),
-        ({"rows": 1}, "rows must be >= 2"),
+        ({"rows": 1}, "rows must be None or >= 2"),
     ],
 )
 def test_bad_parameters_are_named(params, message):

@@ -326,7 +326,7 @@ def test_several_goals_have_more_rows_near_their_thresholds(monkeypatch):
         run = SeveralGoalsRun(replace(SHORT, rows=50), problems, build("linear", 3).double())
         sizes = []
         monkeypatch.setattr(
-            "setpoint.training.projected.take_steps",
+            "setpoint.training.projected.take_linear_steps",
             lambda descent, batch, *_, sizes=sizes: sizes.append(len(batch.sign)),
         )
         run.start()

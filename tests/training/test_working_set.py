@@ -2,9 +2,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import overlapping
 
 from setpoint.training import working_set
-from setpoint.training.working_set import near
+from setpoint.training.working_set import near, sample
 
 
 def problem(n=200, share=0.3, k=3, seed=0):
@@ -162,3 +163,37 @@ def test_rows_are_drawn_evenly_from_all_blocks(monkeypatch):
         assert (drawn[far] > 0.6 * share).all()
         assert (drawn[far] < 1.5 * share).all()
         assert not drawn[own & ~far].any()
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_a_sample_has_both_classes_and_the_weight_of_all_rows(weights):
+    problem = overlapping("max f1", n=1000, weights=weights)
+    positive, weight = problem.positive, problem.sample_weight
+    torch.manual_seed(0)
+    rows = sample(positive, weight, 100)
+    assert len(set(rows.rows.tolist())) == 100
+    assert int((rows.sign > 0).sum()) == 50
+    assert torch.equal(rows.sign > 0, positive[rows.rows])
+    for own, all_own in ((rows.sign > 0, positive), (rows.sign < 0, ~positive)):
+        assert float(rows.weight[own].sum()) == pytest.approx(float(weight[all_own].sum()))
+        ratio = rows.weight[own] / weight[rows.rows[own]]
+        assert ratio.numpy() == pytest.approx(float(ratio[0]))
+    other = sample(positive, weight, 100)
+    assert set(other.rows.tolist()) != set(rows.rows.tolist())
+    torch.manual_seed(0)
+    assert torch.equal(sample(positive, weight, 100).rows, rows.rows)
+
+
+def test_a_rare_class_is_in_the_sample_as_a_whole():
+    positive = torch.zeros(1000, dtype=torch.bool)
+    positive[:7] = True
+    rows = sample(positive, torch.ones(1000), 100)
+    assert rows.rows[rows.sign > 0].tolist() == list(range(7))
+    assert rows.weight[rows.sign > 0].tolist() == [1.0] * 7
+    assert len(rows.rows) == 100
+
+
+def test_few_rows_are_all_taken():
+    problem = overlapping("max f1", n=100)
+    assert sample(problem.positive, problem.sample_weight, 100).whole
+    assert not sample(problem.positive, problem.sample_weight, 99).whole

@@ -48,12 +48,12 @@ def prices(
     objective = goal.objective
     at = (tp, fp, P, N)
     with np.errstate(all="ignore"):
-        worth, cost = _unit(
+        worth, cost = unit_prices(
             objective.sign * objective.d_tp(*at), -objective.sign * objective.d_fp(*at)
         )
         for constraint, multiplier in zip(goal.constraints, multipliers, strict=True):
             d_tp, d_fp = constraint.cleared_slopes(*at)
-            more_worth, more_cost = _unit(-d_tp, d_fp)
+            more_worth, more_cost = unit_prices(-d_tp, d_fp)
             worth = worth + multiplier * more_worth
             cost = cost + multiplier * more_cost
     zero = np.zeros(len(tp))  # one entry per model, also where derivatives are constant
@@ -62,7 +62,7 @@ def prices(
     return worth / higher, cost / higher
 
 
-def _unit(worth: Any, cost: Any) -> tuple[Any, Any]:
+def unit_prices(worth: Any, cost: Any) -> tuple[Any, Any]:
     """Scale both so that the larger absolute value is 1; values that are not finite become 0."""
     worth, cost = (np.where(np.isfinite(price), price, 0.0) for price in (worth, cost))
     largest = np.maximum(np.maximum(np.abs(worth), np.abs(cost)), 1e-300)

@@ -19,11 +19,13 @@ from setpoint._internal.renamed import renamed_property
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
+from setpoint.thresholds.narrowing import MANY, best_cut_of_many
 from setpoint.thresholds.sweep import (
     ClassScores,
     Floats,
     Ranking,
     best_cut,
+    members,
     rank_of,
     threshold_below,
 )
@@ -258,6 +260,13 @@ def best_point(
     on: str,
 ) -> OperatingPoint:
     """Return the operating point at the best cut of validated scores, by any ranking of cuts."""
+    if weights is None and len(scores) > MANY and ranking.is_monotone:
+        classes = members(scores, positive), members(scores, ~positive)
+        if (found := best_cut_of_many(*classes, ranking)) is not None:
+            cut, *around = found
+            threshold = threshold_below(cut.lowest_positive, *around)
+            fn, tn = (len(c) - x for c, x in zip(classes, (cut.tp, cut.fp), strict=True))
+            return OperatingPoint(threshold, cut.tp, cut.fp, fn, tn, goal, on)
     positives = ClassScores(scores, weights, positive)
     negatives = ClassScores(scores, weights, ~positive)
     cut = best_cut(positives, negatives, ranking)

@@ -46,7 +46,7 @@ class ClassScores:
     """The scores of one class in ascending order, with the weight at or above any of them."""
 
     def __init__(self, scores: Floats, weights: Floats | None, member: NDArray[np.bool_]) -> None:
-        scores = _members(scores, member)
+        scores = members(scores, member)
         if weights is None:
             scores.sort()
             self.sorted = scores
@@ -58,7 +58,7 @@ class ClassScores:
         self.sorted = scores[order]
         del scores
         weight_from = np.zeros(len(order) + 1)
-        np.take(_members(weights, member), order, out=weight_from[:-1], mode="clip")
+        np.take(members(weights, member), order, out=weight_from[:-1], mode="clip")
         del order
         # Summed from the top, so that the weight above the highest scores is exact.
         np.cumsum(weight_from[::-1], out=weight_from[::-1])
@@ -91,7 +91,7 @@ class ClassScores:
                 yield start + np.flatnonzero(first)
 
 
-def _members(values: Floats, member: NDArray[np.bool_]) -> Floats:
+def members(values: Floats, member: NDArray[np.bool_]) -> Floats:
     """Return the values of a class.
 
     compress is three times as fast as indexing with a mask, but it makes a list of all indices;

@@ -46,7 +46,7 @@ class LinearBundle:
         self.origins = -torch.cat([s.get("bias", none).detach().reshape(1) for s in starts]).float()
         self.parameters = [self.matrix, self.origins]
         self.buffers: list[Tensor] = []  # none: modules may have some, such as running means
-        self._start = self.matrix.clone()
+        self.start = self.matrix.clone()
         self._strengths = _Strengths(self.origins)
         self.last: Any = None  # what ``backward`` needs of the logits just returned
 
@@ -72,11 +72,14 @@ class LinearBundle:
 
     def pull_to_start(self, proximity: Sequence[float]) -> None:
         """Add to the gradients those of proximity_k/2 |theta_k - start_k|^2."""
-        if not any(proximity):
-            return
-        assert self.matrix.grad is not None
-        column = self._strengths(proximity)[:, None]
-        self.matrix.grad.addcmul_(column, self.matrix - self._start)
+        strengths = self.strengths(proximity)
+        if strengths is not None:
+            assert self.matrix.grad is not None
+            self.matrix.grad.addcmul_(strengths, self.matrix - self.start)
+
+    def strengths(self, proximity: Sequence[float]) -> Tensor | None:
+        """Return the proximities as a column, None if all are zero."""
+        return self._strengths(proximity)[:, None] if any(proximity) else None
 
     def scores(self, X: Tensor) -> Tensor:
         """Return logits before the origins are subtracted, in the rows' precision or float32."""
@@ -93,12 +96,12 @@ class LinearBundle:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the matrix, where it started, and the origins."""
-        return {"matrix": self.matrix, "start": self._start, "origins": self.origins}
+        return {"matrix": self.matrix, "start": self.start, "origins": self.origins}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state."""
         self.matrix.copy_(state["matrix"])
-        self._start.copy_(state["start"])
+        self.start.copy_(state["start"])
         self.origins.copy_(state["origins"])
 
 

@@ -26,11 +26,12 @@ from torch import Tensor, nn
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.training.adam import MatrixAdam
 from setpoint.training.candidates import TrainedModel, best_of
-from setpoint.training.gpu import adam, set_rate, sizes_for
+from setpoint.training.gpu import sizes_for
 from setpoint.training.models import linear_state
 from setpoint.training.problem import Problem
-from setpoint.training.working_set import WorkingSet, near, whole
+from setpoint.training.working_set import WorkingSet, near, sample
 
 WEIGHTS = tuple(float(f"{10**e:.2g}") for e in np.arange(-3, 3.25, 0.5))  # of a positive
 COST_RIDGES = (100.0, 1.0, 0.01)
@@ -53,6 +54,7 @@ class _Effort(NamedTuple):
     samples: int
 
 
+_FOR_SELECTION = _Effort(60, 4, False, 120, _RATE / 2, 2)  # where validation rows select a model
 _BRIEF = _Effort(150, 4, False, 150, _RATE / 2, 2)
 # A hinge at a strict floor improves for thousands of steps, and which weight wins shows late.
 _THOROUGH = _Effort(300, 8, True, 2000, _RATE, 16)
@@ -125,11 +127,13 @@ def cost_weighted_models(
     """
     problem = problems[0]
     effort = _THOROUGH if thorough else _BRIEF
+    if not thorough and (problem.has_validation or take is not None):  # taken: as selected
+        effort = _FOR_SELECTION
     columns = columns_for([p.goal for p in problems], take, fine=thorough or take is not None)
     if not columns:
         return [[] for _ in problems]
     sizes = sizes_for(problem.X.device)
-    rows = _stratified(problem, sizes.path_rows)
+    rows = sample(problem.positive, problem.sample_weight, sizes.path_rows)
     theta = problem.X.new_zeros(len(columns), problem.X.shape[1] + 1, dtype=torch.float32)
     _train(theta, columns, problem, rows, effort.first_steps, _RATE)
     kept = [_best_columns(theta, columns, own, effort) for own in problems]
@@ -177,16 +181,6 @@ def _distance(theta: Tensor, problem: Problem) -> Tensor:
     return distance
 
 
-def _stratified(problem: Problem, size: int) -> WorkingSet:
-    """Return a random sample, half of it positives where there are enough."""
-    positive, weight = problem.positive, problem.sample_weight
-    if len(weight) <= size:
-        return whole(positive, weight)
-    # Equal distances: every row is as near as any other, and the sample is random.
-    generator = torch.Generator().manual_seed(int(torch.randint(2**31, (1,))))
-    return near(positive, weight, torch.rand(len(weight), generator=generator).to(weight), size)
-
-
 @torch.no_grad()
 def _train(
     theta: Tensor,
@@ -202,8 +196,8 @@ def _train(
     Hinges are the first columns; the first ``slow`` ones have a quarter of the rate.
     """
     sign, weight = rows.sign.float(), rows.weight.float()
-    X = problem.X if rows.whole else problem.X[rows.rows]
-    signed = torch.cat([X.float() * sign[:, None], sign[:, None]], dim=1)  # v = theta . signed
+    X = (problem.X if rows.whole else problem.X[rows.rows]).float()
+    signed = torch.cat([X, torch.ones_like(X[:, :1])], dim=1).T * sign  # v = theta @ signed
     hinges = sum(column.hinge for column in columns)
     costs = weight.new_tensor([[column.weight] for column in columns])
     share = torch.where(sign > 0, costs, 1.0) * weight
@@ -211,20 +205,17 @@ def _train(
     ridge = theta.new_tensor([[column.ridge] for column in columns]) / weight.sum()
     ridge = ridge.repeat(1, theta.shape[1])
     ridge[:, -1] = 0.0
-    parts = [(slice(slow), rate / 4), (slice(slow, None), rate)][not slow :]
-    groups = [{"params": [theta[own]], "lr": first} for own, first in parts]
-    optimizer = adam(groups, theta.device)
-    transposed = signed.T
+    parts = [(slice(slow), rate / 4), (slice(slow, None), rate)]
+    optimizers = [(MatrixAdam(theta[own]), own, first) for own, first in parts]
+    slopes, gradient = torch.empty_like(share), torch.empty_like(theta)
     for step in range(steps):
-        slopes = theta @ transposed
+        torch.mm(theta, signed, out=slopes)
         slopes[:hinges].lt_(1.0)
         slopes[hinges:].neg_().sigmoid_()
-        gradient = torch.addmm(ridge * theta, slopes.mul_(share), signed)
+        torch.addmm(ridge * theta, slopes.mul_(share), signed.T, out=gradient)
         decay = (1 + math.cos(math.pi * step / steps)) / 2
-        for group, (own, first) in zip(optimizer.param_groups, parts, strict=True):
-            group["params"][0].grad = gradient[own]
-            set_rate(group, first * decay)
-        optimizer.step()
+        for optimizer, own, first in optimizers:
+            optimizer.step(gradient[own], first * decay)
 
 
 def _best_columns(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 from setpoint.goals.goal import Goal
 from setpoint.method.capped_loss import capped_loss, capped_slope, prices
 from setpoint.training.at_once import split_moments, stack_moments
-from setpoint.training.bundle import StackedBundle, make_bundle
+from setpoint.training.bundle import LinearBundle, StackedBundle, make_bundle
 from setpoint.training.gpu import adam, set_rate
 from setpoint.training.models import is_linear
 from setpoint.training.working_set import WorkingSet
@@ -133,21 +134,41 @@ class Descent:
         self.bundle = make_bundle(module, starts, rows)
         self.step_count = 0
         self.multipliers = np.ones((len(goal.constraints), len(starts)))
-        self._proximity = list(proximity)
+        self.proximity = list(proximity)
         self._set_gamma(list(gamma))
-        groups = [{"params": self.bundle.parameters, "lr": lr}]
-        self._optimizer = adam(groups, self.bundle.origins.device)
+        self._adam_states: list[dict[str, Any]] = []
+        if not self.steps_without_optimizer:
+            self._optimizer = self._new_optimizer()  # now: a graph of steps cannot record it
+
+    @property
+    def steps_without_optimizer(self) -> bool:
+        """Whether :mod:`setpoint.training.linear_steps` takes the steps: linear ones on a CPU."""
+        return isinstance(self.bundle, LinearBundle) and not self.bundle.origins.is_cuda
+
+    @cached_property
+    def _optimizer(self) -> torch.optim.Adam:
+        # On first use: for an optimizer torch imports its compiler, which takes a second.
+        return self._new_optimizer()
+
+    def _new_optimizer(self) -> torch.optim.Adam:
+        groups = [{"params": self.bundle.parameters, "lr": self.lr}]
+        return adam(groups, self.bundle.origins.device)
+
+    @property
+    def parts(self) -> Sequence[tuple[Goal, slice]]:
+        """The goals and the models of each, which follow one another in the bundle."""
+        return [(self.goal, slice(0, len(self.bundle.origins)))]
 
     @property
     def goals(self) -> list[Goal]:
         """The goal of each model."""
-        return [self.goal] * len(self.bundle.origins)
+        return [goal for goal, own in self.parts for _ in range(own.start, own.stop)]
 
     def _set_gamma(self, gamma: list[float]) -> None:
         self._gamma = gamma
         self.gamma = self.bundle.origins.new_tensor(gamma)[:, None]  # shape (k, 1)
         same = len(set(gamma)) == 1
-        self._factor: Tensor | float = gamma[0] if same else self.gamma  # a number is faster
+        self.factor: Tensor | float = gamma[0] if same else self.gamma  # a number is faster
 
     @property
     def elapsed(self) -> float:
@@ -158,6 +179,20 @@ class Descent:
     def lam(self) -> float:
         """The current lambda."""
         return float(self.lam0 * (self.lam_max / self.lam0) ** self.elapsed)
+
+    @property
+    def next_rate(self) -> float:
+        """The learning rate of the next step."""
+        return self.lr * (1 + math.cos(math.pi * self.elapsed)) / 2
+
+    def adam_states(self) -> list[dict[str, Any]]:
+        """Return Adam's state of each of the bundle's parameters, as torch names its parts."""
+        if not self._adam_states:
+            self._adam_states = [
+                {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero.clone()}
+                for zero in map(torch.zeros_like, self.bundle.parameters)
+            ]
+        return self._adam_states
 
     def batch(self, X: Tensor, sign: Tensor, weight: Tensor) -> Batch:
         """Return rows in the form that a step needs."""
@@ -184,19 +219,18 @@ class Descent:
     def push(self, batch: Batch, margins: Tensor, counts: Counts) -> None:
         """Set the gradients of the loss on these rows, at the prices of these counts."""
         price = self.prices(counts) @ batch.classes
-        slopes = capped_slope(margins, price, self.lam, self._factor)
+        slopes = capped_slope(margins, price, self.lam, self.factor)
         self.bundle.backward(slopes.mul_(batch.signed_weight))
 
     def step(self) -> None:
         """Take a step along the gradients."""
-        rate = self.lr * (1 + math.cos(math.pi * self.elapsed)) / 2
-        set_rate(self._optimizer.param_groups[0], rate)
+        set_rate(self._optimizer.param_groups[0], self.next_rate)
         self.along_gradients()
         self.step_count += 1
 
     def along_gradients(self) -> None:
         """Move the models at the current learning rate."""
-        self.bundle.pull_to_start(self._proximity)
+        self.bundle.pull_to_start(self.proximity)
         self._optimizer.step()
 
     @property
@@ -208,16 +242,17 @@ class Descent:
 
     def losses(self, margins: Tensor, classes: Tensor, weight: Tensor, counts: Counts) -> Tensor:
         """Return each model's loss on rows with these margins; ``weight`` is in units of P."""
-        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self._factor)
+        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.factor)
         return losses @ weight.to(losses)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the bundle, Adam's moments and the multipliers."""
+        self._optimizer.state.update(zip(self.bundle.parameters, self._adam_states, strict=False))
         optimizer = self._optimizer.state_dict()
         if isinstance(self.bundle, StackedBundle):
             optimizer = split_moments(optimizer, len(self.bundle.origins))
         return {
-            "nearness": self._proximity,  # its name in the files of earlier versions
+            "nearness": self.proximity,  # its name in the files of earlier versions
             "gamma": self._gamma,
             "bundle": self.bundle.state_dict(),
             "optimizer": optimizer,
@@ -227,13 +262,14 @@ class Descent:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state."""
-        self._proximity = state["nearness"]
+        self.proximity = state["nearness"]
         self._set_gamma(state["gamma"])
         self.bundle.load_state_dict(state["bundle"])
         optimizer = state["optimizer"]
         if isinstance(self.bundle, StackedBundle):
             optimizer = stack_moments(optimizer, len(self.bundle.origins))
         self._optimizer.load_state_dict(optimizer)
+        self._adam_states = [s for p in self.bundle.parameters if (s := self._optimizer.state[p])]
         self.multipliers = state["multipliers"].numpy()
         self.step_count = state["step_count"]
 
@@ -271,7 +307,10 @@ class WorkingCounts:
 
     def __call__(self, margins: Tensor) -> Counts:
         """Return the counts at these margins."""
-        right = self._right(margins)
+        return self.at(self._right(margins))
+
+    def at(self, right: Columns) -> Counts:
+        """Return the counts where this weight of positives and of negatives (k, 2) is right."""
         return Counts(self.least_tp + right[:, 0], self.most_fp - right[:, 1])
 
     def _right(self, margins: Tensor) -> Columns:

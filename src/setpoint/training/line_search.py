@@ -243,7 +243,8 @@ class _Directions:
         """Return the means of one to three random rows."""
         drawn = self._rows[self._rng.choice(near, (count, 3))]
         used = np.arange(3) < self._rng.integers(1, 4, size=(count, 1))
-        return np.einsum("ij,ijk->ik", used / used.sum(axis=1, keepdims=True), drawn)
+        share = used / used.sum(axis=1, keepdims=True)
+        return np.asarray(np.einsum("ij,ijk->ik", share, drawn))
 
 
 def _smallest(distance: Floats, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:

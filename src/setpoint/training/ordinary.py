@@ -6,23 +6,19 @@ chooses among the models and starts variants of the best of them.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
-from sklearn.linear_model import LogisticRegression
-from torch import Tensor, nn
-from torch.nn.functional import softplus
+from torch import nn
 
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import format_number
 from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.cost_path import cost_weighted_models
-from setpoint.training.gpu import sizes_for
+from setpoint.training.logistic import logistic_regressions
 from setpoint.training.loop import Progress
 from setpoint.training.models import is_linear, linear_state, scores_of
 from setpoint.training.network_path import cross_entropy_models
@@ -34,7 +30,6 @@ if TYPE_CHECKING:
 
 RIDGES = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 1e-3)  # 1/C of scikit-learn, the simplest model first
 FEW_ROWS = 2000  # up to so many, restarts and line searches improve on any start
-_MOST_FEATURES_FOR_NEWTON = 200  # in scikit-learn; the Hessian costs the square of that per row
 
 
 @dataclass(frozen=True)
@@ -116,7 +111,7 @@ def ordinary_models_of(
         thorough = not problems[0].has_validation and take is None
     if not is_linear(module):
         return cross_entropy_models(problems, module, take, thorough=thorough)
-    kinds = [_logistic_path(problems[0], module, balanced) for balanced in (False, True)]
+    kinds = _logistic_paths(problems[0], module)
     of_each = [kinds]
     of_each += [[evaluated(kind, own, module) for kind in kinds] for own in problems[1:]]
     thorough = thorough and len(problems[0].X) > FEW_ROWS
@@ -250,161 +245,26 @@ def _after(start: TrainedModel) -> str:
 # --- logistic regression --------------------------------------------------------------------------
 
 
-def _logistic_path(problem: Problem, module: nn.Module, balanced: bool) -> list[TrainedModel]:
-    """Fit logistic regressions from the strongest ridge to the weakest, each from the last."""
-    n, d = problem.X.shape
-    sizes = sizes_for(problem.X.device)
-    ours = n > sizes.newton_rows and d <= sizes.newton_features
-    fits = _fits_by_newton if ours else _fits_by_scikit_learn
-    evaluation = problem.evaluation
-    path = []
-    for ridge, weights in fits(problem, module, balanced):
-        module.load_state_dict(weights)
-        name = (
-            f"logistic regression, ridge {format_number(ridge)}{', balanced' if balanced else ''}"
-        )
-        point = evaluation.operating_point(module)
-        path.append(TrainedModel(name, point, weights))
-    return path
-
-
-def _fits_by_scikit_learn(
-    problem: Problem, module: nn.Module, balanced: bool
-) -> Iterator[tuple[float, dict[str, Any]]]:
-    half = problem.X.dtype in (torch.float16, torch.bfloat16)
-    X = (problem.X.float() if half else problem.X).cpu().numpy()
-    positive = problem.positive.cpu().numpy()
-    weight = problem.sample_weight.cpu().numpy()
-    if balanced:
-        P, N = weight[positive].sum(), weight[~positive].sum()
-        weight = weight * (P + N) / 2 / np.where(positive, P, N)
-    newton = X.shape[1] <= _MOST_FEATURES_FOR_NEWTON
-    regression = LogisticRegression(
-        solver="newton-cholesky" if newton else "lbfgs", warm_start=True, max_iter=200
+def _logistic_paths(problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
+    """Return plain and balanced logistic regressions, from the strongest ridge to the weakest."""
+    positive, weight = problem.positive, problem.sample_weight.double()
+    totals = torch.stack([weight[positive].sum(), weight[~positive].sum()])
+    plain, balanced = torch.ones_like(totals), totals.sum() / 2 / totals
+    found = logistic_regressions(
+        problem.X,
+        positive,
+        weight,
+        torch.stack([plain, balanced]).repeat_interleave(len(RIDGES), dim=0),
+        weight.new_tensor(RIDGES * 2),
     )
-    for ridge in RIDGES:
-        regression.C = 1.0 / ridge
-        with warnings.catch_warnings():
-            # Where classes can be separated a weak ridge does not converge; the model still ranks.
-            warnings.simplefilter("ignore")
-            regression.fit(X, positive, sample_weight=weight)
-        yield ridge, linear_state(module, regression.coef_, regression.intercept_)
-
-
-def _fits_by_newton(
-    problem: Problem, module: nn.Module, balanced: bool
-) -> Iterator[tuple[float, dict[str, Any]]]:
-    """Do the same on the rows' device, in blocks."""
-    X, positive, weight = problem.X, problem.positive, problem.sample_weight
-    if balanced:
-        P, N = weight[positive].sum(), weight[~positive].sum()
-        weight = torch.where(positive, (P + N) / 2 / P, (P + N) / 2 / N).mul_(weight)
-    theta = X.new_zeros(X.shape[1] + 1, dtype=torch.float64)
-    for ridge in RIDGES:
-        theta = newton_logistic(X, positive, weight, ridge, theta)
-        yield ridge, linear_state(module, theta[:-1], theta[-1:])
-
-
-_MOST_STEPS = 60
-_CLOSE_ENOUGH = 1e-10  # of the objective: the gain that a further step may leave
-
-
-def newton_logistic(
-    X: Tensor, positive: Tensor, weight: Tensor, ridge: float, start: Tensor
-) -> Tensor:
-    """Minimise  sum_i w_i log(1 + exp(-y_i z_i)) + ridge/2 |theta|^2,  z = X theta + b.
-
-    By Newton's method, for rows on a GPU or very many of them.
-
-    Parameters
-    ----------
-    X : Tensor of shape (n, d)
-        Features; the work is done in double precision.
-    positive, weight : Tensor of shape (n,)
-        Labels and weights.
-    ridge : float
-        Its strength, 1/C of scikit-learn; not on b.
-    start : Tensor of float64, shape (d + 1,)
-        Where to start: theta, then b.
-
-    Returns
-    -------
-    Tensor of float64, shape (d + 1,)
-    """
-    rows = _Rows(X, positive, weight)
-    strength = torch.full_like(start, ridge)
-    strength[-1] = 0.0
-    theta = start.clone()
-    value = rows.loss(theta) + _ridge(theta, strength)
-    for _ in range(_MOST_STEPS):
-        gradient, hessian = rows.slopes(theta)
-        gradient += strength * theta
-        hessian += torch.diag(strength)
-        step = _solve(hessian, gradient)
-        gain = float(gradient @ step)
-        if not gain > _CLOSE_ENOUGH * value:
-            break
-        # Far from the minimum a whole step may overshoot.
-        length = 1.0
-        while True:
-            further = theta - length * step
-            tried = rows.loss(further) + _ridge(further, strength)
-            if tried <= value - 1e-4 * length * gain or length < 1e-6:
-                break
-            length /= 2
-        if not tried < value:
-            break
-        theta, value = further, tried
-    return theta
-
-
-def _ridge(theta: Tensor, strength: Tensor) -> float:
-    return float((strength * theta * theta).sum() / 2)
-
-
-class _Rows:
-    """Sums over rows, block by block."""
-
-    def __init__(self, X: Tensor, positive: Tensor, weight: Tensor) -> None:
-        self._X, self._positive, self._weight = X, positive, weight
-        self._size = max(sizes_for(X.device).newton_numbers // (X.shape[1] + 1), 1)
-
-    def loss(self, theta: Tensor) -> float:
-        """Return the sum of the losses."""
-        total = theta.new_zeros(())
-        for X, positive, weight in self._blocks():
-            z = X @ theta
-            total += weight @ softplus(torch.where(positive, -z, z))
-        return float(total)
-
-    def slopes(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Return its gradient and its Hessian."""
-        gradient, hessian = torch.zeros_like(theta), theta.new_zeros(len(theta), len(theta))
-        for X, positive, weight in self._blocks():
-            p = torch.sigmoid(X @ theta)
-            gradient += (weight * (p - positive.to(p))) @ X
-            hessian += X.T @ (X * (weight * p * (1 - p))[:, None])
-        return gradient, hessian
-
-    def _blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield rows with a column of ones, labels and weights, in double precision."""
-        for start in range(0, len(self._X), self._size):
-            own = slice(start, start + self._size)
-            X = self._X[own].double()
-            yield (
-                torch.cat([X, X.new_ones(len(X), 1)], dim=1),
-                self._positive[own],
-                self._weight[own].double(),
-            )
-
-
-def _solve(hessian: Tensor, gradient: Tensor) -> Tensor:
-    """Return H^-1 g, with a larger ridge where H is not positive definite."""
-    more = 0.0
-    size = float(hessian.diagonal().mean())
-    while True:
-        factor, failed = torch.linalg.cholesky_ex(hessian)
-        if not failed:
-            return torch.cholesky_solve(gradient[:, None], factor)[:, 0]
-        more = max(10 * more, 1e-12 * size, 1e-12)
-        hessian = hessian + more * torch.eye(len(hessian)).to(hessian)
+    paths = []
+    by_class_weight = found.view(2, len(RIDGES), -1)
+    for suffix, thetas in zip(("", ", balanced"), by_class_weight, strict=True):
+        path = []
+        for ridge, theta in zip(RIDGES, thetas, strict=True):
+            weights = linear_state(module, theta[:-1], theta[-1:])
+            module.load_state_dict(weights)
+            name = f"logistic regression, ridge {format_number(ridge)}{suffix}"
+            path.append(TrainedModel(name, problem.evaluation.operating_point(module), weights))
+        paths.append(path)
+    return paths

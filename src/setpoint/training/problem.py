@@ -96,6 +96,8 @@ class Problem:
         gain - lambda * violation.
         """
         logits = _at_least_float32(logits)
+        if not len(logits):
+            return []
         ranking = self.goal if penalty is None else Penalised(self.goal, penalty)
         found = exact_points(self, logits, ranking)
         if found is not None:
@@ -125,7 +127,10 @@ class Problem:
         The module's own weights are put back, for a run may go on with them.
         """
         assert self.halves is not None
-        own = copy.deepcopy(module.state_dict())
+        own = {
+            name: value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)
+            for name, value in module.state_dict().items()  # deepcopy is slow for tensors
+        }
         module.load_state_dict(weights)
         scores = _at_least_float32(scores_of(module, self.X))
         module.load_state_dict(own)

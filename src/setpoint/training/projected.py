@@ -24,6 +24,7 @@ from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.descent import Counts, Descent, WorkingCounts, take_steps, usual_rate
 from setpoint.training.gpu import projected_steps, sizes_for
 from setpoint.training.line_search import search_lines
+from setpoint.training.linear_steps import take_linear_steps
 from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear
 from setpoint.training.ordinary import FEW_ROWS, Variant, start_of, starting_models, variants_of
@@ -54,9 +55,9 @@ class Projected:
         Strengths of the regulariser psi. The first is that of all models but one for each start,
         without proximity, for every further one. None: 0.1; in a long training also 0.01.
     outer_iterations, inner_iterations : int or None
-        Evaluations on all rows, and steps of Adam between two of them. None: 8 and 40, in a long
-        training 40 and 100. Long trainings are those without validation rows on more than 2,000
-        rows: up to that many, restarts and line searches find as much.
+        Evaluations on all rows, and steps of Adam between two of them. None: 8 and 40 on problems
+        of at most 2,000 rows, where restarts and line searches improve on any start. On larger
+        ones 4 and 40 with validation rows, and in a long training, without them, 40 and 100.
     lr : float or None
         Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
         0.1, and less with more than 100 features; 2e-3 for any other.
@@ -68,7 +69,7 @@ class Projected:
         Strengths of the regularisation towards the start, 0 for none.
     restarts : int or None
         Further models from perturbed starts, for linear models only. None: eight on problems of
-        at most 2,000 rows, two on larger ones.
+        at most 2,000 rows; on larger ones two, or none with validation rows.
     spread : float
         Size of the largest perturbation, relative to the start.
     relaxed : bool
@@ -81,9 +82,10 @@ class Projected:
         Where models start: after ordinary training (a linear one from the best plain, balanced and
         cost-weighted logistic regression and the best cost-weighted hinge model), or at the
         module's own weights.
-    rows : int
+    rows : int or None
         Size of the working set; larger problems train on the rows near a threshold and a sample
-        of the rest. Several goals at once have up to twice as many, on a GPU up to four times.
+        of the rest. None: 20,000 with validation rows, 40,000 without. Several goals at once have
+        up to twice as many, on a GPU up to four times.
     """
 
     lam0: float | None = None
@@ -99,7 +101,7 @@ class Projected:
     relaxed: bool = True
     line_search: int = 60_000_000
     start: Literal["logistic", "given"] = "logistic"
-    rows: int = 40_000
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         check_parameters(
@@ -125,9 +127,8 @@ class Projected:
 
     def settle(self, problem: Problem) -> Projected:
         """Return the solver with numbers in place of None, as they suit this problem."""
-        few = len(problem.X) <= FEW_ROWS
-        usual: dict[str, Any] = _SHORT if problem.has_validation or few else _TO_THE_END
-        usual = {**usual, "restarts": 8 if few else 2}
+        few, selects = len(problem.X) <= FEW_ROWS, problem.has_validation
+        usual = _FEW_ROWS if few else _SELECTION if selects else _LONG
         unset = {name: value for name, value in usual.items() if getattr(self, name) is None}
         return replace(self, **unset, line_search=self._searched(problem))
 
@@ -148,11 +149,13 @@ class Projected:
         return ProjectedRun(self.settle_for(problem, module), problem, module)
 
 
-_SHORT = {
-    "lam0": 1.0, "lam_max": 1000.0, "gamma": (0.1,), "outer_iterations": 8, "inner_iterations": 40,
+_SELECTION: dict[str, Any] = {
+    "lam0": 1.0, "lam_max": 1000.0, "gamma": (0.1,), "restarts": 0, "rows": 20_000,
+    "outer_iterations": 4, "inner_iterations": 40,
 }  # fmt: skip
-_TO_THE_END = {
-    "lam0": 0.1, "lam_max": 100.0, "gamma": (0.1, 0.01),
+_FEW_ROWS = {**_SELECTION, "outer_iterations": 8, "restarts": 8}
+_LONG: dict[str, Any] = {
+    "lam0": 0.1, "lam_max": 100.0, "gamma": (0.1, 0.01), "restarts": 2, "rows": 40_000,
     "outer_iterations": 40, "inner_iterations": 100,
 }  # fmt: skip
 _SEARCHED_TO_SELECT = 300_000
@@ -179,8 +182,10 @@ class ProjectedRun:
         self._totals = float(weight[positive].sum()), float(weight[~positive].sum())
         assert solver.inner_iterations is not None
         assert solver.outer_iterations is not None
+        assert solver.rows is not None
         self._inner_iterations = solver.inner_iterations
         self._outer_iterations = solver.outer_iterations
+        self._rows = solver.rows
         self._ordinary: list[TrainedModel] = []  # until the first outer iteration
         self._names: list[str] = []  # of each model, as the next two
         self._starts: list[str] = []
@@ -230,7 +235,8 @@ class ProjectedRun:
             solver, self._totals, module, starts, proximity, gamma, lr, steps, X[:FEW]
         )
         self._bundle = self._descent.bundle
-        self._take_steps = projected_steps(self._descent) or take_steps
+        usual = take_linear_steps if self._descent.steps_without_optimizer else take_steps
+        self._take_steps = projected_steps(self._descent) or usual
 
     def _descent_for(self, *arguments: Any) -> Descent:
         return Descent(self.problem.goal, *arguments)
@@ -241,7 +247,7 @@ class ProjectedRun:
         """Take ``inner_iterations`` steps with a growing lambda, then find the thresholds."""
         self._ordinary = []
         problem, descent = self.problem, self._descent
-        chosen = near(problem.positive, problem.sample_weight, self._distance, self.solver.rows)
+        chosen = near(problem.positive, problem.sample_weight, self._distance, self._rows)
         batch = descent.batch(problem.X[chosen.rows], chosen.sign, chosen.weight)
         counts = WorkingCounts(descent, batch, chosen, self._at)
         self._take_steps(descent, batch, counts, self._inner_iterations)
@@ -305,12 +311,14 @@ class ProjectedRun:
             some = slice(first, first + size)
             own = self._bundle[some].scores(problem.X) if scores is None else scores[some]
             alive += _silence_diverged(own)
-            points = problem.points_of(own)
-            self._points += points
-            used += [
-                problem.points_of(z[None], lam)[0] if relaxed else point
-                for z, point, relaxed in zip(own, points, self._relaxed[some], strict=True)
-            ]
+            relaxed = [k for k, is_relaxed in enumerate(self._relaxed[some]) if is_relaxed]
+            strict = [k for k in range(len(own)) if k not in relaxed]
+            # Where validation rows decide, a relaxed model needs no exact point on these.
+            exact = strict if problem.has_validation else list(range(len(own)))
+            points = dict(zip(exact, problem.points_of(own[exact]), strict=True))
+            loose = dict(zip(relaxed, problem.points_of(own[relaxed], lam), strict=True))
+            self._points += [(loose | points)[k] for k in range(len(own))]
+            used += [(points | loose)[k] for k in range(len(own))]
         self._alive = [k for k, lives in enumerate(alive) if lives]
         if not self._alive:
             raise DivergedError("the models' scores are not numbers; try a lower learning rate.")

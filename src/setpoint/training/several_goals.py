@@ -51,9 +51,9 @@ class SeveralGoalsDescent(Descent):
         self._parts = parts
 
     @property
-    def goals(self) -> list[Goal]:
-        """The goal of each model."""
-        return [goal for goal, own in self._parts for _ in range(own.start, own.stop)]
+    def parts(self) -> Sequence[Part]:
+        """The goals and the models of each."""
+        return self._parts
 
     def update_multipliers(self, counts: Counts) -> None:
         """Let the multipliers follow the violations, each those of its goal."""
@@ -83,6 +83,7 @@ class SeveralGoalsRun(ProjectedRun):
         # Thresholds of several goals lie apart, and rows near any of them matter.
         factor = min(len(problems), sizes_for(problems[0].X.device).working_sets)
         solver = solver.settle_for(problems[0], module)
+        assert solver.rows is not None
         solver = replace(solver, rows=solver.rows * factor)
         super().__init__(solver, problems[0], module)
         self.runs = [ProjectedRun(solver, problem, module) for problem in problems]

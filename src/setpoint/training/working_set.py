@@ -58,13 +58,8 @@ def near(positive: Tensor, weight: Tensor, distance: Tensor, size: int) -> Worki
     n = len(distance)
     if n <= size:
         return whole(positive, weight)
-    P = int(positive.count_nonzero())  # a sum would first convert to integers
-    room = {True: min(P, max(size // 2, size - (n - P)))}
-    room[False] = size - room[True]
     near_rows, far_rows, raised = [], [], []
-    for label, budget in room.items():
-        own = positive if label else ~positive
-        count = P if label else n - P
+    for own, count, budget in _room(positive, size):
         if count <= budget:
             near_rows.append(torch.nonzero(own).squeeze(1))
             continue
@@ -75,13 +70,40 @@ def near(positive: Tensor, weight: Tensor, distance: Tensor, size: int) -> Worki
         rest[nearest] = False
         drawn = _drawn(rest, count - kept, budget - kept)
         far_rows.append(drawn)
-        represented = sum(part.double().sum() for part in _parts(rest, weight))
-        raised.append(weight[drawn] * (represented / weight[drawn].sum()).to(weight))
+        raised.append(_raised(weight, drawn, rest))
     chosen = torch.cat(near_rows + far_rows)
     near_count = sum(map(len, near_rows))
     weights = torch.cat([weight[chosen[:near_count]], *raised])
     counted = torch.cat([weight[chosen[:near_count]], *(r * 0 for r in raised)])
     return WorkingSet(chosen, weights, _sign(positive[chosen], weight), counted)
+
+
+def sample(positive: Tensor, weight: Tensor, size: int) -> WorkingSet:
+    """Return ``size`` random rows, half of them for each class where there are enough.
+
+    The weights of a class are raised to the weight of all of its rows.
+    """
+    if len(weight) <= size:
+        return whole(positive, weight)
+    rows, weights = [], []
+    for own, count, budget in _room(positive, size):
+        rows.append(_drawn(own, count, min(count, budget)))
+        weights.append(_raised(weight, rows[-1], own))
+    chosen, raised = torch.cat(rows), torch.cat(weights)
+    return WorkingSet(chosen, raised, _sign(positive[chosen], weight), raised)
+
+
+def _room(positive: Tensor, size: int) -> list[tuple[Tensor, int, int]]:
+    """Return a mask of each class, the number of its rows, and that of those to choose."""
+    n, P = len(positive), int(positive.count_nonzero())  # a sum would first convert to integers
+    budget = min(P, max(size // 2, size - (n - P)))
+    return [(positive, P, budget), (~positive, n - P, size - budget)]
+
+
+def _raised(weight: Tensor, drawn: Tensor, own: Tensor) -> Tensor:
+    """Return the weights of drawn rows, raised to the weight of the rows of a mask."""
+    represented = sum(part.double().sum() for part in _parts(own, weight))
+    return weight[drawn] * (represented / weight[drawn].sum()).to(weight)
 
 
 def _sign(positive: Tensor, like: Tensor) -> Tensor:

@@ -36,21 +36,20 @@ class Sizes:
         Rows that are evaluated at a time. A GPU has much memory and prefers few large blocks.
     working_sets : int
         By how much the working set may grow when several goals are trained at once.
-    newton_rows, newton_features : int
-        Logistic regression takes our own Newton method for more than so many rows and at most so
-        many features. On a GPU this saves moving the rows; scikit-learn would hold some 60 bytes a
-        row beside them. The Hessian costs the square of the number of features per row.
+    newton_features : int
+        Logistic regression takes Newton's method for at most so many features; the Hessian costs
+        the square of their number per row.
     newton_numbers : int
         Numbers, in double precision, of a block of that method.
     shards : int
         Parts in which a step on a stream is computed.
     path_rows : int
-        Rows on which cost-weighted models take their first steps.
+        Rows on which cost-weighted models take their first steps, and which represent all rows in
+        the Hessian of a logistic regression.
     """
 
     block_rows: int
     working_sets: int
-    newton_rows: int
     newton_features: int
     newton_numbers: int
     shards: int
@@ -58,8 +57,8 @@ class Sizes:
 
 
 SIZES = {
-    "cpu": Sizes(2**16, 2, 2**19, 200, 2**18, 4, 2**14),
-    "cuda": Sizes(2**20, 4, -1, 4096, 2**27, 1, 2**16),
+    "cpu": Sizes(2**16, 2, 200, 2**18, 4, 2**14),
+    "cuda": Sizes(2**20, 4, 4096, 2**27, 1, 2**16),
 }
 
 
