@@ -232,7 +232,7 @@ def test_one_state_for_both(case, saved, restored):
 
 
 def descent(module, starts, rows):
-    solver = Projected(dual_rate=0.03)
+    solver = Projected(dual_rate=0.03, lam0=1.0, lam_max=1000.0)
     goal = Goal.parse("max recall s.t. precision >= 0.8")
     gamma = [0.1, 0.1, 0.01]
     return Descent(goal, solver, (5.0, 6.0), module, starts, [0.0, 0.1, 1.0], gamma, 0.01, 20, rows)

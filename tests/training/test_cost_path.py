@@ -90,6 +90,16 @@ def test_the_rate_falls_to_zero_on_a_cosine(spy):
     assert spy[0].rates == pytest.approx([0.15 * (1 + math.cos(math.pi * i / 8)) for i in range(8)])
 
 
+def test_the_first_columns_can_have_a_quarter_of_the_rate(spy):
+    problem = overlapping("max f1", n=20)
+    columns = [CostColumn(True, w, 1.0) for w in (1.0, 10.0, 1.0)]
+    _train(torch.zeros(3, 4), columns, problem, rows_of(problem), 5, 0.4, slow=1)
+    slow, fast = spy
+    assert slow.rates == pytest.approx([rate / 4 for rate in fast.rates])
+    assert torch.equal(slow.gradient[0], fast.gradient[1])
+    assert len(fast.gradient) == 2
+
+
 def trained(problem, columns, steps=2000, rate=0.2):
     theta = torch.zeros(len(columns), problem.X.shape[1] + 1)
     _train(theta, columns, problem, rows_of(problem), steps, rate)
@@ -277,7 +287,7 @@ def test_the_best_on_the_training_rows_are_kept():
     columns = columns_for([problem.goal], fine=False)
     theta = trained(problem, columns, steps=25, rate=cost_path._RATE)
     points = problem.points_of(theta[:, :-1].double() @ problem.X.T)
-    kept = cost_path._best_columns(theta, columns, problem, 4)
+    kept = cost_path._best_columns(theta, columns, problem, cost_path._BRIEF)
     assert len(kept) == 8
     for hinge in (True, False):
         own = {i for i, column in enumerate(columns) if column.hinge is hinge}
@@ -292,7 +302,7 @@ def test_a_goal_keeps_no_model_of_a_weight_that_only_another_goal_needs():
     good, bad = [1.0, 0.3, 0.3, 0.0], [-1.0, 0.0, 0.0, 0.0]
     columns = [CostColumn(hinge, w, 1.0) for hinge in (True, False) for w in (1.0, 1000.0)]
     theta = torch.tensor([bad, good, bad, good])
-    assert cost_path._best_columns(theta, columns, problem, 4) == [0, 2]
+    assert cost_path._best_columns(theta, columns, problem, cost_path._BRIEF) == [0, 2]
 
 
 @pytest.mark.usefixtures("few_steps")
@@ -347,7 +357,14 @@ def test_a_thorough_search_keeps_more_models_of_more_weights():
         cost_weighted_models([problem], module_for(problem), thorough=t) for t in (False, True)
     )
     assert [len(kind) for kind in brief] == [4, 4]
-    assert [len(kind) for kind in thorough] == [8, 8]
+    hinges, logistic = thorough
+    assert len(logistic) == 8
+    # The best and the weakest ridge of every weight.
+    needed = {c.weight for c in columns_for([problem.goal])}
+    weakest = [m for m in hinges if m.name.endswith("ridge 0.01")]
+    assert len(weakest) == len(needed)
+    assert len(needed) <= len(hinges) <= 2 * len(needed)
+    assert len({m.name for m in hinges}) == len(hinges)
     coarse = {c.name for c in columns_for([problem.goal], fine=False)}
     assert {m.name for kind in brief for m in kind} <= coarse
     assert not {m.name for kind in thorough for m in kind} <= coarse

@@ -213,7 +213,7 @@ def test_exploring_never_makes_worse_and_finds_what_polishing_misses(goal):
         X = draw.normal(size=(40, 3)) + 1.2 * y[:, None] * np.array([1.0, 0.5, 0.0])
         weight = np.ones(40)
         start = draw.normal(size=3)
-        polished = polish(start, X, y, weight, goal, rng, 10)
+        polished = polish(start, X, y, weight, goal, rng, 2)
         before = choose_threshold(y, X @ polished, goal)
         explored = explore(polished, X, y, weight, goal, rng, 200)
         after = choose_threshold(y, X @ explored, goal)

@@ -25,7 +25,7 @@ def descent_of(problem, parts=None, gamma=(0.1, 0.1, 0.1, 0.1), proximity=(0.0, 
     ]
     totals = float(problem.sample_weight[problem.positive].sum())
     rest = float(problem.sample_weight.sum()) - totals
-    solver = Projected().settle_for(problem, module)
+    solver = Projected().settle(problem, module)
     arguments = (solver, (totals, rest), module, starts, proximity, gamma, 0.1, 60)
     return (
         Descent(problem.goal, *arguments)

@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 from setpoint import Goal
 from setpoint.training import (
-    LossTraining,
     Ordinary,
     Projected,
     Stochastic,
@@ -59,23 +58,8 @@ def test_validation_rows_choose_the_ordinary_model(short_ordinary):
         module.load_state_dict(model.weights)
         assert validation.operating_point(module).objective == model.point.objective
     torch.manual_seed(0)
-    (mlps,) = ordinary_models(problem, build("mlp", 3).double())
+    mlps = chain(*ordinary_models(problem, build("mlp", 3).double()))
     assert {m.point.fn + m.point.tp for m in mlps} == {int(validation.positive.sum())}
-
-
-def test_a_module_is_trained_with_two_ridges_and_seen_at_several_moments():
-    problem = overlapping("max f1", n=120)
-    torch.manual_seed(0)
-    module = build("mlp", 3).double()
-    initial = {k: v.clone() for k, v in module.state_dict().items()}
-    (models,) = ordinary_models(problem, module)
-    assert [m.name for m in models[:2]] == ["as given", "ordinary, ridge 100, 1 of 10"]
-    assert len(models) == 21
-    module.load_state_dict(initial)
-    run = LossTraining(l2=100.0).prepare(problem, module)
-    for k in range(1, 11):
-        run.advance(k)
-        assert run.models()[0].point == models[k].point
 
 
 def test_a_module_that_is_given_trained_is_a_candidate():

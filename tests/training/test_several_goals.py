@@ -30,7 +30,7 @@ MIXED = [
     "max gmean",
     "min alarm_rate s.t. recall >= 0.7",
 ]
-SHORT = Projected(outer_iterations=4, inner_iterations=15, restarts=2)
+SHORT = Projected(outer_iterations=4, inner_iterations=15, restarts=2, line_search=100_000)
 
 
 def alone(problem, goals, kind="linear", solver=SHORT):

@@ -190,7 +190,7 @@ def train(classifier: SetpointClassifier, goal: Goal, data: FitData) -> Trained:
             "callback": classifier.callback,
             "checkpoint": classifier.checkpoint,
         }
-        solver = settled(data.solver, problem)
+        solver = settled(data.solver, problem, module)
         solution = solve(moved(problem, data.device), module, solver, **arguments)
         candidates = solution.candidates
         if classifier.refit and validation is not None and not solution.history.interrupted:

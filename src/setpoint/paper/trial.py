@@ -108,7 +108,7 @@ def _problem(
 def _train_to_the_end(job: Job, problem: Problem, module: torch.nn.Module) -> None:
     """Train without evaluating any goal; the last iterate is the result."""
     torch.manual_seed(job.trial)
-    solver = settled(job.solver, problem)
+    solver = settled(job.solver, problem, module)
     run = solver.prepare(problem, module)
     run.start()
     for iteration in range(1, (solver.outer_iterations or 0) + 1):

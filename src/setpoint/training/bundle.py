@@ -135,6 +135,7 @@ class ModuleBundle:
 
     def logits(self, X: Tensor) -> Tensor:
         """Return logits above the origins, shape (k, n)."""
+        self.last = None  # a graph that is alive would tie the next one to its stream of a GPU
         self.last = list(self._each(X))
         return torch.stack([z.detach() for z in self.last]) - self.origins[:, None]
 

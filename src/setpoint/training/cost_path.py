@@ -34,7 +34,7 @@ from setpoint.training.problem import Problem
 from setpoint.training.working_set import WorkingSet, near, sample
 
 WEIGHTS = tuple(float(f"{10**e:.2g}") for e in np.arange(-3, 3.25, 0.5))  # of a positive
-COST_RIDGES = (100.0, 1.0, 0.01)
+COST_RIDGES = (100.0, 10.0, 1.0, 0.01)
 _RATE = 0.2  # Adam's first learning rate; a row's margin must be able to pass 1 in few steps
 
 
@@ -78,13 +78,14 @@ class CostColumn(NamedTuple):
 def columns_for(
     goals: Sequence[Goal], take: str | None = None, *, fine: bool = True
 ) -> list[CostColumn]:
-    """Return the models of the path, hinges first; not ``fine``: every second weight.
+    """Return the models of the path, hinges first; not ``fine``: every second weight, no ridge 10.
 
     ``take`` names a candidate: return only the model that it is or started from, if any.
     """
     steps = WEIGHTS if fine else WEIGHTS[::2]
+    ridges = [ridge for ridge in COST_RIDGES if fine or ridge != 10.0]
     weights = sorted({w for goal in goals for w in steps if _may_need(goal, w)})
-    every = [CostColumn(h, w, r) for h in (True, False) for r in COST_RIDGES for w in weights]
+    every = [CostColumn(h, w, r) for h in (True, False) for r in ridges for w in weights]
     if take is None:
         return every
     named = [column for column in every if column.name in take]
@@ -205,7 +206,7 @@ def _train(
     ridge = theta.new_tensor([[column.ridge] for column in columns]) / weight.sum()
     ridge = ridge.repeat(1, theta.shape[1])
     ridge[:, -1] = 0.0
-    parts = [(slice(slow), rate / 4), (slice(slow, None), rate)]
+    parts = [(slice(slow), rate / 4), (slice(slow, None), rate)][not slow :]
     optimizers = [(MatrixAdam(theta[own]), own, first) for own, first in parts]
     slopes, gradient = torch.empty_like(share), torch.empty_like(theta)
     for step in range(steps):

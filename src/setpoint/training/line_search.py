@@ -283,7 +283,7 @@ def explore(
     return w
 
 
-_ROUNDS_EACH, _MOST_ROUNDS = 20, 1500
+_ROUNDS_EACH, _MOST_ROUNDS = 20, 1000
 
 
 def search_lines(

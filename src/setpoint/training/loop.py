@@ -133,13 +133,13 @@ def check_parameters(
             raise SetpointError(f"{what} must be {default}>= {smallest}, not {value}.")
 
 
-def settled(solver: Solver, problem: Problem | StreamProblem) -> Solver:
-    """Return the solver with all parameters fixed that would depend on the problem.
+def settled(solver: Solver, problem: Problem | StreamProblem, module: nn.Module) -> Solver:
+    """Return the solver with all parameters fixed that would depend on problem and module.
 
     It then trains in the same way on other rows.
     """
     settle = getattr(solver, "settle", None)
-    return solver if settle is None else settle(problem)
+    return solver if settle is None else settle(problem, module)
 
 
 _USUAL_ROWS = 40_000  # of a step
@@ -202,7 +202,7 @@ def solve(
             f"{type(solver).__name__} needs all rows in memory, as a Problem; streams are trained "
             "by setpoint.training.Stochastic."
         )
-    solver = settled(solver, problem)
+    solver = settled(solver, problem, module)
     assert solver.outer_iterations is not None
     run = solver.prepare(problem, module)
     models_of = _models_of(run)

@@ -50,21 +50,22 @@ class Projected:
     Parameters
     ----------
     lam0, lam_max : float or None
-        First and last lambda. None: 1 and 1,000; in a long training 0.1 and 100.
+        First and last lambda. None: 1 and 1,000; in a long training of a linear model 0.1 and 100.
     gamma : float, tuple of float or None
         Strengths of the regulariser psi. The first is that of all models but one for each start,
         without proximity, for every further one. None: 0.1; in a long training also 0.01.
     outer_iterations, inner_iterations : int or None
-        Evaluations on all rows, and steps of Adam between two of them. None: 8 and 40 on problems
-        of at most 2,000 rows, where restarts and line searches improve on any start. On larger
-        ones 4 and 40 with validation rows, and in a long training, without them, 40 and 100.
+        Evaluations on all rows, and steps of Adam between two of them. None: for a linear model 8
+        and 40 on problems of at most 2,000 rows, where restarts and line searches improve on any
+        start; on larger ones 4 and 40 with validation rows and, in a long training, 40 and 100
+        without. For any other model 8 and 40 with validation rows and, in a long training, 15 and
+        60 without.
     lr : float or None
         Adam's learning rate, which falls to zero on a cosine over the run. None: for a linear model
         0.1, and less with more than 100 features; 2e-3 for any other.
     dual_rate : float or None
         Step size of the multipliers: one step changes them by a factor of at most exp(dual_rate).
-        None: 0.1
-        for a linear model, 0.03 for any other.
+        None: 0.1 for a linear model, 0.03 for any other.
     proximity : tuple of float
         Strengths of the regularisation towards the start, 0 for none.
     restarts : int or None
@@ -84,8 +85,8 @@ class Projected:
         module's own weights.
     rows : int or None
         Size of the working set; larger problems train on the rows near a threshold and a sample
-        of the rest. None: 20,000 with validation rows, 40,000 without. Several goals at once have
-        up to twice as many, on a GPU up to four times.
+        of the rest. None: 40,000, for linear models with validation rows 20,000. Several goals at
+        once have up to twice as many, on a GPU up to four times.
     """
 
     lam0: float | None = None
@@ -125,39 +126,36 @@ class Projected:
         assert self.gamma is not None
         return self.gamma if isinstance(self.gamma, tuple) else (self.gamma,)
 
-    def settle(self, problem: Problem) -> Projected:
-        """Return the solver with numbers in place of None, as they suit this problem."""
+    def settle(self, problem: Problem, module: nn.Module) -> Projected:
+        """Return the solver with numbers in place of None, as they suit problem and module."""
         few, selects = len(problem.X) <= FEW_ROWS, problem.has_validation
-        usual = _FEW_ROWS if few else _SELECTION if selects else _LONG
+        if is_linear(module):
+            usual = _FEW_ROWS if few else _SELECTION if selects else _LONG
+        else:
+            usual = _NETWORK if selects else _LONG_NETWORK
         unset = {name: value for name, value in usual.items() if getattr(self, name) is None}
-        return replace(self, **unset, line_search=self._searched(problem))
-
-    def _searched(self, problem: Problem) -> int:
-        """Return how many changed decisions to consider: a selection is worth few, on few rows."""
-        if not problem.has_validation:
-            return self.line_search
-        return min(self.line_search, _SEARCHED_TO_SELECT) if len(problem.X) <= FEW_ROWS else 0
-
-    def settle_for(self, problem: Problem, module: nn.Module) -> Projected:
-        """Return the same, with a number for the dual rate too."""
-        # A model that can do more needs smaller steps: it would follow every swing.
-        usual = 0.1 if is_linear(module) else 0.03
-        return replace(self.settle(problem), dual_rate=self.dual_rate or usual)
+        search = self.line_search
+        if selects:  # worth little, on few rows
+            search = min(search, _SEARCHED_TO_SELECT) if few else 0
+        return replace(self, **unset, line_search=search)
 
     def prepare(self, problem: Problem, module: nn.Module) -> ProjectedRun:
         """Return a run. Supports every goal."""
-        return ProjectedRun(self.settle_for(problem, module), problem, module)
+        return ProjectedRun(self.settle(problem, module), problem, module)
 
 
-_SELECTION: dict[str, Any] = {
-    "lam0": 1.0, "lam_max": 1000.0, "gamma": (0.1,), "restarts": 0, "rows": 20_000,
-    "outer_iterations": 4, "inner_iterations": 40,
-}  # fmt: skip
-_FEW_ROWS = {**_SELECTION, "outer_iterations": 8, "restarts": 8}
-_LONG: dict[str, Any] = {
-    "lam0": 0.1, "lam_max": 100.0, "gamma": (0.1, 0.01), "restarts": 2, "rows": 40_000,
-    "outer_iterations": 40, "inner_iterations": 100,
-}  # fmt: skip
+def _settings(outer: int, inner: int, **others: Any) -> dict[str, Any]:
+    usual = {"lam0": 1.0, "lam_max": 1000.0, "gamma": (0.1,), "dual_rate": 0.1, "restarts": 0}
+    iterations = {"outer_iterations": outer, "inner_iterations": inner}
+    return {**usual, "rows": 40_000, **iterations, **others}
+
+
+_SELECTION = _settings(4, 40, rows=20_000)
+_FEW_ROWS = _settings(8, 40, restarts=8)
+_LONG = _settings(40, 100, lam0=0.1, lam_max=100.0, gamma=(0.1, 0.01), restarts=2)
+# A model that can do more needs smaller steps: it would follow every swing.
+_NETWORK = _settings(8, 40, dual_rate=0.03)
+_LONG_NETWORK = _settings(15, 60, gamma=(0.1, 0.01), dual_rate=0.03)
 _SEARCHED_TO_SELECT = 300_000
 
 

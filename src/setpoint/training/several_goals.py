@@ -82,7 +82,7 @@ class SeveralGoalsRun(ProjectedRun):
     def __init__(self, solver: Projected, problems: Sequence[Problem], module: nn.Module) -> None:
         # Thresholds of several goals lie apart, and rows near any of them matter.
         factor = min(len(problems), sizes_for(problems[0].X.device).working_sets)
-        solver = solver.settle_for(problems[0], module)
+        solver = solver.settle(problems[0], module)
         assert solver.rows is not None
         solver = replace(solver, rows=solver.rows * factor)
         super().__init__(solver, problems[0], module)
