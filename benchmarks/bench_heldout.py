@@ -7,9 +7,11 @@ training and validation rows. Both are evaluated on the test rows at that thresh
 stopped early on the validation rows, shows what a flexible model reaches with a tuned threshold.
 
 A stronger rival, "weighted", chooses in the same way among the plain and balanced regressions and
-39 cost-weighted ones: 13 weights of a positive from 0.001 to 1,000 at three ridges.
+39 cost-weighted ones: 13 weights of a positive from 0.001 to 1,000 at three ridges. "selection off"
+is the default without validation rows, which trains much longer, on the first splits only.
 
-Finished splits are stored in a file, from which an interrupted run continues.
+Finished splits are stored in a file, from which an interrupted run continues. The models to compare
+with have a file of their own: they remain when the code of the solvers changes.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier
 
+import _baselines
+import _data
 from _baselines import WEIGHTS, balanced, logistic_path
 from _data import load_grouped, split
-from _stored import run_missing
+from _stored import digest, run_missing
 from setpoint import (
     FPOR,
     FROP,
@@ -165,6 +169,7 @@ def run(name: str, seed: int, model: str) -> list[dict[str, Any]]:
         if model == "linear":
             row["logistic"] = best(parts, plain, goal)
             row["logistic_balanced"] = best(parts, both, goal)
+        elif model == "off":
             off = SetpointClassifier(goal, validation=None, standardize=False, random_state=0)
             off.fit(parts.X[0], parts.y[0])
             row["training"] = {
@@ -172,7 +177,8 @@ def run(name: str, seed: int, model: str) -> list[dict[str, Any]]:
                 "no_worse": off.operating_point_.rank
                 >= (-off.history_[0].violation, off.history_[0].objective),
             }  # fmt: skip
-            row["off"] = result(parts, off.positive_scores, goal)
+            out.append({**row, "off": result(parts, off.positive_scores, goal)})
+            continue
         else:
             ordinary = parts.classifier(goal, model=model, solver="cross_entropy")
             row["logistic"] = result(parts, ordinary.positive_scores, goal)
@@ -202,10 +208,10 @@ def cell(rows: list[dict[str, Any]], who: str, floor: bool) -> str:
 
 def table(results: list[dict[str, Any]]) -> None:
     print(
-        "| data | goal | logistic | selection off | selection on | gain "
-        "| training: start | trained | XGBoost |"
+        "| data | goal | logistic, weighted | setpoint | gain | at matched floors "
+        "| selection off | training: start | trained | XGBoost |"
     )
-    print("|---" * 9 + "|")
+    print("|---" * 10 + "|")
     gains: dict[str, dict[str, float]] = {rival: {} for rival in RIVALS}
     levels: dict[str, dict[str, float]] = {rival: {} for rival in RIVALS}
     no_worse = []
@@ -219,17 +225,19 @@ def table(results: list[dict[str, Any]]) -> None:
             for rival in RIVALS:
                 gains[rival][title] = mean(rows, "on") - mean(rows, rival)
                 levels[rival][title] = mean(rows, "on", "level") - mean(rows, rival, "level")
-            no_worse.append(all(r["training"]["no_worse"] for r in rows))
-            cells = [cell(rows, who, goal != "OFOS") for who in ("logistic", "off", "on")]
-            start, trained = mean(rows, "training", "start"), mean(rows, "training", "trained")
-            trees = [r for r in results if (r["data"], r["goal"]) == (name, goal)]
-            trees = [r for r in trees if r["model"] == "xgboost"]
-            gain = gains["logistic"][title]
-            flexible = cell(trees, "on", goal != "OFOS") if trees else ""
-            print(
-                f"| {name} | {goal} | {' | '.join(cells)} | {gain:+.3f} "
-                f"| {start:.3f} | {trained:.3f} | {flexible} |"
-            )
+            here = [r for r in results if (r["data"], r["goal"]) == (name, goal)]
+            off, trees = ([r for r in here if r["model"] == m] for m in ("off", "xgboost"))
+            no_worse += [r["training"]["no_worse"] for r in off]
+            floor = goal != "OFOS"
+            cells = [cell(rows, "logistic_weighted", floor), cell(rows, "on", floor)]
+            gain = gains["logistic_weighted"][title]
+            cells += [f"{gain:+.3f}", f"{levels['logistic_weighted'][title]:+.3f}"]
+            cells += [cell(off, "off", floor) if off else ""]
+            cells += [
+                f"{mean(off, 'training', w):.3f}" if off else "" for w in ("start", "trained")
+            ]
+            cells += [cell(trees, "on", floor) if trees else ""]
+            print(f"| {name} | {goal} | {' | '.join(cells)} |")
     print(
         "\nTest objective, mean ± standard deviation over splits (splits that met the floor, "
         "mean amount by which it was missed).\n"
@@ -241,9 +249,11 @@ def table(results: list[dict[str, Any]]) -> None:
         summary(f"compared with {title}, {at}", levels[rival])
     print(f"training objective not below the start: {sum(no_worse)} of {len(no_worse)} cells")
     floors = [r for r in linear if r["goal"] != "OFOS"]
-    for who in (*RIVALS, "off", "on"):
-        missed = np.mean([r[who]["violation"] for r in floors])
-        print(f"floors met, {who}: {held(floors, who):.0%}, missed by {missed:.3f} on average")
+    off = [r for r in results if r["model"] == "off" and r["goal"] != "OFOS"]
+    for who in (*RIVALS, *(["off"] if off else []), "on"):
+        rows = off if who == "off" else floors
+        missed = np.mean([r[who]["violation"] for r in rows])
+        print(f"floors met, {who}: {held(rows, who):.0%}, missed by {missed:.3f} on average")
     if any(r["model"] == "mlp" for r in results):
         mlp_table([r for r in results if r["model"] == "mlp"])
 
@@ -288,18 +298,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="*", default=DATA, choices=DATA, metavar="NAME")
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--off-splits", type=int, default=1, help="with selection off")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", type=Path, default=Path("build/heldout.jsonl"))
     parser.add_argument("--no-mlp", action="store_true")
+    parser.add_argument("--no-xgboost", action="store_true")
     given = parser.parse_args()
     jobs = [(d, s, "linear") for s in range(given.splits) for d in given.data]
-    jobs += [(d, s, "weighted") for s in range(given.splits) for d in given.data]
-    jobs += [(d, s, "xgboost") for s in range(given.splits) for d in given.data]
+    jobs += [(d, s, "off") for s in range(given.off_splits) for d in given.data]
     if not given.no_mlp:
         jobs += [(d, s, "mlp") for s in range(given.splits) for d in given.data if d in MLP]
-    results = run_missing(
-        given.keep, jobs, run, lambda r: (r["data"], r["seed"], r["model"]), given.jobs
-    )
+
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["data"], row["seed"], row["model"]
+
+    results = run_missing(given.keep, jobs, run, key, given.jobs)
+    # These do not depend on setpoint's training, and remain when its code changes.
+    rivals = ["weighted"] if given.no_xgboost else ["weighted", "xgboost"]
+    jobs = [(d, s, m) for m in rivals for s in range(given.splits) for d in given.data]
+    own_code = digest(Path(_baselines.__file__), Path(_data.__file__))
+    file = given.keep.with_suffix(".baselines.jsonl")
+    results += run_missing(file, jobs, run, key, given.jobs, own_code)
     print(machine(), f"; {given.splits} splits\n")
     table([r for r in results if r["seed"] < given.splits and r["data"] in given.data])
 

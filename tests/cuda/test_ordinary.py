@@ -6,6 +6,7 @@ from setpoint.training.models import build
 from setpoint.training.ordinary import ordinary_models
 
 
+@pytest.mark.usefixtures("without_cost_path")
 @pytest.mark.parametrize("weights", [False, True])
 def test_the_ordinary_models_of_a_gpu_are_those_of_a_cpu(weights):
     generator = torch.Generator().manual_seed(0)

@@ -3,11 +3,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from setpoint import Goal, choose_threshold
-from setpoint.training.line_search import best_steps, explore, polish
+from setpoint.training import line_search, make_problem
+from setpoint.training.bundle import LinearBundle
+from setpoint.training.line_search import best_steps, explore, polish, search_lines
 
 GOALS = [
     Goal.parse(goal)
@@ -227,3 +230,53 @@ def test_exploring_never_makes_worse_and_finds_what_polishing_misses(goal):
 def test_without_rounds_nothing_is_explored():
     w, X, y = np.array([1.0, 2.0]), np.random.default_rng(0).normal(size=(10, 2)), np.arange(10) < 4
     assert explore(w, X, y, np.ones(10), F1, np.random.default_rng(0), 9) is w
+
+
+# --- the models of a bundle -----------------------------------------------------------------------
+
+
+def bundle_of(problem, seeds):
+    module = torch.nn.Linear(problem.X.shape[1], 1).double()
+    starts = []
+    for seed in seeds:
+        torch.manual_seed(seed)
+        starts.append({"weight": torch.randn_like(module.weight), "bias": torch.zeros(1)})
+    return LinearBundle(module, starts)
+
+
+def points_of(problem, bundle):
+    return problem.points_of(bundle.scores(problem.X))
+
+
+@pytest.mark.parametrize("goal", ["max f1", "max recall s.t. precision >= 0.8"])
+def test_many_rows_are_searched_near_the_threshold(goal, monkeypatch):
+    monkeypatch.setattr(line_search, "_NEAR_ROWS", 60)
+    monkeypatch.setattr(line_search, "_WINDOW", 20)
+    X, y, _ = overlapping(3000, 4, 0)
+    problem = make_problem(torch.from_numpy(X), torch.from_numpy(y), goal)
+    bundle = bundle_of(problem, range(3))
+    before = points_of(problem, bundle)
+    assert search_lines(problem, bundle, before, range(3), 10**6, seed=0)
+    after = points_of(problem, bundle)
+    assert all(b.sort_key >= a.sort_key for a, b in zip(before, after, strict=True))
+    assert max(p.sort_key for p in after) > max(p.sort_key for p in before)
+
+
+def test_without_effort_or_with_too_many_numbers_nothing_is_searched(monkeypatch):
+    X, y, _ = overlapping(100, 3, 0)
+    problem = make_problem(torch.from_numpy(X), torch.from_numpy(y), "max f1")
+    bundle = bundle_of(problem, range(2))
+    before, points = bundle.matrix.clone(), points_of(problem, bundle)
+    assert not search_lines(problem, bundle, points, range(2), 1000, seed=0)
+    monkeypatch.setattr(line_search, "_MOST_NUMBERS", 299)
+    assert not search_lines(problem, bundle, points, range(2), 10**7, seed=0)
+    assert torch.equal(bundle.matrix, before)
+
+
+def test_rows_without_a_spread_do_no_harm():
+    """All rows equal, or at the threshold: moments and distances are zero."""
+    X, y = np.zeros((50, 3)), np.arange(50) < 20
+    problem = make_problem(torch.from_numpy(X), torch.from_numpy(y), "max f1")
+    bundle = bundle_of(problem, range(2))
+    search_lines(problem, bundle, points_of(problem, bundle), range(2), 10**6, seed=0)
+    assert bundle.matrix.isfinite().all()

@@ -277,6 +277,20 @@ def test_settled_parameters_stay_the_same_on_other_rows():
     assert (given.lam0, given.rows, given.dual_rate) == (2.0, 50, 0.2)
 
 
+def test_searches_start_from_the_best_model_of_the_whole_training():
+    """Goal training spoils every model here, and the best one is an ordinary one."""
+    problem = overlapping("max recall s.t. precision >= 0.8", n=400)
+    solver = replace(QUICK, outer_iterations=2, lr=50.0, proximity=(0.0,), relaxed=False)
+    without, searched = (fit(problem, replace(solver, line_search=n)) for n in (0, 10**7))
+    start = without.candidates.winner
+    assert "goal-trained" not in start.name
+    (found,) = (c for c in searched.candidates if c.name == f"{start.name}; line search")
+    assert found.start == start.name
+    assert found.point.sort_key >= start.point.sort_key
+    assert searched.operating_point.sort_key > without.operating_point.sort_key
+    assert searched.operating_point == problem.operating_point(searched.module)
+
+
 def test_a_candidate_that_does_not_exist_raises():
     wanted = fitted(OFOS()).candidates[-1]
     with pytest.raises(SetpointError, match="no candidate 'goal-trained from .*restart 8'"):

@@ -284,6 +284,7 @@ def explore(
 
 
 _ROUNDS_EACH, _MOST_ROUNDS = 20, 1000
+_MOST_NUMBERS = 2**26  # of the rows, of which searches need two copies in double precision
 
 
 def search_lines(
@@ -294,7 +295,7 @@ def search_lines(
     effort: int,
     seed: int,
 ) -> bool:
-    """Improve the best models in place; return whether the effort allowed it.
+    """Improve the best models in place; return whether effort and memory allowed it.
 
     Parameters
     ----------
@@ -315,7 +316,7 @@ def search_lines(
     decisions = min(n, _NEAR_ROWS) * _DIRECTIONS  # of a round
     rounds = min(effort // decisions, _MOST_ROUNDS)
     models = min(len(alive), rounds // (2 * _ROUNDS_EACH))
-    if models == 0:
+    if models == 0 or problem.X.numel() > _MOST_NUMBERS:
         return False
     X = problem.X.double().cpu().numpy()
     labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()

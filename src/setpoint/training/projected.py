@@ -262,7 +262,7 @@ class ProjectedRun:
         return self.solver.line_search > 0 and is_linear(self.module)
 
     def search_lines(self, seed: int) -> bool:
-        """Improve the best models by exact line searches; return whether the effort allowed it.
+        """Improve the best models by exact line searches; return whether they were possible.
 
         The best model of the whole training takes the place of the last one.
         """
