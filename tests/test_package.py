@@ -55,6 +55,29 @@ def test_help_imports_nothing_heavy(command):
     assert imported_by(f"from setpoint.cli import main; main({arguments})") == "[]"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "no.csv", "--target", "y", "--goal", "max recall", "--out", "model"],
+        ["predict", "no.model", "no.csv", "--out", "scores.csv"],
+    ],
+)
+def test_commands_import_torch_without_full_garbage_collections(arguments, tmp_path):
+    """They would take half a second, as they look through all that has been imported."""
+    code = f"""
+import gc, sys
+full = []
+gc.callbacks.append(lambda phase, info: full.append(phase) if info["generation"] == 2 else None)
+from setpoint.cli import main
+assert main({arguments}) == 1  # there is no such file
+print("torch" in sys.modules, len(full), file=sys.stderr)
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert found.stderr.splitlines()[-1] == "True 0", found.stderr
+
+
 def test_the_demo_runs_with_its_extra_alone(tmp_path):
     """With matplotlib, rich and typer, but without what the extra ``cli`` adds."""
     code = f"""

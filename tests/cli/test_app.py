@@ -1,11 +1,15 @@
 """Exit codes, errors and options that all commands share."""
 
+import gc
 import json
+import sys
 
+import pytest
 from cli_tables import GOAL, fit_arguments, printed, run
 
 import setpoint
 from setpoint.cli import main
+from setpoint.cli.app import first_imports
 
 
 def test_with_json_an_error_is_one_json_object(files, model, tmp_path, capsys):
@@ -127,3 +131,36 @@ def test_file_names_are_not_markup(model, write_rows, capsys, monkeypatch):
     for name in ("[red]rows.csv", "[bold].csv", "a [blink]b c.csv"):
         assert run("evaluate", model, write_rows(name=name)) == 0
         assert f"on {name}" in capsys.readouterr().out
+
+
+@pytest.fixture
+def unfreeze():
+    yield
+    gc.unfreeze()
+
+
+def test_first_imports_are_not_collected(monkeypatch, unfreeze):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with first_imports():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+
+
+def test_later_imports_change_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", sys)
+    frozen = gc.get_freeze_count()
+    with first_imports():
+        assert gc.isenabled()
+    assert gc.get_freeze_count() == frozen
+
+
+def test_collections_that_are_off_stay_off(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    gc.disable()
+    try:
+        with first_imports():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from setpoint.cli import options as o
-from setpoint.cli.app import exit_if_missed
+from setpoint.cli.app import exit_if_missed, first_imports
 from setpoint.cli.output import Output
 from setpoint.cli.points import point_table
 
@@ -36,13 +36,14 @@ def certify(
     debug: o.Debug = False,
 ) -> None:
     """Find the best threshold for given scores that can be certified."""
-    from setpoint import certificates
-    from setpoint.cli.output_paths import check_outputs
-    from setpoint.cli.reports import ReportRequest, costs_of
-    from setpoint.data.label_columns import read_target, scores_of
-    from setpoint.data.table_reader import read_table
-    from setpoint.goals.goal import Goal
-    from setpoint.report.content import Rows
+    with first_imports():
+        from setpoint import certificates
+        from setpoint.cli.output_paths import check_outputs
+        from setpoint.cli.reports import ReportRequest, costs_of
+        from setpoint.data.label_columns import read_target, scores_of
+        from setpoint.data.table_reader import read_table
+        from setpoint.goals.goal import Goal
+        from setpoint.report.content import Rows
 
     parsed = Goal.parse(goal)
     costs = costs_of(cost_alarm, cost_miss, currency)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from setpoint.cli import options as o
+from setpoint.cli.app import first_imports
 from setpoint.cli.output import Output
 from setpoint.cli.points import describe_met
 
@@ -43,11 +44,12 @@ def compare(
     from rich.table import Table
     from rich.text import Text
 
-    from setpoint.data.table_reader import read_table
-    from setpoint.errors import SetpointError
-    from setpoint.goals.goal import Goal
-    from setpoint.tables.classifiers import check_model
-    from setpoint.tables.fitting import fit_table
+    with first_imports():
+        from setpoint.data.table_reader import read_table
+        from setpoint.errors import SetpointError
+        from setpoint.goals.goal import Goal
+        from setpoint.tables.classifiers import check_model
+        from setpoint.tables.fitting import fit_table
 
     if test == 0:
         raise SetpointError("models are compared on test rows; leave out --test 0.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from setpoint.cli import options as o
-from setpoint.cli.app import exit_if_missed
+from setpoint.cli.app import exit_if_missed, first_imports
 from setpoint.cli.output import Output
 from setpoint.cli.points import (
     is_met,
@@ -56,11 +56,12 @@ def evaluate(
     debug: o.Debug = False,
 ) -> None:
     """Measure a saved model on labelled rows, and check whether its certificate still holds."""
-    from setpoint.cli.output_paths import check_outputs
-    from setpoint.cli.predict import load_table_model
-    from setpoint.cli.reports import ReportRequest, costs_of, training_of
-    from setpoint.report.content import Rows
-    from setpoint.thresholds.operating_point import evaluate_threshold
+    with first_imports():
+        from setpoint.cli.output_paths import check_outputs
+        from setpoint.cli.predict import load_table_model
+        from setpoint.cli.reports import ReportRequest, costs_of, training_of
+        from setpoint.report.content import Rows
+        from setpoint.thresholds.operating_point import evaluate_threshold
 
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_outputs({"the table": data, "the model": model}, report, figures)

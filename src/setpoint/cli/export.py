@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from setpoint.cli import options as o
+from setpoint.cli.app import first_imports
 from setpoint.cli.output import Output
 
 
@@ -20,9 +21,10 @@ def export(
 
     Its input is the encoded features: turning a table into numbers stays in Python.
     """
-    from setpoint.cli.output_paths import check_file
-    from setpoint.export.onnx import export_onnx
-    from setpoint.model_files import load
+    with first_imports():
+        from setpoint.cli.output_paths import check_file
+        from setpoint.export.onnx import export_onnx
+        from setpoint.model_files import load
 
     check_file(out, "ONNX model", {"the model": model})
     output = Output(as_json, quiet)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from setpoint.cli import options as o
-from setpoint.cli.app import exit_if_missed
+from setpoint.cli.app import exit_if_missed, first_imports
 from setpoint.cli.output import (
     Output,
     is_main_process,
@@ -59,13 +59,14 @@ def fit(
     debug: o.Debug = False,
 ) -> None:
     """Train a classifier on a table for a goal, and save it."""
-    from setpoint.cli.output_paths import check_outputs, check_separate
-    from setpoint.cli.reports import ReportRequest, costs_of, report_of_fit
-    from setpoint.errors import SetpointError, SplitError
-    from setpoint.goals.goal import Goal
-    from setpoint.report.sentences import headline_parts
-    from setpoint.saving.storage import check_target
-    from setpoint.tables.classifiers import check_device, check_model
+    with first_imports():
+        from setpoint.cli.output_paths import check_outputs, check_separate
+        from setpoint.cli.reports import ReportRequest, costs_of, report_of_fit
+        from setpoint.errors import SetpointError, SplitError
+        from setpoint.goals.goal import Goal
+        from setpoint.report.sentences import headline_parts
+        from setpoint.saving.storage import check_target
+        from setpoint.tables.classifiers import check_device, check_model
 
     # Everything that can be checked now is not left to fail after a long training.
     parsed = Goal.parse(goal)

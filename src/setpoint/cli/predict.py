@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from setpoint.cli import options as o
+from setpoint.cli.app import first_imports
 from setpoint.cli.output import Output
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ def predict(
     debug: o.Debug = False,
 ) -> None:
     """Score a table with a saved model; it may be larger than memory."""
-    from setpoint.cli.output_paths import check_file
-    from setpoint.data.table_reader import count_rows
-    from setpoint.tables.scoring import score_file
+    with first_imports():
+        from setpoint.cli.output_paths import check_file
+        from setpoint.data.table_reader import count_rows
+        from setpoint.tables.scoring import score_file
 
     check_file(out, "table of scores", {"the table": data, "the model": model})
     output = Output(as_json, quiet)
@@ -62,9 +64,10 @@ def predict(
 
 def load_table_model(path: Path) -> TableModel:
     """Load a model of tables; raises SetpointError for a model of arrays."""
-    from setpoint.errors import SetpointError
-    from setpoint.model_files import load
-    from setpoint.tables.model import TableModel
+    with first_imports():
+        from setpoint.errors import SetpointError
+        from setpoint.model_files import load
+        from setpoint.tables.model import TableModel
 
     model = load(path)
     if not isinstance(model, TableModel):

@@ -109,7 +109,7 @@ def column_of(series: Any) -> Column:
 
 def _column_of_objects(values: Any, name: str, dtype: str) -> Column:
     """Return the kind of a column of texts or Python objects."""
-    if all(isinstance(v, str) for v in values):
+    if isinstance(values.dtype, pd.StringDtype) or all(isinstance(v, str) for v in values):
         return _column_of_texts(values, name, dtype)
     for value in values:
         if isinstance(value, (bytes, list, tuple, set, dict, np.ndarray, complex)):
@@ -129,7 +129,7 @@ def _numbers_or_dates(values: Any, rows: NDArray[np.intp], category: Column, dty
     if category.mixed and any(isinstance(v, (bool, np.bool_, date)) for v in values):
         return category
     stripped = texts(values, strict=False).values
-    if any(_CODE.match(v) for v in stripped.head(_SAMPLED)):
+    if any(_CODE.match(v) for v in stripped.head(_SAMPLED).unique()):
         return category
     found = read_numbers(category.name, stripped, rows)
     if found is None and not category.mixed:
@@ -154,17 +154,17 @@ def _has_number(values: Any) -> bool:
 def _column_of_texts(values: Any, name: str, dtype: str) -> Column:
     """Return the kind of a column of texts, none of them blank."""
     sample = values.iloc[:: max(1, len(values) // _SAMPLED)]
+    different = sample.drop_duplicates()  # checking each category once is much faster
     first = str(sample.iloc[0]).strip()
-    if dtype != "mixed" and not any(_CODE.match(v.strip()) for v in sample):
-        if not numbers(sample).bad.any() and not numbers(values).bad.any():
+    if dtype != "mixed" and not any(_CODE.match(v.strip()) for v in different):
+        if not numbers(different).bad.any() and not numbers(values).bad.any():
             return Column(name, "number", dtype)
         fmt = _date_format(values, first)
         if fmt is not None:
             return Column(name, "date", dtype, format=fmt, zone=zone_of(values))
     levels = int(values.nunique())
-    distinct = sample.nunique() >= _DISTINCT * len(sample)
-    words = float(np.mean([len(v.split()) for v in sample]))
-    if levels > _DISTINCT_TEXTS and distinct and words >= _WORDS:
+    seldom_repeated = levels > _DISTINCT_TEXTS and len(different) >= _DISTINCT * len(sample)
+    if seldom_repeated and np.mean([len(v.split()) for v in sample]) >= _WORDS:
         return Column(name, "text", dtype)
     return Column(name, "category", dtype, levels)
 
