@@ -247,7 +247,7 @@ def table(results: list[dict[str, Any]]) -> None:
     for rival, title in RIVALS.items():
         at = "each at the threshold that is best on the test rows"
         summary(f"compared with {title}, {at}", levels[rival])
-    print(f"training objective not below the start: {sum(no_worse)} of {len(no_worse)} cells")
+    print(f"selection off, training not below the start: {sum(no_worse)} of {len(no_worse)} runs")
     floors = [r for r in linear if r["goal"] != "OFOS"]
     off = [r for r in results if r["model"] == "off" and r["goal"] != "OFOS"]
     for who in (*RIVALS, *(["off"] if off else []), "on"):
@@ -316,7 +316,7 @@ def main() -> None:
     # These do not depend on setpoint's training, and remain when its code changes.
     rivals = ["weighted"] if given.no_xgboost else ["weighted", "xgboost"]
     jobs = [(d, s, m) for m in rivals for s in range(given.splits) for d in given.data]
-    own_code = digest(Path(_baselines.__file__), Path(_data.__file__))
+    own_code = digest(*(Path(f) for f in (_baselines.__file__, _data.__file__, __file__)))
     file = given.keep.with_suffix(".baselines.jsonl")
     results += run_missing(file, jobs, run, key, given.jobs, own_code)
     print(machine(), f"; {given.splits} splits\n")

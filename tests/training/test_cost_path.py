@@ -94,7 +94,7 @@ def test_the_first_columns_can_have_a_quarter_of_the_rate(spy):
     problem = overlapping("max f1", n=20)
     columns = [CostColumn(True, w, 1.0) for w in (1.0, 10.0, 1.0)]
     _train(torch.zeros(3, 4), columns, problem, rows_of(problem), 5, 0.4, slow=1)
-    slow, fast = spy
+    fast, slow = spy
     assert slow.rates == pytest.approx([rate / 4 for rate in fast.rates])
     assert torch.equal(slow.gradient[0], fast.gradient[1])
     assert len(fast.gradient) == 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from setpoint import Goal, choose_threshold
 from setpoint.training import line_search, make_problem
 from setpoint.training.bundle import LinearBundle
-from setpoint.training.line_search import best_steps, explore, polish, search_lines
+from setpoint.training.line_search import best_steps, explore, polish, rounds_for, search_lines
 
 GOALS = [
     Goal.parse(goal)
@@ -256,21 +256,44 @@ def test_many_rows_are_searched_near_the_threshold(goal, monkeypatch):
     problem = make_problem(torch.from_numpy(X), torch.from_numpy(y), goal)
     bundle = bundle_of(problem, range(3))
     before = points_of(problem, bundle)
-    assert search_lines(problem, bundle, before, range(3), 10**6, seed=0)
+    search_lines(problem, bundle, before, range(3), 10**6, seed=0)
     after = points_of(problem, bundle)
     assert all(b.sort_key >= a.sort_key for a, b in zip(before, after, strict=True))
     assert max(p.sort_key for p in after) > max(p.sort_key for p in before)
 
 
-def test_without_effort_or_with_too_many_numbers_nothing_is_searched(monkeypatch):
+def test_effort_and_memory_limit_the_rounds(monkeypatch):
     X, y, _ = overlapping(100, 3, 0)
     problem = make_problem(torch.from_numpy(X), torch.from_numpy(y), "max f1")
-    bundle = bundle_of(problem, range(2))
-    before, points = bundle.matrix.clone(), points_of(problem, bundle)
-    assert not search_lines(problem, bundle, points, range(2), 1000, seed=0)
+    assert rounds_for(problem, 1000) == 0
+    assert 0 < rounds_for(problem, 10**5) < rounds_for(problem, 10**6)
+    assert rounds_for(problem, 10**12) == line_search._MOST_ROUNDS
     monkeypatch.setattr(line_search, "_MOST_NUMBERS", 299)
-    assert not search_lines(problem, bundle, points, range(2), 10**7, seed=0)
-    assert torch.equal(bundle.matrix, before)
+    assert rounds_for(problem, 10**12) == 0
+
+
+def test_a_column_without_spread_keeps_its_weight():
+    """Its weight has no effect on these rows, but would have one on others."""
+    X, y, w = overlapping(300, 4, 0)
+    X[:, 3] = 0.0
+    end = polish(w, X, y, np.ones(300), F1, np.random.default_rng(0), 100)
+    assert end[3] == w[3]
+    assert (end[:3] != w[:3]).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_stay_bounded(seed):
+    X, y, w = overlapping(40, 3, seed)
+    end = polish(w, X, y, np.ones(40), GOALS[1], np.random.default_rng(seed), 300)
+    threshold = choose_threshold(y, X @ w, GOALS[1]).threshold
+    assert np.abs(end).max() <= line_search._MOST_GROWTH * max(*np.abs(w), abs(threshold))
+
+
+def test_many_features_are_searched_without_an_inverse(monkeypatch):
+    monkeypatch.setattr(line_search, "_MOST_FEATURES", 4)
+    X, y, w = overlapping(80, 4, 0)
+    _, start, end = polished(w, X, y, F1, rounds=20)
+    assert end.rank > start.rank
 
 
 def test_rows_without_a_spread_do_no_harm():

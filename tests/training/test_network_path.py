@@ -4,6 +4,7 @@ from itertools import chain
 import pytest
 import torch
 
+from setpoint.errors import SetpointError
 from setpoint.training import CrossEntropy, LossTraining, make_problem, network_path
 from setpoint.training.models import build
 from setpoint.training.network_path import NetworkColumn, cross_entropy_models
@@ -42,7 +43,7 @@ def few_steps(monkeypatch):
 def test_a_copy_is_trained_as_if_alone(make, weights, monkeypatch):
     """All rows are one batch, so that their order plays no role but for rounding."""
     columns = [NetworkColumn(0.0, 50.0), NetworkColumn(0.5, 1.0), NetworkColumn(1.0, 0.0)]
-    monkeypatch.setattr(network_path, "_BRIEF", columns)
+    monkeypatch.setattr(network_path, "_COLUMNS", columns)
     problem, module = overlapping("max f1", weights=weights), make()
     ((plain, weighted),) = cross_entropy_models([problem], module)
     ends = [plain[-1], *weighted[-2:]]
@@ -126,3 +127,10 @@ def test_batches_do_not_depend_on_what_is_left_over(monkeypatch):
     problem = overlapping("max f1", n=121)
     ((plain, weighted),) = cross_entropy_models([problem], small_mlp())
     assert all(torch.isfinite(w).all() for m in plain + weighted for w in m.weights.values())
+
+
+def test_one_class_is_an_error():
+    X = torch.randn(20, 3, dtype=torch.float64)
+    problem = make_problem(X, torch.ones(20, dtype=torch.bool), "max f1")
+    with pytest.raises(SetpointError, match="no negative"):
+        cross_entropy_models([problem], small_mlp())

@@ -1,3 +1,4 @@
+import copy
 from dataclasses import replace
 from functools import cache
 
@@ -289,6 +290,54 @@ def test_searches_start_from_the_best_model_of_the_whole_training():
     assert found.point.sort_key >= start.point.sort_key
     assert searched.operating_point.sort_key > without.operating_point.sort_key
     assert searched.operating_point == problem.operating_point(searched.module)
+
+
+def test_a_wanted_model_does_not_give_way_to_a_better_one():
+    problem = overlapping("max recall s.t. precision >= 0.8", n=400)
+    solver = replace(QUICK, outer_iterations=2, lr=50.0, relaxed=False, line_search=10**6)
+    wanted = next(c for c in fit(problem, solver).candidates if c.name.endswith("; proximity 1"))
+    again = fit(problem, solver, take=replace(wanted, iteration=2))
+    assert {c.name for c in again.candidates if c.start} == {wanted.name}
+
+
+def test_searches_in_half_precision_do_not_end_the_training():
+    X = torch.randn(200, 4, generator=torch.Generator().manual_seed(0)).half()
+    problem = make_problem(X, X[:, 0].float() + X[:, 1].float() > 1, "max f1")
+    solution = fit(problem, replace(QUICK, line_search=10**6))
+    assert not solution.history.diverged
+    assert solution.operating_point.f1 > 0.9
+
+
+def test_features_that_are_not_numbers_raise():
+    X = torch.randn(300, 3)
+    X[7, 1] = torch.nan
+    with pytest.raises(DivergedError, match="not finite"):
+        fit(make_problem(X, X[:, 0] > 1, "max f1"))
+
+
+def test_a_parameter_that_is_not_used_survives_a_checkpoint():
+    class Unused(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.aside = torch.nn.Parameter(torch.zeros(7))
+            self.layers = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))
+
+        def forward(self, X):
+            return self.layers(X)
+
+    torch.manual_seed(0)
+    problem, module = overlapping("max f1"), Unused().double()
+    solver = Projected(start="given", outer_iterations=3, inner_iterations=4)
+    runs = [solver.prepare(problem, copy.deepcopy(module)) for _ in range(2)]
+    runs[0].start()
+    runs[0].advance(1)
+    runs[1].load_state_dict(copy.deepcopy(runs[0].state_dict()))
+    runs[1].state_dict()
+    for run in runs:
+        torch.manual_seed(1)
+        run.advance(2)
+    for a, b in zip(*(run._bundle.parameters for run in runs), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
 def test_a_candidate_that_does_not_exist_raises():

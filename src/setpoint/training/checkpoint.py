@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from setpoint.training.stream_problem import StreamProblem
 
 
-_FORMAT = 3
+_FORMAT = 4
 _COUNTS = ("threshold", "tp", "fp", "fn", "tn")
 
 

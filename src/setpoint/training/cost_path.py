@@ -56,6 +56,7 @@ class _Effort(NamedTuple):
 
 _FOR_SELECTION = _Effort(60, 4, False, 120, _RATE / 2, 2)  # where validation rows select a model
 _BRIEF = _Effort(150, 4, False, 150, _RATE / 2, 2)
+_MOST_NUMBERS = 2**27  # of the rows on which the best continue
 # A hinge at a strict floor improves for thousands of steps, and which weight wins shows late.
 _THOROUGH = _Effort(300, 8, True, 2000, _RATE, 16)
 
@@ -139,7 +140,7 @@ def cost_weighted_models(
     _train(theta, columns, problem, rows, effort.first_steps, _RATE)
     kept = [_best_columns(theta, columns, own, effort) for own in problems]
     every = sorted(set().union(*kept))
-    size = effort.samples * sizes.path_rows
+    size = min(effort.samples * sizes.path_rows, max(_MOST_NUMBERS // theta.shape[1], 2))
     rows = near(problem.positive, problem.sample_weight, _distance(theta[every], problem), size)
     slowly = [i for i in every if effort.every_weight and columns[i].hinge]
     places = slowly + every
@@ -206,7 +207,9 @@ def _train(
     ridge = theta.new_tensor([[column.ridge] for column in columns]) / weight.sum()
     ridge = ridge.repeat(1, theta.shape[1])
     ridge[:, -1] = 0.0
-    parts = [(slice(slow), rate / 4), (slice(slow, None), rate)][not slow :]
+    parts = [(slice(slow, None), rate)]
+    if slow:
+        parts.append((slice(slow), rate / 4))
     optimizers = [(MatrixAdam(theta[own]), own, first) for own, first in parts]
     slopes, gradient = torch.empty_like(share), torch.empty_like(theta)
     for step in range(steps):

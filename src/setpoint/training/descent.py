@@ -247,7 +247,10 @@ class Descent:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the bundle, Adam's moments and the multipliers."""
-        self._optimizer.state.update(zip(self.bundle.parameters, self._adam_states, strict=False))
+        if self._adam_states:
+            self._optimizer.state.update(
+                zip(self.bundle.parameters, self._adam_states, strict=True)
+            )
         optimizer = self._optimizer.state_dict()
         if isinstance(self.bundle, StackedBundle):
             optimizer = split_moments(optimizer, len(self.bundle.origins))
@@ -269,7 +272,9 @@ class Descent:
         if isinstance(self.bundle, StackedBundle):
             optimizer = stack_moments(optimizer, len(self.bundle.origins))
         self._optimizer.load_state_dict(optimizer)
-        self._adam_states = [s for p in self.bundle.parameters if (s := self._optimizer.state[p])]
+        if self.steps_without_optimizer:
+            states = [self._optimizer.state[p] for p in self.bundle.parameters]
+            self._adam_states = states if all(states) else []  # before the first step: none
         self.multipliers = state["multipliers"].numpy()
         self.step_count = state["step_count"]
 

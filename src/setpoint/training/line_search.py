@@ -30,6 +30,8 @@ _OF_A_KIND = 2, 5, 8  # directions of a round along axes, random ones, and betwe
 _DIRECTIONS = 1 + sum(_OF_A_KIND)
 _MOMENT_ROWS, _PAIR_ROWS = 1000, 200  # near rows that determine directions
 _FEW_FEATURES = 20
+_MOST_FEATURES = 1500  # beyond, the inverse of the second moments takes too long
+_MOST_GROWTH = 1e3  # of the largest weight, in one polishing
 _ROUNDS_OF_A_TRY = 10
 _PERTURBATIONS = (0.1, 2.0)  # relative to the weights
 
@@ -158,7 +160,7 @@ def polish(
     threshold = choose_threshold(positive, X @ w, goal, sample_weight=weight).threshold
     rows, theta = np.column_stack([X, -np.ones(len(X))]), np.append(w, threshold)
     margins = rows @ theta
-    best = reached(margins)
+    best, largest = reached(margins), _MOST_GROWTH * float(np.abs(theta).max())
     draw = _Directions(rows, positive, rng)
     for i in range(rounds):
         if i % _BETWEEN_LOOKS == 0:
@@ -170,11 +172,12 @@ def polish(
             margins[near], U @ near_rows.T, positive[near], weight[near], goal, fixed
         )
         k = max(rng.permutation(len(steps)), key=lambda k: tuple(ranks[k]))
-        if tuple(ranks[k]) < best or not np.isfinite(steps[k]):
+        further = theta + steps[k] * U[k]
+        # Steps without a bound would make weights of any size, for nothing but their direction.
+        if tuple(ranks[k]) < best or not np.abs(further).max() <= largest:
             continue
         # Other rows may change too, and rounding can separate changes that coincide: only what is
         # really reached counts.
-        further = theta + steps[k] * U[k]
         new_margins = rows @ further
         if (rank := reached(new_margins)) >= best:
             theta, margins, best = further, new_margins, rank
@@ -204,7 +207,10 @@ class _Directions:
 
     def __init__(self, rows: Floats, positive: NDArray[np.bool_], rng: np.random.Generator) -> None:
         self._rows, self._rng = rows, rng
-        self._scale = 1 / (np.abs(rows).mean(axis=0) + 1e-12)
+        # A column without spread is left alone: its weight has no effect on these rows.
+        spread = np.append(rows[:, :-1].std(axis=0), 1.0)
+        size = np.abs(rows).mean(axis=0)
+        self._scale = np.where(spread > 1e-9 * (size + 1e-300), 1 / (size + 1e-12), 0.0)
         self._classes = np.flatnonzero(positive), np.flatnonzero(~positive)
 
     def look(self, margins: Floats) -> None:
@@ -214,9 +220,14 @@ class _Directions:
         near = _smallest(distance, np.arange(n), max(_MOMENT_ROWS, 2 * d))
         rows, distance_of = self._rows[near], distance[near]
         share = np.exp(-distance_of / (np.median(distance_of) + 1e-300))
-        moments = (rows * (share / share.sum())[:, None]).T @ rows
-        moments[np.diag_indices(d)] += 1e-3 * np.trace(moments) / d + 1e-12
-        self._turn = np.linalg.inv(moments)
+        share /= share.sum()
+        if d > _MOST_FEATURES:
+            moment = share @ rows**2
+            self._turn = np.diag(1 / (moment + 1e-3 * moment.mean() + 1e-12))
+        else:
+            moments = (rows * share[:, None]).T @ rows
+            moments[np.diag_indices(d)] += 1e-3 * np.trace(moments) / d + 1e-12
+            self._turn = np.linalg.inv(moments)
         self._pairs = [_smallest(distance, own, _PAIR_ROWS) for own in self._classes]
         self._nearest = _smallest(distance, np.arange(n), 4 * d)
 
@@ -287,6 +298,14 @@ _ROUNDS_EACH, _MOST_ROUNDS = 20, 1000
 _MOST_NUMBERS = 2**26  # of the rows, of which searches need two copies in double precision
 
 
+def rounds_for(problem: Problem, effort: int) -> int:
+    """Return the number of rounds that effort and memory allow; 0 if too few to begin with."""
+    if problem.X.numel() > _MOST_NUMBERS:
+        return 0
+    rounds = effort // (min(len(problem.X), _NEAR_ROWS) * _DIRECTIONS)  # of so many decisions
+    return 0 if rounds < 2 * _ROUNDS_EACH else min(rounds, _MOST_ROUNDS)
+
+
 def search_lines(
     problem: Problem,
     bundle: LinearBundle,
@@ -294,8 +313,8 @@ def search_lines(
     alive: Sequence[int],
     effort: int,
     seed: int,
-) -> bool:
-    """Improve the best models in place; return whether effort and memory allowed it.
+) -> None:
+    """Improve the best models in place.
 
     Parameters
     ----------
@@ -312,12 +331,8 @@ def search_lines(
     seed : int
         Of the directions.
     """
-    n = len(problem.X)
-    decisions = min(n, _NEAR_ROWS) * _DIRECTIONS  # of a round
-    rounds = min(effort // decisions, _MOST_ROUNDS)
+    n, rounds = len(problem.X), rounds_for(problem, effort)
     models = min(len(alive), rounds // (2 * _ROUNDS_EACH))
-    if models == 0 or problem.X.numel() > _MOST_NUMBERS:
-        return False
     X = problem.X.double().cpu().numpy()
     labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()
     ranks = [p.sort_key for p in points]
@@ -330,7 +345,6 @@ def search_lines(
     left = rounds - models * _ROUNDS_EACH
     found = search(_in_double(bundle, best), X, *labels, problem.goal, rng, left)
     _take_over(problem, bundle, best, found)
-    return True
 
 
 def _in_double(bundle: LinearBundle, k: int) -> NDArray[np.float64]:
@@ -343,9 +357,9 @@ def _take_over(
     """Set model k to these weights if they are as good when rounded; return its sort key."""
     matrix = bundle.matrix
     rounded = torch.from_numpy(found).to(matrix)
-    old, new = (
-        problem.point_of(problem.X @ w.to(problem.X)).sort_key for w in (matrix[k], rounded)
-    )
-    if new >= old:
+    scores = [problem.X @ w.to(problem.X) for w in (matrix[k], rounded)]
+    old, *others = (problem.point_of(z).sort_key for z in scores if z.isfinite().all())
+    new = others[0] if others else old
+    if others and new >= old:
         matrix[k] = rounded
     return max(old, new)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from setpoint.errors import DivergedError
 from setpoint.training.gpu import sizes_for
 from setpoint.training.working_set import sample
 
@@ -98,6 +99,8 @@ def _newton(
 
 def _cholesky(hessians: Tensor) -> Tensor:
     """Return Cholesky factors, with a larger ridge where a Hessian is not positive definite."""
+    if not hessians.isfinite().all():
+        raise DivergedError("a logistic regression diverged: features are not finite or too large.")
     one = torch.eye(hessians.shape[-1]).to(hessians)
     size = hessians.diagonal(dim1=1, dim2=2).mean(dim=1)
     more = 0.0

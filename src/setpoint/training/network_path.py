@@ -46,8 +46,8 @@ class NetworkColumn(NamedTuple):
         return f"ordinary, {balance}ridge {format_number(self.ridge)}, "
 
 
-_BRIEF = [*(NetworkColumn(0.0, ridge) for ridge in NETWORK_RIDGES), NetworkColumn(0.5, 1.0)]
-_THOROUGH = [NetworkColumn(0.0, 1.0), *(NetworkColumn(b, 0.0) for b in (0.0, 0.5, 1.0))]
+_COLUMNS = [*(NetworkColumn(0.0, ridge) for ridge in NETWORK_RIDGES), NetworkColumn(0.5, 1.0)]
+_LONG_COLUMNS = [NetworkColumn(0.0, 1.0), *(NetworkColumn(b, 0.0) for b in (0.0, 0.5, 1.0))]
 _LONGER = 5  # times as many epochs, where the training objective is worth it
 
 
@@ -64,15 +64,15 @@ def cross_entropy_models(
     parameters are those of :func:`setpoint.training.cost_path.cost_weighted_models`, for a module
     that is not linear and is left as it is.
     """
-    columns = _THOROUGH if thorough else _BRIEF
+    columns = _LONG_COLUMNS if thorough else _COLUMNS
     if take is not None:
         columns = [column for column in columns if column.name in take] or columns
-    training = _Training(problems[0], module, columns, _LONGER if thorough else 1)
     given = copy.deepcopy(module.state_dict())
     kinds: list[list[list[TrainedModel]]] = [
         [[TrainedModel("as given", problem.evaluation.operating_point(module), given)], []]
         for problem in problems
     ]
+    training = _Training(problems[0], module, columns, _LONGER if thorough else 1)
     for i in range(1, _EVALUATIONS + 1):
         training.advance()
         scores = training.bundle.scores(problems[0].evaluation.X)

@@ -23,7 +23,7 @@ from setpoint.training.bundle import FEW, Bundle, LinearBundle
 from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.descent import Counts, Descent, WorkingCounts, take_steps, usual_rate
 from setpoint.training.gpu import projected_steps, sizes_for
-from setpoint.training.line_search import search_lines
+from setpoint.training.line_search import rounds_for, search_lines
 from setpoint.training.linear_steps import take_linear_steps
 from setpoint.training.loop import Progress, check_parameters
 from setpoint.training.models import is_linear
@@ -78,7 +78,7 @@ class Projected:
         while it trains.
     line_search : int
         How many changed decisions exact line searches on the counts may consider at the end, for
-        linear models without validation rows.
+        linear models. With validation rows at most 300,000, and none on more than 2,000 rows.
     start : {"logistic", "given"}
         Where models start: after ordinary training (a linear one from the best plain, balanced and
         cost-weighted logistic regression and the best cost-weighted hinge model), or at the
@@ -135,7 +135,7 @@ class Projected:
             usual = _NETWORK if selects else _LONG_NETWORK
         unset = {name: value for name, value in usual.items() if getattr(self, name) is None}
         search = self.line_search
-        if selects:  # worth little, on few rows
+        if selects:  # a long search gains little here
             search = min(search, _SEARCHED_TO_SELECT) if few else 0
         return replace(self, **unset, line_search=search)
 
@@ -188,7 +188,8 @@ class ProjectedRun:
         self._names: list[str] = []  # of each model, as the next two
         self._starts: list[str] = []
         self._relaxed: list[bool] = []
-        self._best: _Record | None = None  # of the models so far, if line searches will follow
+        self._best: _Record | None = None  # of the models so far
+        self._records = False  # whether it is kept, for the line searches at the end
         self._descent: Descent
         self._bundle: Bundle
 
@@ -213,7 +214,9 @@ class ProjectedRun:
     ) -> list[Variant]:
         """Return the models to train from ordinary ones."""
         self._ordinary = list(chain.from_iterable(kinds))
-        if self._searches:
+        # A model that is wanted, or that validation rows chose, must not give way to another.
+        self._records = self._searches and take is None and not self.problem.has_validation
+        if self._records:
             best = best_of(self._ordinary)
             self._remember(best.point, best.weights["weight"], best.name, best.name)
         variants = variants_of(self.solver, self.module, self.problem.goal, kinds, take)
@@ -251,32 +254,27 @@ class ProjectedRun:
         self._take_steps(descent, batch, counts, self._inner_iterations)
         self._find_thresholds()
         if self._searches and iteration == self._outer_iterations:
-            seed = int(torch.randint(2**31, (1,)))
-            if self.search_lines(seed):
-                self._find_thresholds()
+            self.search_lines(int(torch.randint(2**31, (1,))))
+            self._find_thresholds()
         return self._progress()
 
     @property
     def _searches(self) -> bool:
         """Whether the training ends with line searches."""
-        return self.solver.line_search > 0 and is_linear(self.module)
+        return is_linear(self.module) and rounds_for(self.problem, self.solver.line_search) > 0
 
-    def search_lines(self, seed: int) -> bool:
-        """Improve the best models by exact line searches; return whether they were possible.
+    def search_lines(self, seed: int) -> None:
+        """Improve the best models by exact line searches.
 
-        The best model of the whole training takes the place of the last one.
+        The best model of the whole training takes the place of the worst one.
         """
         assert isinstance(self._bundle, LinearBundle)
-        points, alive = self._points, self._alive
-        last = min(alive, key=lambda k: points[k].sort_key)
-        best = None if self.problem.has_validation else self._best
+        points, alive, best = self._points, self._alive, self._best
         if best and best.point.sort_key > max(points[k].sort_key for k in alive):
-            self._bundle.matrix[last] = best.weight
-            points[last] = best.point
-            self._names[last], self._starts[last] = f"{best.name}; line search", best.start
-        return search_lines(
-            self.problem, self._bundle, points, alive, self.solver.line_search, seed
-        )
+            worst = min(alive, key=lambda k: points[k].sort_key)
+            self._bundle.matrix[worst], points[worst] = best.weight, best.point
+            self._names[worst], self._starts[worst] = f"{best.name}; line search", best.start
+        search_lines(self.problem, self._bundle, points, alive, self.solver.line_search, seed)
 
     def _remember(self, point: OperatingPoint, weight: Tensor, name: str, start: str) -> None:
         """Keep a model if it is the best so far."""
@@ -320,7 +318,7 @@ class ProjectedRun:
         self._alive = [k for k, lives in enumerate(alive) if lives]
         if not self._alive:
             raise DivergedError("the models' scores are not numbers; try a lower learning rate.")
-        if self._searches:
+        if self._records:
             k = max(self._alive, key=lambda k: self._points[k].sort_key)
             weight = self._bundle.weights(k)["weight"]
             self._remember(self._points[k], weight, self._names[k], self._starts[k])
@@ -391,7 +389,8 @@ class ProjectedRun:
         """Restore a state."""
         self._names, self._starts = state["names"], state["starts"]
         self._relaxed = state["relaxed"]
-        if state["best"] is not None:
+        self._records = state["best"] is not None
+        if self._records:
             weight, name, start = state["best"]
             point = self.problem.point_of(self.problem.X @ weight.to(self.problem.X))
             self._remember(point, weight, name, start)

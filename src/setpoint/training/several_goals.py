@@ -116,10 +116,10 @@ class SeveralGoalsRun(ProjectedRun):
             run._ordinary = []
         return super().advance(iteration)
 
-    def search_lines(self, seed: int) -> bool:
+    def search_lines(self, seed: int) -> None:
         """Search for each goal."""
-        found = [run.search_lines(seed) for run in self.runs]
-        return any(found)
+        for run in self.runs:
+            run.search_lines(seed)
 
     def evaluate(self, scores: Tensor | None, lam: float) -> list[OperatingPoint]:
         """Let each goal evaluate its models."""
