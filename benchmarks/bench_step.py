@@ -1,6 +1,6 @@
 """Time of a training step: plain cross-entropy, lifted and projected on the same model and rows.
 
-    python benchmarks/bench_step.py [--device cuda] [--quick]
+    python benchmarks/bench_step.py [--device cuda] [--quick] [--networks]
 
 Every step uses all rows. The time of a step is the difference between a long and a short run,
 divided by the difference in steps, so that one-time costs do not count. The limit is the time to
@@ -97,18 +97,32 @@ def limit(kind: str, n: int, d: int, speed: float) -> float:
     return 4 * numbers / speed
 
 
+def networks(device: str, steps: int) -> None:
+    """Print the time of a step of one and of 16 networks, by number of rows."""
+    for n in (500, 2_000, 5_000, 10_000, 40_000):
+        X, y = rows(n, 28, device)
+        one, many = (
+            1e3 * seconds_of(solvers(n, count)["projected"], "mlp", X, y, steps)
+            for count in (1, 16)
+        )
+        print(f"mlp, {n:,} x 28: one {one:.3f} ms, 16 {many:.3f} ms, {many / one:.1f} times one")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--quick", action="store_true", help="fewer rows and steps")
     parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--networks", action="store_true", help="one and 16 networks, by rows")
     given = parser.parse_args()
     name = torch.cuda.get_device_name() if given.device == "cuda" else machine()
     torch.backends.cuda.matmul.allow_tf32 = given.tf32
     speed = bandwidth(given.device)
     print(f"{name}, torch {torch.__version__}, {torch.get_num_threads()} threads, "
           f"copy {speed / 1e9:,.0f} GB/s{', tf32' if given.tf32 else ''}")  # fmt: skip
+    if given.networks:
+        return networks(given.device, 400 if given.device == "cuda" else 10)
     print(f"{'case':28s}{'limit':>9s}{'cross-entropy':>15s}{'lifted':>9s}{'projected':>11s}"
           f"{'16 at once':>12s}   ms per step; ratios to cross-entropy")  # fmt: skip
     for kind, n, d in CASES:
