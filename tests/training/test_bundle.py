@@ -8,7 +8,13 @@ from torch import nn
 
 from setpoint.training import bundle as bundle_module
 from setpoint.training import get_solver, make_problem, solve
-from setpoint.training.bundle import LinearBundle, ModuleBundle, ShardedSums, make_bundle
+from setpoint.training.bundle import (
+    LinearBundle,
+    ModuleBundle,
+    ShardedSums,
+    StackedBundle,
+    make_bundle,
+)
 from setpoint.training.models import build, linear, mlp, scores_of
 
 K, N, D = 3, 7, 4
@@ -123,6 +129,23 @@ def test_weights_load_into_a_module_that_scores_alike(case):
         module = apart[0]
         module.load_state_dict(bundle.weights(k))
         torch.testing.assert_close(scores_of(module, X), bundle.scores(X)[k])
+
+
+def test_some_copies_share_weights_and_hold_no_graph():
+    """On a GPU a graph that is alive ties the next one to its stream."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(D, 5), nn.Tanh(), nn.Linear(5, 1))
+    X = torch.randn(N, D)
+    whole = make_bundle(module, [randomised(module).state_dict() for _ in range(K)], X)
+    assert isinstance(whole, StackedBundle)
+    whole.logits(X)
+    some = whole[1:3]
+    assert some.last is None
+    assert all(p.grad_fn is None for p in some._parameters.values())
+    with torch.no_grad():
+        for p in whole.parameters:
+            p.add_(torch.randn_like(p))
+    torch.testing.assert_close(some.logits(X), whole.logits(X)[1:3])
 
 
 def test_a_bias_is_left_to_the_threshold():

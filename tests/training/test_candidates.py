@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setpoint import Goal, OperatingPoint
-from setpoint.training.candidates import MARGIN, Candidate, Candidates, Selection, TrainedModel
+from setpoint.training.candidates import Candidate, Candidates, Selection, TrainedModel
 
 
 def point(tp, fp, goal="max recall s.t. precision >= 0.5"):
@@ -27,7 +27,7 @@ def test_of_equal_objectives_the_one_with_fewer_false_alarms_is_better():
     assert candidates.winner.name == "b"
 
 
-def test_goal_training_must_win_by_a_margin_where_there_is_one():
+def test_in_files_of_earlier_versions_goal_training_must_win_by_a_margin():
     ordinary, better = Candidate("a", point(5, 1), 0), Candidate("b", point(6, 1), 3, "a")
     assert 0.1 < ordinary.point.standard_error < 0.2
     assert Candidates([ordinary, better]).winner is better
@@ -112,7 +112,7 @@ def model(name, at, start=None):
     return TrainedModel(name, at, {"named": name}, start)
 
 
-def selection_with(averages, has_validation=True, **given_):
+def selection_with(averages, **given_):
     """Return a selection with these averages, and the names whose averages were asked for."""
     asked = []
 
@@ -120,17 +120,22 @@ def selection_with(averages, has_validation=True, **given_):
         asked.append(weights["named"])
         return averages[weights["named"]]
 
-    return Selection(has_validation, average=average, **given_), asked
+    return Selection(average=average, **given_), asked
 
 
 def test_only_models_near_the_leader_get_an_average():
     leader, close, far = point(8, 1), point(6, 1), point(5, 1)
     assert 0.2 < 2 * leader.standard_error < 0.3
-    selection, asked = selection_with({"leader": 0.64, "close": 0.65, "infeasible": 1.0})
+    selection, asked = selection_with({"leader": 0.4, "close": 0.65, "infeasible": 1.0})
     models = [model("far", far), model("close", close), model("leader", leader)]
     selection.update([*models, model("infeasible", point(9, 50))], 0.0, 0.0)
     assert sorted(asked) == ["close", "leader"]
-    assert [c.average for c in selection.candidates] == [None, 0.65, 0.64, None]
+    assert [c.average for c in selection.candidates] == [
+        None,
+        pytest.approx(0.625),
+        pytest.approx(0.6),
+        None,
+    ]
     assert selection.best == (close, {"named": "close"})
     assert selection.history[0].objective == leader.objective
 
@@ -139,39 +144,33 @@ def test_a_far_model_does_not_win_for_want_of_an_average():
     """The leader misses the goal on some halves, which lowers its average below the far gain."""
     goal = "max recall s.t. precision >= 0.5, fpr <= 0.05"
     models = [model("far", point(5, 1, goal)), model("leader", point(8, 1, goal))]
-    selection, asked = selection_with({"leader": 0.4, "far": 0.3})
+    selection, asked = selection_with({"leader": 0.1, "far": 0.3})
     selection.update(models, 0.0, 0.0)
     assert selection.best[1]["named"] == "leader"
     assert sorted(asked) == ["far", "leader"]
-    selection, _ = selection_with({"leader": 0.4, "far": 0.45})
+    selection, _ = selection_with({"leader": 0.1, "far": 0.45})
     selection.update(models, 0.0, 0.0)
     assert selection.best[1]["named"] == "far"
 
 
 def test_without_averages_points_are_compared():
-    selection = Selection(has_validation=True)
+    selection = Selection()
     selection.update([model("a", point(5, 1)), model("b", point(6, 1))], 0.0, 0.0)
     assert [c.average for c in selection.candidates] == [None, None]
     assert selection.best[0] == point(6, 1)
 
 
-@pytest.mark.parametrize(("has_validation", "margin"), [(True, MARGIN), (False, 0.0)])
-def test_validation_rows_need_a_margin(has_validation, margin):
-    assert Selection(has_validation).candidates.margin == margin
-    error = point(5, 1).standard_error
-    selection, _ = selection_with({"a": 0.5, "b": 0.5 + 0.9 * MARGIN * error}, has_validation)
-    selection.update([model("a", point(5, 1))], 0.0, 0.0)
-    selection.update([model("b", point(5, 1), "a")], 0.0, 0.0)
-    assert selection.best[1]["named"] == ("a" if has_validation else "b")
-    assert selection.history.best_iteration == (0 if has_validation else 1)
-    selection, _ = selection_with({"a": 0.5, "b": 0.5 + 1.1 * MARGIN * error}, has_validation)
-    selection.update([model("a", point(5, 1))], 0.0, 0.0)
-    selection.update([model("b", point(5, 1), "a")], 0.0, 0.0)
-    assert selection.best[1]["named"] == "b"
+def test_goal_trained_and_ordinary_models_compete_on_equal_terms():
+    for ahead, winner in ((0.0, "a"), (1e-3, "b")):
+        selection, _ = selection_with({"a": 0.5, "b": 0.5 + ahead})
+        selection.update([model("a", point(5, 1))], 0.0, 0.0)
+        selection.update([model("b", point(5, 1), "a")], 0.0, 0.0)
+        assert selection.best[1]["named"] == winner
+        assert selection.history.best_iteration == (winner == "b")
 
 
 def test_a_model_from_another_training_is_compared_by_its_average():
-    selection, asked = selection_with({"a": 0.6, "b": 0.5, "c": 0.9})
+    selection, asked = selection_with({"a": 0.6, "b": 0.1, "c": 0.9})
     selection.update([model("a", point(5, 1))], 0.0, 0.0)
     selection.offer(model("b", point(9, 1)))
     assert selection.best[1]["named"] == "a"
@@ -185,7 +184,7 @@ def test_a_model_from_another_training_is_compared_by_its_average():
 def test_one_candidate_is_taken_by_its_points():
     """On these rows another model may have a better average."""
     take = Candidate("b", point(5, 1), 1, "a")
-    selection, _ = selection_with({"a": 0.1, "b": 0.2, "c": 0.9}, False, take=take)
+    selection, _ = selection_with({"a": 0.1, "b": 0.2, "c": 0.9}, take=take)
     selection.update([model("a", point(4, 1)), model("c", point(8, 1))], 0.0, 0.0)
     selection.update([model("b", point(5, 1), "a"), model("c", point(8, 1))], 0.0, 0.0)
     assert selection.best == (point(5, 1), {"named": "b"})
@@ -194,8 +193,8 @@ def test_one_candidate_is_taken_by_its_points():
 def test_a_restored_selection_goes_on_with_candidates_without_averages():
     """Those of an earlier version."""
     candidates = Candidates([Candidate("a", point(5, 1), 0)], margin=0.0)
-    selection, _ = selection_with({"b": 0.49, "c": 0.51})
-    first = Selection(True)
+    selection, _ = selection_with({"b": 0.39, "c": 0.41})
+    first = Selection()
     first.update([model("a", point(5, 1))], 0.0, 0.0)
     selection.restore(first.best, first.history, candidates)
     selection.update([model("b", point(6, 1))], 0.0, 0.0)

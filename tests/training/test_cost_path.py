@@ -282,19 +282,22 @@ def test_points_are_those_of_the_module(dtype, bias):
 
 
 @pytest.mark.usefixtures("few_steps")
-def test_the_best_on_the_training_rows_are_kept():
+@pytest.mark.parametrize("validation", [False, True])
+def test_the_best_on_the_validation_rows_or_else_on_all_are_kept(validation):
     problem = overlapping(RECALL)
+    if validation:
+        rows = overlapping(RECALL, n=150, seed=1)
+        problem = dataclasses.replace(problem, validation=rows)
     columns = columns_for([problem.goal], fine=False)
     theta = trained(problem, columns, steps=25, rate=cost_path._RATE)
-    points = problem.points_of(theta[:, :-1].double() @ problem.X.T)
+    on = problem.evaluation
+    points = on.points_of(theta[:, :-1].double() @ on.X.T)
     kept = cost_path._best_columns(theta, columns, problem, cost_path._BRIEF)
     assert len(kept) == 8
     for hinge in (True, False):
         own = {i for i, column in enumerate(columns) if column.hinge is hinge}
         worst = min(points[i].sort_key for i in own & set(kept))
         assert all(points[i].sort_key <= worst for i in own - set(kept))
-    (kinds,) = cost_weighted_models([problem], module_for(problem))
-    assert [m.name for kind in kinds for m in kind] == [columns[i].name for i in kept]
 
 
 def test_a_goal_keeps_no_model_of_a_weight_that_only_another_goal_needs():
@@ -313,9 +316,11 @@ def test_points_are_on_the_validation_rows_and_training_is_not():
     found, others = (cost_weighted_models([p], module_for(p))[0] for p in (both, other))
     assert_exact(found, both)
     assert_exact(others, other)
-    for one, two in zip(chain.from_iterable(found), chain.from_iterable(others), strict=True):
-        assert one.name == two.name
-        assert torch.equal(one.weights["weight"], two.weights["weight"])
+    weights = [{m.name: m.weights["weight"] for k in kinds for m in k} for kinds in (found, others)]
+    shared = weights[0].keys() & weights[1].keys()
+    assert len(shared) >= 4
+    for name in shared:
+        torch.testing.assert_close(weights[0][name], weights[1][name], atol=1e-3, rtol=1e-3)
     coarse = {c.name for c in columns_for([both.goal], fine=False)}
     assert {m.name for kind in found for m in kind} <= coarse
     fine = next(c.name for c in columns_for([both.goal]) if c.name not in coarse)
@@ -348,6 +353,32 @@ def test_one_candidate_is_trained_alone_to_the_same_model(kind):
     (((taken,),),) = cost_weighted_models([problem], module_for(problem), take)
     assert taken.name == wanted.name
     torch.testing.assert_close(taken.weights, wanted.weights, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_regressions_are_exact_unless_there_are_too_many_features(monkeypatch):
+    problem = overlapping(PRECISION, n=500, weights=True)
+    found = {}
+    for newton in (True, False):
+        features = 200 if newton else 1
+        small = dataclasses.replace(gpu.SIZES["cpu"], newton_features=features)
+        monkeypatch.setitem(gpu.SIZES, "cpu", small)
+        (kinds,) = cost_weighted_models([problem], module_for(problem))
+        found[newton] = {m.name: m.weights for m in kinds[1]}
+    X, y, w = problem.X.numpy(), problem.positive.numpy(), problem.sample_weight.numpy()
+    columns = {column.name: column for column in columns_for([problem.goal])}
+    assert len(found[True]) == len(found[False]) == 4
+    for name, weights in found[True].items():
+        column = columns[name]
+        mean_cost = np.average(np.where(y, column.weight, 1.0), weights=w)
+        regression = LogisticRegression(
+            C=1 / (column.ridge * mean_cost), class_weight={True: column.weight, False: 1.0},
+            tol=1e-10, max_iter=500,
+        ).fit(X, y, sample_weight=w)  # fmt: skip
+        np.testing.assert_allclose(weights["weight"], regression.coef_, rtol=2e-2, atol=2e-3)
+    for name in found[True].keys() & found[False].keys():  # few steps of Adam come near
+        a, b = (found[newton][name]["weight"].flatten() for newton in (True, False))
+        assert torch.cosine_similarity(a, b, dim=0) > 0.9
 
 
 @pytest.mark.usefixtures("few_steps")

@@ -51,7 +51,7 @@ def test_each_regression_has_its_own_costs():
 @pytest.mark.parametrize("weights", [False, True])
 def test_with_the_hessian_of_a_sample_they_are_the_minima_on_all_rows(monkeypatch, weights):
     problem = overlapping("max f1", n=3000, weights=weights)
-    few = replace(gpu.SIZES["cpu"], path_rows=600, newton_numbers=700 * 4)
+    few = replace(gpu.SIZES["cpu"], newton_rows=600, newton_numbers=700 * 4)
     monkeypatch.setitem(gpu.SIZES, "cpu", few)
     torch.manual_seed(0)
     for ridge, found in zip([100.0, 1.0], fitted(problem, [100.0, 1.0]), strict=True):

@@ -18,7 +18,7 @@ from setpoint.training import (
     solve,
     solve_goals,
 )
-from setpoint.training.candidates import MARGIN, Selection
+from setpoint.training.candidates import Selection
 from setpoint.training.models import build
 from setpoint.training.several_goals import SeveralGoalsRun, _exchange
 
@@ -93,7 +93,7 @@ def test_the_point_is_the_module_s_own():
 
 def kept_with(problem, **models):
     """Return a selection from linear models in two features, given by their weights."""
-    selection = Selection(problem.has_validation)
+    selection = Selection()
     module = torch.nn.Linear(2, 1).double()
     models_of = []
     for name, weights in models.items():
@@ -141,7 +141,7 @@ def test_validation_rows_require_a_margin():
     goals = [FPOR(0.6), FPOR(0.8)]
     found, own = at_once(problem, goals), alone(problem, goals)
     for one, other in zip(found, own, strict=True):
-        assert one.candidates.margin == other.candidates.margin == MARGIN
+        assert one.candidates.margin == other.candidates.margin == 0
         assert one.operating_point.on == problem.validation.on
         assert one.operating_point.objective == pytest.approx(
             other.operating_point.objective, abs=0.03

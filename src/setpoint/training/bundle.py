@@ -127,6 +127,7 @@ class ModuleBundle:
         """Return some of the copies as a bundle that shares their weights and origins."""
         view = copy.copy(self)
         view._modules, view.origins = self._modules[models], self.origins[models]
+        view.last = None
         return view
 
     def prepare(self, X: Tensor) -> Tensor:
@@ -210,7 +211,8 @@ class StackedBundle(ModuleBundle):
         """Return some of the copies as a bundle that shares their weights and origins."""
         view = super().__getitem__(models)
         assert isinstance(view, StackedBundle)
-        view._parameters = {name: p[models] for name, p in self._parameters.items()}
+        # Detached, for a slice would hold a graph, and tie the next one to its stream of a GPU.
+        view._parameters = {name: p.detach()[models] for name, p in self._parameters.items()}
         view._buffers = {name: b[models] for name, b in self._buffers.items()}
         return view
 

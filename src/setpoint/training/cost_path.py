@@ -10,7 +10,9 @@ met by a model that weighs one class far more than the other; where goal trainin
 how good such a model it finds.
 
 All models train at once, as the rows of one matrix, by Adam: first on a sample of the rows. Those
-that then serve the goal best continue, on the rows near their thresholds or on all rows.
+that then serve the goal best continue, on the rows near their thresholds or on all rows. Where few
+steps must do, logistic regressions are fitted by Newton's method instead, unless there are too many
+features for it.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.adam import MatrixAdam
 from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.gpu import sizes_for
+from setpoint.training.logistic import logistic_regressions
 from setpoint.training.models import linear_state
 from setpoint.training.problem import Problem
 from setpoint.training.working_set import WorkingSet, near, sample
@@ -79,14 +82,18 @@ class CostColumn(NamedTuple):
 def columns_for(
     goals: Sequence[Goal], take: str | None = None, *, fine: bool = True
 ) -> list[CostColumn]:
-    """Return the models of the path, hinges first; not ``fine``: every second weight, no ridge 10.
+    """Return the models of the path, hinges first.
+
+    Not ``fine``: every second weight, no ridge 10, and no regression of weight 1: the plain ones
+    are candidates anyway.
 
     ``take`` names a candidate: return only the model that it is or started from, if any.
     """
     steps = WEIGHTS if fine else WEIGHTS[::2]
     ridges = [ridge for ridge in COST_RIDGES if fine or ridge != 10.0]
     weights = sorted({w for goal in goals for w in steps if _may_need(goal, w)})
-    every = [CostColumn(h, w, r) for h in (True, False) for r in ridges for w in weights]
+    every = [CostColumn(True, w, r) for r in ridges for w in weights]
+    every += [CostColumn(False, w, r) for r in ridges for w in weights if fine or w != 1.0]
     if take is None:
         return every
     named = [column for column in every if column.name in take]
@@ -135,22 +142,46 @@ def cost_weighted_models(
     if not columns:
         return [[] for _ in problems]
     sizes = sizes_for(problem.X.device)
-    rows = sample(problem.positive, problem.sample_weight, sizes.path_rows)
     theta = problem.X.new_zeros(len(columns), problem.X.shape[1] + 1, dtype=torch.float32)
-    _train(theta, columns, problem, rows, effort.first_steps, _RATE)
+    by_adam = len(columns)
+    if not thorough and problem.X.shape[1] <= sizes.newton_features:
+        by_adam = sum(column.hinge for column in columns)
+        theta[by_adam:] = _regressions(columns[by_adam:], problem)
+    rows = sample(problem.positive, problem.sample_weight, sizes.path_rows)
+    _train(theta[:by_adam], columns[:by_adam], problem, rows, effort.first_steps, _RATE)
     kept = [_best_columns(theta, columns, own, effort) for own in problems]
     every = sorted(set().union(*kept))
+    further = [i for i in every if i < by_adam]
     size = min(effort.samples * sizes.path_rows, max(_MOST_NUMBERS // theta.shape[1], 2))
-    rows = near(problem.positive, problem.sample_weight, _distance(theta[every], problem), size)
-    slowly = [i for i in every if effort.every_weight and columns[i].hinge]
-    places = slowly + every
+    rows = near(problem.positive, problem.sample_weight, _distance(theta[further], problem), size)
+    slowly = [i for i in further if effort.every_weight and columns[i].hinge]
+    places = slowly + further
     trained = theta[places]
     own = [columns[i] for i in places]
     _train(trained, own, problem, rows, effort.further_steps, effort.further_rate, len(slowly))
+    fitted = [i for i in every if i >= by_adam]
+    trained, own = torch.cat([trained, theta[fitted]]), own + [columns[i] for i in fitted]
     return [
         _evaluated(trained, own, {columns[i] for i in k}, problem, module)
         for problem, k in zip(problems, kept, strict=True)
     ]
+
+
+def _regressions(columns: Sequence[CostColumn], problem: Problem) -> Tensor:
+    """Return the logistic regressions of these columns, by Newton's method."""
+    if not columns:
+        return problem.X.new_zeros(0, problem.X.shape[1] + 1, dtype=torch.float32)
+    positive, weight = problem.positive, problem.sample_weight.double()
+    # Each starts from the one before, so that neighbours should differ little.
+    order = sorted(range(len(columns)), key=lambda i: (columns[i].weight, -columns[i].ridge))
+    costs = weight.new_tensor([[columns[i].weight, 1.0] for i in order])
+    totals = torch.stack([weight[positive].sum(), weight[~positive].sum()])
+    # There the loss is a sum: the ridge, of a mean here, is scaled by the mean cost.
+    ridges = weight.new_tensor([columns[i].ridge for i in order]) * (costs @ totals) / totals.sum()
+    found = logistic_regressions(problem.X, positive, weight, costs, ridges)
+    fitted = torch.empty_like(found)
+    fitted[order] = found
+    return fitted.float()
 
 
 def _evaluated(
@@ -197,6 +228,8 @@ def _train(
 
     Hinges are the first columns; the first ``slow`` ones have a quarter of the rate.
     """
+    if not columns:
+        return
     sign, weight = rows.sign.float(), rows.weight.float()
     X = (problem.X if rows.whole else problem.X[rows.rows]).float()
     signed = torch.cat([X, torch.ones_like(X[:, :1])], dim=1).T * sign  # v = theta @ signed
@@ -227,9 +260,11 @@ def _best_columns(
 ) -> list[int]:
     """Return the indices of the best models of each loss, in their order.
 
-    All rows decide: in a sample, a negative that represents many would decide on a strict floor.
+    The validation rows decide or, without any, all training rows: in a sample, a negative that
+    represents many would decide on a strict floor.
     """
-    points = [problem.points_of(_scores(own[None], problem.X))[0] for own in theta]
+    on = problem.evaluation
+    points = [on.points_of(_scores(own[None], on.X))[0] for own in theta]
     kept: list[int] = []
     for hinge in (True, False):
         own = [

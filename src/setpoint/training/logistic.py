@@ -5,9 +5,10 @@ Regression k minimises
     sum_i c_ki w_i log(1 + exp(-y_i z_i)) + ridge_k/2 |theta_k|^2,    z = X theta_k + b_k
 
 where c_ki depends on the class of row i only. The Hessian costs the square of the number of
-features for each row and regression. With many rows it is that of a sample, at the minimum there.
-Steps with it and with the gradient of all rows converge linearly, and fast if the sample is not too
-small; the gradients are then computed in single precision.
+features for each row and regression. With many rows it is that of some rows, at the minimum there:
+those with the smallest margins, whose curvature is largest, and a sample of the rest. Steps with it
+and with the gradient of all rows converge linearly, and fast if the rows are not too few; the
+gradients are then computed in single precision.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch.nn.functional import softplus
 
 from setpoint.errors import DivergedError
 from setpoint.training.gpu import sizes_for
-from setpoint.training.working_set import sample
+from setpoint.training.working_set import WorkingSet, near, sample
 
 _MOST_STEPS = 60
 _MOST_ON_ALL_ROWS = 20
@@ -50,7 +51,7 @@ def logistic_regressions(
         return _by_scikit_learn(X, positive, weight, costs, ridges)
     strength = ridges[:, None].repeat(1, X.shape[1] + 1)
     strength[:, -1] = 0.0
-    some = sample(positive, weight, sizes.path_rows)
+    some = _informative_rows(X, positive, weight, strength[:1], costs[:1], sizes.newton_rows)
     few = _Rows(X[some.rows], positive[some.rows], some.weight, costs, torch.float64)
     theta, factors = torch.zeros_like(strength), []
     for k in range(len(theta)):
@@ -63,6 +64,23 @@ def logistic_regressions(
         return theta
     every = _Rows(X, positive, weight, costs, torch.float32)
     return _newton(every, strength, theta, slice(None), torch.cat(factors))[0]
+
+
+def _informative_rows(
+    X: Tensor, positive: Tensor, weight: Tensor, strength: Tensor, costs: Tensor, size: int
+) -> WorkingSet:
+    """Return the rows with the smallest margins and a sample of the others.
+
+    The margins are those of a regression on a sample. Where one class weighs little, a few rows of
+    the other one hold nearly all the curvature, and a random sample misses them.
+    """
+    drawn = sample(positive, weight, size)
+    if drawn.whole:
+        return drawn
+    few = _Rows(X[drawn.rows], positive[drawn.rows], drawn.weight, costs, torch.float64)
+    theta = _newton(few, strength, torch.zeros_like(strength), slice(None))[0]
+    every = _Rows(X, positive, weight, costs, torch.float32)
+    return near(positive, weight, every.margins(theta), size)
 
 
 def _newton(
@@ -158,6 +176,11 @@ class _Rows:
             value += (softplus(u) * share).sum(dim=1)
             gradient -= u.sigmoid_().mul_(share).mul_(sign) @ X
         return value, gradient
+
+    def margins(self, theta: Tensor) -> Tensor:
+        """Return the logits of one regression, signed by the class."""
+        w = theta[0].to(self._dtype)
+        return torch.cat([(X @ w).mul_(sign) for X, sign, _ in self._blocks()])
 
     def hessians(self, theta: Tensor, strength: Tensor, costs: Tensor) -> Tensor:
         """Return the Hessians of some regressions."""

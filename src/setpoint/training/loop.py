@@ -211,7 +211,7 @@ def solve(
     if checkpoint is not None:
         saved = Checkpoint(Path(checkpoint), problem, module, solver, seed, take, distributed)
     total = solver.outer_iterations if take is None else take.iteration
-    selection = Selection(problem.has_validation, take, average_for(problem, module))
+    selection = Selection(take, average_for(problem, module))
     finished = False
 
     def evaluate(progress: Progress) -> bool:

@@ -199,9 +199,7 @@ def solve_goals(
         )
     module = copy.deepcopy(module)
     run = SeveralGoalsRun(solver, problems, module)
-    selections = [
-        Selection(own.has_validation, average=average_for(own, module)) for own in problems
-    ]
+    selections = [Selection(average=average_for(own, module)) for own in problems]
     total = run.solver.outer_iterations
     assert total is not None
     finished = True

@@ -39,26 +39,28 @@ class Sizes:
     newton_features : int
         Logistic regression takes Newton's method for at most so many features; the Hessian costs
         the square of their number per row.
+    newton_rows : int
+        Rows that represent all rows in that Hessian.
     newton_numbers : int
         Numbers, in double precision, of a block of that method.
     shards : int
         Parts in which a step on a stream is computed.
     path_rows : int
-        Rows on which cost-weighted models take their first steps, and which represent all rows in
-        the Hessian of a logistic regression.
+        Rows on which cost-weighted models take their first steps.
     """
 
     block_rows: int
     working_sets: int
     newton_features: int
+    newton_rows: int
     newton_numbers: int
     shards: int
     path_rows: int
 
 
 SIZES = {
-    "cpu": Sizes(2**16, 2, 200, 2**18, 4, 2**14),
-    "cuda": Sizes(2**20, 4, 4096, 2**27, 1, 2**16),
+    "cpu": Sizes(2**16, 2, 200, 2**13, 2**18, 4, 2**14),
+    "cuda": Sizes(2**20, 4, 4096, 2**16, 2**27, 1, 2**16),
 }
 
 
