@@ -1,9 +1,8 @@
-"""How well scores serve a goal on random halves of the rows.
+"""The objective of scores averaged over random halves of the rows.
 
 The objective at the threshold that is best for all rows depends on the few rows next to it, and the
 best of many models is often one that was lucky there. On random halves of the rows, each with its
-own exact threshold, other rows are next to it, and luck averages out. Whether a threshold keeps the
-constraints on rows that did not choose it shows on the other half.
+own exact threshold, other rows are next to it, and luck averages out.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from setpoint.thresholds.sweep import Floats, Ranking, sort_keys
 
 _PAIRS = 4  # pairs of complementary halves
 _NUMBERS = 2**19  # rows times pairs, at most: with more rows fewer halves suffice
-_MISSED = 0.4  # of the gain is lost where a threshold misses the goal on the other half
 
 
 class Halves:
@@ -45,35 +43,19 @@ class Halves:
             self._classes.append((rows, inside))
 
     def average(self, scores: Floats, ranking: Ranking) -> float:
-        """Return the mean gain at the best cut of each half, less what a missed goal costs.
+        """Return the mean gain at the best cut of each half; a violation lowers it.
 
-        A half without a feasible cut counts as 1 + its violation less than the gain there; a cut
-        that misses the goal on the other half of its pair loses a share of its gain. A fixed amount
-        would favour models that raise hardly any alarms where the gain is small.
+        A half without a feasible cut counts as 1 + its violation less than the gain there.
         """
         classes = [(scores[rows], inside) for rows, inside in self._classes]
         every = classes[0][0] if ranking.is_monotone else scores
         values = np.unique(every[every > -np.inf])  # no threshold lies below -inf
         (tp, P), (fp, N) = (_from_top(values, *own) for own in classes)
-        equal = (P[0] == P).all() and (N[0] == N).all()
-        # A metric may need its totals as numbers.
-        parts = [slice(None)] if equal else [slice(k, k + 1) for k in range(len(P))]
-        totals = [(float(P[own][0]), float(N[own][0])) for own in parts]
         with np.errstate(all="ignore"):
-            best = [
-                _best(ranking, tp[own], fp[own], *total)
-                for own, total in zip(parts, totals, strict=True)
-            ]
-            gain, cut = (np.concatenate(found) for found in zip(*best, strict=True))
-            k = np.arange(len(P))
-            tp, fp = tp[k, cut[k ^ 1]], fp[k, cut[k ^ 1]]  # at the cut of the other half
-            missed = [
-                np.asarray(ranking.violation(tp[own], fp[own], *total)) > 0
-                for own, total in zip(parts, totals, strict=True)
-            ]
-        # The cut of half k was tried on half k ^ 1.
-        lost = np.concatenate(missed)[k ^ 1] * _MISSED * np.abs(gain)
-        return float((gain - lost).mean())
+            if (P[0] == P).all() and (N[0] == N).all():
+                return float(_best(ranking, tp, fp, float(P[0]), float(N[0])).mean())
+            halves = zip(tp, fp, P.tolist(), N.tolist(), strict=True)
+            return float(np.mean([_best(ranking, *half) for half in halves]))
 
 
 def _from_top(values: Floats, scores: Floats, inside: NDArray[np.float64]) -> tuple[Floats, Floats]:
@@ -88,17 +70,11 @@ def _from_top(values: Floats, scores: Floats, inside: NDArray[np.float64]) -> tu
     return at_cuts, from_top[:, 0]
 
 
-def _best(
-    ranking: Ranking, tp: Floats, fp: Floats, P: float, N: float
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Return each half's gain at its best cut, less 1 + violation where violated, and that cut."""
+def _best(ranking: Ranking, tp: Floats, fp: Floats, P: float, N: float) -> NDArray[np.float64]:
+    """Return the gain at the best cut along the last axis, less 1 + violation where violated."""
     least, gain, *_ = (np.asarray(k) * np.ones_like(tp) for k in sort_keys(ranking, tp, fp, P, N))
     least = np.nan_to_num(least, nan=-np.inf)
-    top = least.max(axis=1, keepdims=True)
-    gain = np.where(least == top, np.nan_to_num(gain, nan=-np.inf), -np.inf)
-    highest = gain.max(axis=1, keepdims=True)
-    hits = np.where(gain == highest, tp, -np.inf)
-    # The most true positives, then the fewest false ones: the last of these cuts.
-    last = (hits == hits.max(axis=1, keepdims=True))[:, ::-1].argmax(axis=1)
-    worth = np.where(top < 0, highest + top - 1, highest)[:, 0]
-    return worth, gain.shape[1] - 1 - last
+    top = least.max(axis=-1, keepdims=True)
+    gain = np.where(least == top, np.nan_to_num(gain, nan=-np.inf), -np.inf).max(axis=-1)
+    violated = top[..., 0] < 0
+    return np.asarray(np.where(violated, gain + top[..., 0] - 1, gain))

@@ -51,7 +51,7 @@ class LinearBundle:
         self.last: Any = None  # what ``backward`` needs of the logits just returned
 
     def __getitem__(self, models: slice) -> LinearBundle:
-        """Return some of the models as a bundle that shares their weights and origins."""
+        """Return some of the models as a bundle that shares their weights and origins, to score."""
         view = copy.copy(self)
         view.matrix, view.origins = self.matrix[models], self.origins[models]
         return view
@@ -124,7 +124,7 @@ class ModuleBundle:
         self.last: Any = None
 
     def __getitem__(self, models: slice) -> ModuleBundle:
-        """Return some of the copies as a bundle that shares their weights and origins."""
+        """Return some of the copies as a bundle that shares their weights and origins, to score."""
         view = copy.copy(self)
         view._modules, view.origins = self._modules[models], self.origins[models]
         view.last = None
@@ -208,10 +208,10 @@ class StackedBundle(ModuleBundle):
         self._strengths, self._ridges = _Strengths(self.origins), _Strengths(self.origins)
 
     def __getitem__(self, models: slice) -> StackedBundle:
-        """Return some of the copies as a bundle that shares their weights and origins."""
+        """Return some of the copies as a bundle that shares their weights and origins, to score."""
         view = super().__getitem__(models)
         assert isinstance(view, StackedBundle)
-        # Detached, for a slice would hold a graph, and tie the next one to its stream of a GPU.
+        # Detached: a slice would keep a graph alive and tie later graphs to its stream of a GPU.
         view._parameters = {name: p.detach()[models] for name, p in self._parameters.items()}
         view._buffers = {name: b[models] for name, b in self._buffers.items()}
         return view

@@ -49,9 +49,9 @@ class Candidate:
     start : str or None
         The ordinarily trained model from which a goal-trained one started; None for ordinary ones.
     average : float or None
-        The mean of the gain and of what it is on random halves of the validation rows, each with
-        its own threshold (:class:`setpoint.thresholds.halves.Halves`). Candidates are compared by
-        it. None: it was not computed, and the gain at the operating point counts.
+        The mean of the gain on all validation rows and of the average over random halves of them,
+        each with its own threshold (:class:`setpoint.thresholds.halves.Halves`). Candidates are
+        compared by it. None: it was not computed, and the gain on all rows counts.
     """
 
     name: str
@@ -114,8 +114,10 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
 
     @property
     def winner(self) -> Candidate:
-        """The candidate with the best operating point."""
+        """The candidate with the highest sort key, the simpler of equals."""
         best = _best(self)
+        if not self.margin:
+            return best
         ordinary = [c for c in self if c.start is None]
         if best.start is None or not ordinary:
             return best

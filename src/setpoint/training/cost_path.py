@@ -9,10 +9,10 @@ negatives, and the loss is logistic, log(1 + exp(-v)), or the hinge, max(0, 1 - 
 met by a model that weighs one class far more than the other; where goal training starts decides
 how good such a model it finds.
 
-All models train at once, as the rows of one matrix, by Adam: first on a sample of the rows. Those
+The models train at once, as the rows of one matrix, by Adam: first on a sample of the rows. Those
 that then serve the goal best continue, on the rows near their thresholds or on all rows. Where few
-steps must do, logistic regressions are fitted by Newton's method instead, unless there are too many
-features for it.
+steps must suffice, logistic regressions are fitted by Newton's method instead, unless there are too
+many features for it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RATE = 0.2  # Adam's first learning rate; a row's margin must be able to pass 1
 
 
 class _Effort(NamedTuple):
-    """How long the models train.
+    """How long the models train by Adam.
 
     First all of them, on a sample; then the best ``kept`` of each loss, on ``samples`` times the
     rows of a sample. Of the hinges, ``every_weight`` keeps the best and the weakest ridge of every
@@ -172,7 +172,7 @@ def _regressions(columns: Sequence[CostColumn], problem: Problem) -> Tensor:
     if not columns:
         return problem.X.new_zeros(0, problem.X.shape[1] + 1, dtype=torch.float32)
     positive, weight = problem.positive, problem.sample_weight.double()
-    # Each starts from the one before, so that neighbours should differ little.
+    # Each starts from the one before, so neighbours should be similar.
     order = sorted(range(len(columns)), key=lambda i: (columns[i].weight, -columns[i].ridge))
     costs = weight.new_tensor([[columns[i].weight, 1.0] for i in order])
     totals = torch.stack([weight[positive].sum(), weight[~positive].sum()])
@@ -260,7 +260,7 @@ def _best_columns(
 ) -> list[int]:
     """Return the indices of the best models of each loss, in their order.
 
-    The validation rows decide or, without any, all training rows: in a sample, a negative that
+    The validation rows decide. Without any, all training rows do: in a sample, a negative that
     represents many would decide on a strict floor.
     """
     on = problem.evaluation

@@ -6,9 +6,10 @@ Regression k minimises
 
 where c_ki depends on the class of row i only. The Hessian costs the square of the number of
 features for each row and regression. With many rows it is that of some rows, at the minimum there:
-those with the smallest margins, whose curvature is largest, and a sample of the rest. Steps with it
-and with the gradient of all rows converge linearly, and fast if the rows are not too few; the
-gradients are then computed in single precision.
+those that the first regression gets wrong or nearly wrong, which hold most of the curvature, and a
+sample of the rest. Steps with it and with the gradient of all rows converge linearly, and fast if
+these rows represent the others well; the gradients are then computed in single precision. Where
+they do not, as with features that are rarely other than zero, the Hessian of all rows is used.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from setpoint.training.working_set import WorkingSet, near, sample
 _MOST_STEPS = 60
 _MOST_ON_ALL_ROWS = 20
 _CLOSE_ENOUGH = 1e-5  # of the objective: the gain that a further step may leave
+_FAR = 1e-4  # of the objective: beyond it, the Hessian of some rows did not lead to the minimum
 
 
 def logistic_regressions(
@@ -58,43 +60,48 @@ def logistic_regressions(
         # From the last one: neighbours differ little.
         own = slice(k, k + 1)
         start = theta[k - 1 : k] if k else theta[:1]
-        theta[own], factor = _newton(few, strength[own], start, own)
+        theta[own], factor, _ = _newton(few, strength[own], start, own)
         factors.append(factor)
     if some.whole:
         return theta
     every = _Rows(X, positive, weight, costs, torch.float32)
-    return _newton(every, strength, theta, slice(None), torch.cat(factors))[0]
+    theta, _, done = _newton(every, strength, theta, slice(None), torch.cat(factors))
+    for k in (~done).nonzero().squeeze(1).tolist():
+        own = slice(k, k + 1)
+        theta[own], *_ = _newton(every, strength[own], theta[own], own)
+    return theta
 
 
 def _informative_rows(
     X: Tensor, positive: Tensor, weight: Tensor, strength: Tensor, costs: Tensor, size: int
 ) -> WorkingSet:
-    """Return the rows with the smallest margins and a sample of the others.
+    """Return the rows that a regression on a sample gets most wrong, and a sample of the others.
 
-    The margins are those of a regression on a sample. Where one class weighs little, a few rows of
-    the other one hold nearly all the curvature, and a random sample misses them.
+    Where one class weighs little, a few rows of the other one hold nearly all the curvature, and a
+    random sample misses them.
     """
     drawn = sample(positive, weight, size)
     if drawn.whole:
         return drawn
     few = _Rows(X[drawn.rows], positive[drawn.rows], drawn.weight, costs, torch.float64)
-    theta = _newton(few, strength, torch.zeros_like(strength), slice(None))[0]
+    theta, *_ = _newton(few, strength, torch.zeros_like(strength), slice(None))
     every = _Rows(X, positive, weight, costs, torch.float32)
     return near(positive, weight, every.margins(theta), size)
 
 
 def _newton(
     rows: _Rows, strength: Tensor, theta: Tensor, own: slice, factor: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Return the minima of some regressions, from theta on, and the last Cholesky factors.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the minima of some regressions, the last Cholesky factors, and which converged.
 
-    ``factor`` is that of the Hessians; None: it is computed anew in every step.
+    ``theta`` is where they start. ``factor`` is that of the Hessians; None: it is computed anew in
+    every step.
     """
     theta, costs = theta.clone(), rows.costs[own]
-    fixed, length = factor is not None, theta.new_ones(len(theta))
+    fixed, length, moved = factor is not None, theta.new_ones(len(theta)), True
     value, gradient = rows.loss_and_gradient(theta, strength, costs)
     for _ in range(_MOST_ON_ALL_ROWS if fixed else _MOST_STEPS):
-        if not fixed:
+        if moved and not fixed:
             factor = _cholesky(rows.hessians(theta, strength, costs))
         assert factor is not None
         step = torch.cholesky_solve(gradient[:, :, None], factor)[:, :, 0]
@@ -111,8 +118,9 @@ def _newton(
         kept = going[better]
         theta[kept], value[kept], gradient[kept] = further[better], tried[better], slope[better]
         length[going] = torch.where(better, 1.0, length[going] / 4)
+        moved = bool(better.any())
     assert factor is not None
-    return theta, factor
+    return theta, factor, gain <= _FAR * value
 
 
 def _cholesky(hessians: Tensor) -> Tensor:
@@ -185,6 +193,7 @@ class _Rows:
     def hessians(self, theta: Tensor, strength: Tensor, costs: Tensor) -> Tensor:
         """Return the Hessians of some regressions."""
         found = torch.diag_embed(strength)
+        theta, costs = theta.to(self._dtype), costs.to(self._dtype)
         for X, sign, weight in self._blocks():
             p = (theta @ X.T).sigmoid_()
             share = torch.where(sign > 0, costs[:, :1], costs[:, 1:]).mul_(weight)
