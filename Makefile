@@ -9,7 +9,7 @@ SETPOINT_DATA ?= data
 export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-minimum coverage test-browser test-cuda validity lint format bench-train bench-heldout bench-referee bench-speed bench-busy \
+.PHONY: help demo test test-minimum coverage test-browser test-cuda validity lint format bench-train bench-heldout bench-selection bench-referee bench-speed bench-busy \
         bench-bundled bench-threshold bench-promise bench-certify bench-end-to-end bench-predict \
         bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes \
         bench-step bench-objective bench-goals reproduce reproduce-smoke gallery docs clean
@@ -77,6 +77,9 @@ bench-train: $(VENV)/.bench ## training objective on nine data sets, compared wi
 
 bench-heldout: $(VENV)/.bench ## test objective on nine data sets, compared with plain, balanced and cost-weighted logistic regression (needs SETPOINT_DATA; an hour)
 	$(BIN)/python benchmarks/bench_heldout.py
+
+bench-selection: $(VENV)/.bench ## rules that choose among the candidates of a fit, compared on rows that bench-heldout does not test on (needs SETPOINT_DATA; 5 minutes)
+	$(BIN)/python benchmarks/bench_selection.py
 
 bench-referee: $(VENV)/.dev ## solvers compared with the proven optimum of small problems (half an hour)
 	$(BIN)/python benchmarks/bench_referee.py
