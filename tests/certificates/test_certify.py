@@ -592,3 +592,38 @@ def test_a_threshold_is_exact_in_the_precision_of_the_scores(dtype, goal):
     assert found.certified
     assert dtype(found.threshold) == found.threshold
     assert ((scores - dtype(found.threshold) > 0) == y).all()
+
+
+def test_rows_of_weight_zero_are_dropped_before_one_row_of_each_group_is_drawn():
+    """Of each group, the row that counts is used; the others would displace it."""
+    y = np.repeat([True, True, True, False], 100)
+    scores = np.repeat([3.0, 2.5, 2.0, 0.0], 100)
+    groups, weight = np.arange(400), np.ones(400)
+    empty = 5  # rows of weight 0 in each group, with other labels and scores
+    many = {
+        "y": np.concatenate([y, np.repeat(~y, empty)]),
+        "scores": np.concatenate([scores, np.repeat(3 - scores, empty)]),
+        "groups": np.concatenate([groups, np.repeat(groups, empty)]),
+        "sample_weight": np.concatenate([weight, np.zeros(400 * empty)]),
+    }
+    found = certify(goal="max recall s.t. precision >= 0.9", threshold=1.0, **many)
+    assert found.operating_point.counts == (300, 0, 300, 100)
+    assert found.certified
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_positives_alone_certify_a_floor_on_recall(level):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=200)
+    goal = f"max precision s.t. recall >= {level}"
+    alone = certify(np.ones(200, bool), scores, goal, pos_label=True)
+    assert alone.certified
+    assert "there are no negatives" in alone.message
+    least = next(k for k in range(201) if binom.sf(k - 1, 200, level) <= 0.1)
+    assert alone.operating_point.tp == least == (scores > alone.threshold).sum()
+    assert alone.bounds[-1].bound is None
+
+
+def test_positives_alone_certify_nothing_about_precision():
+    found = certify(np.ones(200, bool), np.arange(200.0), FPOR(0.8), pos_label=True)
+    assert not found.certified

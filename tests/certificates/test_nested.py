@@ -90,15 +90,15 @@ def test_where_nothing_passes_it_is_the_safest_that_finds_a_positive(goal, alarm
 
 
 @given(st.sampled_from(NESTED))
-def test_one_class_or_positives_that_all_score_minus_infinity_give_no_threshold(goal):
+def test_without_the_class_that_counts_or_finite_scores_of_it_there_is_no_threshold(goal):
     y = np.arange(30) < 10
     scores = np.where(y, -np.inf, 0.0)
-    for rows in (
-        Rows.of(y, scores),
-        Rows.of(np.full(30, True), np.arange(30.0)),
-        Rows.of(np.full(30, False), np.arange(30.0)),
-    ):
-        assert best_nested_threshold(rows, Goal.parse(goal), 0.1) == np.inf
+    goal = Goal.parse(goal)
+    for rows in (Rows.of(y, scores), Rows.of(np.full(30, False), np.arange(30.0))):
+        assert best_nested_threshold(rows, goal, 0.1) == np.inf
+    positives = best_nested_threshold(Rows.of(np.full(30, True), np.arange(30.0)), goal, 0.1)
+    counts_positives = all(c.metric.population == "positives" for c in goal.constraints)
+    assert np.isfinite(positives) == counts_positives
 
 
 # --- exact validity ------------------------------------------------------------------------------

@@ -110,8 +110,8 @@ class Certificate(NotebookSummary):
         percent = f"{100 * self.confidence:g} %"
         point, objective = self.operating_point, self.goal.objective
         observed = f" On {point.on} {objective} is {point.objective:.3f}."
-        if np.isnan(point.objective):
-            missing = "positives" if point.tp + point.fn == 0 else "negatives"
+        missing = "positives" if point.tp + point.fn == 0 else "negatives"
+        if np.isnan(point.objective) or (missing == "negatives" and point.fp + point.tn == 0):
             observed = f" On {point.on} there are no {missing}."
         if self.refusal is not None:
             if not self.goal.constraints and self.bounds[-1].trials == 0:

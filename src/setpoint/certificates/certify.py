@@ -86,9 +86,15 @@ def certify(
     goal = Goal.parse(goal)
     check_fraction(confidence, "confidence")
     seed = int(check_random_state(random_state).randint(2**31 - 1))
+    details = {"one_per_group": groups is not None, "pos_label": pos_label}
+    if groups is not None and sample_weight is not None and np.shape(sample_weight) == np.shape(y):
+        # A row that does not count must not be drawn for its group.
+        counts = np.asarray(sample_weight) != 0
+        y, scores, groups, sample_weight = (
+            np.asarray(column)[counts] for column in (y, scores, groups, sample_weight)
+        )
     y, scores, sample_weight = sample_groups(groups, seed, y, scores, sample_weight)
     rows = _check_rows(y, scores, sample_weight, pos_label)
-    details = {"one_per_group": groups is not None, "pos_label": pos_label}
     if threshold is not None:
         fixed = check_number(threshold, "threshold")
         given = certify_threshold(Rows.of(*rows), goal, fixed, confidence, on=on)

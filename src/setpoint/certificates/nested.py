@@ -42,16 +42,19 @@ def _is_safe_above(metric: Metric) -> bool:
 def best_nested_threshold(rows: Rows, goal: Goal, alpha: float) -> float:
     """Return the threshold with the best objective among those that pass.
 
-    If none passes, it is the safest one that still finds a positive, or inf without both classes.
+    If none passes, it is the safest one that still finds a positive, or inf without rows of the
+    class that the constraints count. A floor on recall needs positives only; without negatives, the
+    highest threshold that passes is the best.
     """
     P, N = rows.totals
-    if P == 0 or N == 0:
+    above = _is_safe_above(goal.constraints[0].metric)
+    if P == 0 or (above and N == 0):
         return np.inf
     positive, negative = rows
     cuts = positive.sorted[positive.sorted > -np.inf]  # no threshold lies below -inf
     if len(cuts) == 0:
         return np.inf
-    if _is_safe_above(goal.constraints[0].metric):
+    if above:
         cuts = cuts[::-1]  # the safest first
 
     def p_value(i: int) -> float:
@@ -66,5 +69,5 @@ def best_nested_threshold(rows: Rows, goal: Goal, alpha: float) -> float:
     tp, fp = positive.at_or_above(safe), negative.at_or_above(safe)
     with np.errstate(all="ignore"):
         gain = np.nan_to_num(goal.gain(tp, fp, P, N), nan=-np.inf)
-    best = safe[int(np.argmax(gain))]
+    best = safe[int(np.argmax(gain)) if N else -1]
     return threshold_below(best, positive.sorted, negative.sorted)
