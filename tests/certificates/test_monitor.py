@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -9,8 +10,9 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from certificate_rows import rows_with_counts
-from setpoint import Constraint, SetpointError, certify
-from setpoint.certificates.monitor import check_guarantees, evidence_against
+from setpoint import Constraint, Goal, OperatingPoint, SetpointError, certify
+from setpoint.certificates.monitor import _stakes, check_guarantees, evidence_against
+from setpoint.certificates.rates import rate_of
 from setpoint.goals.metrics import metric
 
 RNG = np.random.default_rng(0)
@@ -99,8 +101,19 @@ GOALS = {
 }
 
 
+def against(guarantee, *verdicts):
+    """The evidence of the cases of the last verdict that are not in the first one, if two."""
+    k, n = np.array([v.draws(guarantee) for v in verdicts]).T
+    k, n = k[-1] - (k[0] if len(k) > 1 else 0), n[-1] - (n[0] if len(n) > 1 else 0)
+    rate = rate_of(guarantee.metric)
+    p = rate.to_fraction(guarantee.level)
+    return evidence_against(
+        *((k, n, p) if guarantee.metric.direction == "max" else (n - k, n, 1 - p))
+    )
+
+
 @given(st.sampled_from(sorted(GOALS)), st.integers(0, 10_000), st.integers(1, 59))
-def test_two_checks_have_the_counts_of_one_and_the_larger_evidence(goal, seed, at):
+def test_two_checks_have_the_counts_of_one_and_a_restart_between_them(goal, seed, at):
     certified = certificate(goal, GOALS[goal])
     rng = np.random.default_rng(seed)
     y, scores = rng.random(60) < 0.5, rng.normal(1, 1, size=60)
@@ -108,9 +121,15 @@ def test_two_checks_have_the_counts_of_one_and_the_larger_evidence(goal, seed, a
     second = certified.check(y[at:], scores[at:], after=first)
     whole = certified.check(y, scores)
     assert second.operating_point == whole.operating_point
-    larger = tuple(map(max, first.evidence, whole.evidence))
-    assert second.evidence == pytest.approx(larger)
-    assert second.broken == any(e >= len(larger) / 0.05 for e in larger)
+    enough = any(first.draws(g)[1] >= 10 for g in first.guarantees)
+    for g, before, now, at_once in zip(
+        first.guarantees, first.evidence, second.evidence, whole.evidence, strict=True
+    ):
+        assert before == pytest.approx(against(g, first) / 2 + 1 / 2)
+        assert at_once == pytest.approx(against(g, whole) / 2 + 1 / 2)
+        restarted = against(g, first, second) / 4 + 1 / 4 if enough else 1 / 2
+        assert now == pytest.approx(max(before, against(g, whole) / 2 + restarted))
+    assert second.broken == any(e >= second.alarm_at for e in second.evidence)
     assert (first.checks, second.checks, whole.checks) == (1, 2, 1)
 
 
@@ -126,15 +145,15 @@ def test_the_order_of_the_rows_does_not_matter(goal, seed):
 def test_guarantees_have_separate_evidence_and_divide_the_level():
     certified = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
     found = certified.check(*rows(tp=30, fp=10, fn=5, tn=60), level=0.1)
-    expected = evidence_against(30, 40, 0.6), evidence_against(60, 70, 0.8)
-    assert found.evidence == pytest.approx(expected)
+    assert found.evidence[0] == pytest.approx((evidence_against(30, 40, 0.6) + 1) / 2)
+    assert found.evidence[1] == pytest.approx((evidence_against(60, 70, 0.8) + 1) / 2)
     assert found.guarantees == certified.guarantees == certified.goal.constraints
     assert found.alarm_at == 20
 
 
 def test_a_guarantee_is_broken_from_an_evidence_of_one_over_level():
     guarantee = (Constraint(metric("recall"), 0.9),)
-    evidence = evidence_against(14, 20, 0.9)
+    evidence = (evidence_against(14, 20, 0.9) + 1) / 2
     for level, broken in ((1.001 / evidence, True), (0.999 / evidence, False)):
         assert (
             check_guarantees(guarantee, 1.5, *rows(14, 0, 6, 9), None, level, None).broken == broken
@@ -143,7 +162,7 @@ def test_a_guarantee_is_broken_from_an_evidence_of_one_over_level():
 
 def test_of_two_guarantees_each_needs_twice_the_evidence():
     guarantees = (Constraint(metric("recall"), 0.9), Constraint(metric("fpr"), 0.5))
-    evidence = evidence_against(14, 20, 0.9)
+    evidence = (evidence_against(14, 20, 0.9) + 1) / 2
     for level, broken in ((2.001 / evidence, True), (1.999 / evidence, False)):
         assert (
             check_guarantees(guarantees, 1.5, *rows(14, 0, 6, 9), None, level, None).broken
@@ -252,7 +271,103 @@ def test_a_goal_without_constraints_guarantees_the_bound_of_its_objective():
     assert guarantee.level <= certified.bounds[-1].bound < guarantee.level + 1e-4
     fraction = guarantee.level / (2 - guarantee.level)
     found = certified.check(*rows(20, 10, 10, 50, threshold=1.3))
-    assert found.evidence == pytest.approx((evidence_against(20, 40, fraction),))
+    assert found.evidence == pytest.approx(((evidence_against(20, 40, fraction) + 1) / 2,))
+
+
+# --- restarts -------------------------------------------------------------------------------------
+
+
+def followed(certified, batches, after=None):
+    """Return the verdict after batches of (tp, fp)."""
+    for tp, fp in batches:
+        after = certified.check(*rows(tp, fp, 2, 20), after=after)
+    return after
+
+
+GOOD, BAD = (18, 2), (13, 7)  # alarms; precision >= 0.8 is guaranteed
+
+
+def test_a_late_change_is_found_nearly_as_soon_as_an_early_one():
+    certified = certificate()
+    verdict, checks = followed(certified, [GOOD] * 150), 0
+    assert not verdict.broken
+    while not verdict.broken:
+        verdict, checks = followed(certified, [BAD], verdict), checks + 1
+    assert checks <= 20  # 400 alarms after 3,000 good ones
+    before = 150 * (20 + 22)
+    assert verdict.since[0] == pytest.approx(before, rel=0.05)
+    assert f"mostly because of those after the first {verdict.since[0]:,} cases" in str(verdict)
+    assert verdict.operating_point.precision > 0.85  # over all cases it still holds
+
+
+def test_the_number_of_restarts_grows_with_the_logarithm_of_the_draws():
+    certified = certificate()
+    starts = [len(followed(certified, [(10 * n, 0)] * 100).starts) for n in (1, 10, 100)]
+    assert starts[0] < 100
+    assert starts[0] <= starts[1] == starts[2] <= 100  # batches of 1 % are too small later on
+    many = followed(certified, [(1, 0)] * 1000)
+    assert 50 <= len(many.starts) <= 100
+
+
+def test_the_expected_evidence_with_restarts_is_1():
+    """All outcomes of four checks with ten alarms each, at the guaranteed precision."""
+    certified = certificate()
+    chance = binom.pmf(np.arange(11), 10, 0.8)
+    rate = Constraint(metric("precision"), 0.8)
+    total = 0.0
+    for a, b, c in itertools.product(range(0, 11), repeat=3):
+        point = point_with(a + b + c, 30 - a - b - c)
+        starts = ((a, 10.0 - a, 0.0, 0.0), (a + b, 20.0 - a - b, 0.0, 0.0))
+        terms, rest = _stakes(rate, point, starts, 1.0)
+        total += chance[a] * chance[b] * chance[c] * (terms.sum() + rest)
+    assert total == pytest.approx(1.0)
+    assert certified.check(*rows(8, 2, 0, 0)).reserve == (1.0,)
+
+
+def point_with(tp, fp):
+    goal = Goal.parse("max recall s.t. precision >= 0.8")
+    return OperatingPoint(1.5, float(tp), float(fp), 0.0, 0.0, goal, "later data")
+
+
+def test_a_verdict_of_an_earlier_version_goes_on_with_the_stake_it_had():
+    certified = certificate()
+    new = followed(certified, [GOOD] * 50)
+    old = replace(new, starts=(), reserve=None, since=(), evidence=(1.0,))
+    again = followed(certified, [GOOD], old)
+    stake = evidence_against(900, 1000, 0.8)
+    assert 0 < stake < 0.01
+    assert again.reserve == pytest.approx((float(stake),))
+    broken = followed(certified, [BAD] * 60, old)
+    assert broken.broken
+    long = replace(old, operating_point=point_with(90_000, 10_000))
+    assert evidence_against(90_000, 100_000, 0.8) == 0  # in floating-point numbers
+    (reserve,) = followed(certified, [GOOD], long).reserve
+    assert 1e-7 < reserve < 1e-4
+
+
+# --- labels that are not final --------------------------------------------------------------------
+
+
+def test_only_matured_rows_count():
+    certified = certificate()
+    y, scores = rows(40, 5, 3, 40)
+    matured = np.arange(len(y)) % 2 == 0
+    found = certified.check(y, scores, matured=matured)
+    assert found.operating_point == certified.check(y[matured], scores[matured]).operating_point
+    assert found.pending == 44
+    assert "(44 cases are pending)" in str(found)
+    later = certified.check(y[~matured], scores[~matured], after=found)
+    assert later.operating_point == certified.check(y, scores).operating_point
+    assert later.pending == 0
+    assert "pending" not in str(later)
+    none = certified.check(y, scores, matured=np.zeros(len(y), bool), after=later)
+    assert (none.pending, none.operating_point) == (88, later.operating_point)
+
+
+@pytest.mark.parametrize("matured", [[True], np.ones(88), ["yes"] * 88])
+def test_matured_is_a_mask_of_the_rows(matured):
+    with pytest.raises(SetpointError, match="matured has one True or False for each row"):
+        certificate().check(*rows(40, 5, 3, 40), matured=matured)
 
 
 def test_labels_of_any_kind_can_be_checked():

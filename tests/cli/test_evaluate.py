@@ -123,13 +123,30 @@ def test_a_broken_certificate_stays_broken(certified, tmp_path, capsys):
     assert run("evaluate", certified, good, "--after", kept, "--strict", "-q") == 3
 
 
+def test_a_check_continues_from_one_of_an_earlier_version(certified, tmp_path, capsys):
+    rows, kept = later(tmp_path / "rows.csv"), tmp_path / "verdict.json"
+    assert run("evaluate", certified, rows, "--json") == 0
+    first = json.loads(capsys.readouterr().out)
+    for name in ("since", "pending", "starts", "reserve"):
+        del first["verdict"][name]
+    kept.write_text(json.dumps(first), "utf-8")
+    assert run("evaluate", certified, rows, "--after", kept, "--json") == 0
+    second = json.loads(capsys.readouterr().out)["verdict"]
+    assert second["looks"] == 2
+    assert 0 < second["reserve"][0] < 1  # what the evidence was
+    assert second["operating_point"]["tp"] == 2 * first["verdict"]["operating_point"]["tp"]
+
+
 def test_files_that_a_check_cannot_continue_from(certified, model, tmp_path, capsys):
     rows, kept = later(tmp_path / "rows.csv"), tmp_path / "verdict.json"
     good = {"broken": False, "evidence": [1.0], "level": 0.05, "looks": 1, "certificate": ["x"],
             "operating_point": {"tp": 1, "fp": 0, "fn": 0, "tn": 3}}  # fmt: skip
     for content in ("[]", "{}", '{"verdict": null}', '{"verdict": {"broken": false}}',
                     json.dumps({"verdict": {**good, "evidence": []}}),
-                    json.dumps({"verdict": {**good, "operating_point": {}}})):  # fmt: skip
+                    json.dumps({"verdict": {**good, "operating_point": {}}}),
+                    json.dumps({"verdict": {**good, "starts": [[1, 2, 3]]}}),
+                    json.dumps({"verdict": {**good, "starts": [[1, 2, 3, -1]]}}),
+                    json.dumps({"verdict": {**good, "reserve": [1.0, 1.0]}})):  # fmt: skip
         kept.write_text(content)
         assert run("evaluate", certified, rows, "--after", kept) == 1
         assert "is not the output of 'setpoint evaluate --json'" in capsys.readouterr().err

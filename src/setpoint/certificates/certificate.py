@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.renamed import renamed_property
@@ -232,6 +232,7 @@ class Certificate(NotebookSummary):
         level: float = 0.05,
         pos_label: Any = None,
         groups: ArrayLike | None = None,
+        matured: ArrayLike | None = None,
     ) -> Verdict:
         """Check whether later labelled rows contradict the guarantees.
 
@@ -251,12 +252,22 @@ class Certificate(NotebookSummary):
         groups : array-like of shape (n,), optional
             Rows that belong together; one row of each group is used. A group must not appear again
             in a later check. Required if the certificate is for groups.
+        matured : array-like of bool, shape (n,), optional
+            Whether a label is final, e.g. because a chargeback is no longer possible. Other rows
+            are left out, whatever their label is now, and counted as pending; give them again when
+            they have matured. Whether a row has matured must not depend on its label.
         """
         if groups is None and self.one_per_group:
             raise SetpointError(
                 "the guarantee is for one case of each group; give groups=, or one row of each and "
                 "groups=range(len(y))."
             )
+        pending = 0
+        if matured is not None:
+            final = _check_matured(matured, np.shape(y))
+            pending = int((~final).sum())
+            y, scores = np.asarray(y)[final], np.asarray(scores)[final]
+            groups = None if groups is None else np.asarray(groups)[final]
         y, scores = sample_groups(groups, 0, y, scores)
         if not self.certified:
             raise SetpointError("nothing was certified, so later rows cannot contradict it.")
@@ -268,7 +279,7 @@ class Certificate(NotebookSummary):
         label = self.pos_label if pos_label is None else pos_label
         identity = (str(self.goal), self.threshold, self.confidence, *self.operating_point.counts)
         return check_guarantees(
-            self.guarantees, self.threshold, y, scores, after, level, label, identity
+            self.guarantees, self.threshold, y, scores, after, level, label, identity, pending
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -333,6 +344,16 @@ class ShiftedCertificate(Certificate):
             f"{100 * self.prevalence:g} % of the cases are positive, and the scores of positives "
             "and of negatives are distributed as before",
         )
+
+
+def _check_matured(matured: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    final = np.asarray(matured)
+    if final.dtype != bool or final.shape != shape:
+        raise SetpointError(
+            f"matured has one True or False for each row; its dtype is {final.dtype} and its "
+            f"shape {final.shape}, and the labels have the shape {shape}."
+        )
+    return final
 
 
 def sample_groups(

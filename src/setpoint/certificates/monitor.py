@@ -8,17 +8,25 @@ ever reaches 1 / level is at most level (Ville, 1939). After k successes in n dr
     E = B(p; k + 1/2, n - k + 1/2) / B(p; 1/2, 1/2) / (p^k (1 - p)^(n - k)),
 
 B being the incomplete beta function; it does not depend on the order of the draws.
+
+Evidence over all cases finds a late change slowly, because the good cases before it count too. So
+half of the initial stake of 1 is kept for *restarts*: after some checks, restart j = 1, 2, ... gets
+v_j = 1/(j (j + 1)) of it, and collects evidence E_j from the later cases alone. In total
+
+    M = E / 2 + (sum_j v_j E_j + 1 - sum_j v_j) / 2,
+
+again a supermartingale that starts at 1. When to restart depends on the number of draws only.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import betaln, xlog1py, xlogy
-from scipy.stats import beta
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaln, xlog1py, xlogy
 
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.renamed import renamed_parameters
@@ -28,6 +36,8 @@ from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold, jsonable
+
+Start = tuple[float, float, float, float]  # tp, fp, fn, tn
 
 
 @renamed_parameters(promises="guarantees", looks="checks")
@@ -52,6 +62,16 @@ class Verdict(NotebookSummary):
         The number of checks so far.
     identity : tuple
         Values that identify the certificate.
+    since : tuple of int
+        For each guarantee, the number of cases since the certificate before those that most of the
+        largest evidence comes from: where a change seems to have happened.
+    pending : int
+        Cases of this check that were left out because their labels are not final.
+    starts : tuple of tuple
+        The counts (tp, fp, fn, tn) at each restart.
+    reserve : tuple of float or None
+        What the restarts of each guarantee share, twice their part of the initial stake. None for
+        a verdict of an earlier version, which had no restarts.
     """
 
     broken: bool
@@ -61,6 +81,10 @@ class Verdict(NotebookSummary):
     level: float
     checks: int = 1
     identity: tuple[Any, ...] = ()
+    since: tuple[int, ...] = ()
+    pending: int = 0
+    starts: tuple[Start, ...] = ()
+    reserve: tuple[float, ...] | None = None
 
     @property
     def alarm_at(self) -> float:
@@ -86,6 +110,9 @@ class Verdict(NotebookSummary):
         """The result as a sentence."""
         pairs = zip(self.guarantees, self.evidence, strict=True)
         found = "; ".join(self._describe(guarantee, evidence) for guarantee, evidence in pairs)
+        if self.pending:
+            cases = "1 case is" if self.pending == 1 else f"{self.pending:,} cases are"
+            found += f" ({cases} pending)"
         if self.broken:
             return f"BROKEN: {found}. Certify again on recent rows before relying on it."
         if any(self._is_missed(guarantee) for guarantee in self.guarantees):
@@ -113,9 +140,11 @@ class Verdict(NotebookSummary):
         if evidence > 1e6:
             chance = "less than 1 in 1,000,000"
         worst = "" if self.checks == 1 else "at worst, "
+        since = dict(zip(self.guarantees, self.since, strict=False)).get(guarantee, 0)
+        later = f", mostly because of those after the first {since:,} cases" if since else ""
         return (
-            f"{observed}; {worst}such counts have a probability of {chance} under the guarantee "
-            f"(broken at 1 in {self.alarm_at:.3g})"
+            f"{observed}; {worst}such counts have a probability of {chance} under the guarantee"
+            f"{later} (broken at 1 in {self.alarm_at:.3g})"
         )
 
     def _summary(self) -> Summary:
@@ -144,8 +173,16 @@ class Verdict(NotebookSummary):
             "level": self.level,
             "looks": self.checks,
             "message": self.message,
+            "since": list(self.since),
+            "pending": self.pending,
+            "starts": [list(counts) for counts in self.starts],
+            "reserve": None if self.reserve is None else list(self.reserve),
             "operating_point": self.operating_point.to_dict(),
         }
+
+
+_FEWEST = 10  # draws between restarts, at least,
+_GROWTH = 0.02  # and relative to all draws; so the number of restarts grows with their logarithm
 
 
 def check_guarantees(
@@ -157,6 +194,7 @@ def check_guarantees(
     level: float,
     pos_label: Any,
     identity: tuple[Any, ...] = (),
+    pending: int = 0,
 ) -> Verdict:
     """Return the verdict on guarantees after these rows; see :meth:`Certificate.check`.
 
@@ -169,37 +207,96 @@ def check_guarantees(
         if after.level != level:
             raise SetpointError(f"earlier checks had the level {after.level}, not {level}.")
         if len(np.shape(y)) == 1 and len(np.asarray(y)) == 0:  # no new cases
-            return replace(after, checks=after.checks + 1)
+            return replace(after, checks=after.checks + 1, pending=pending)
+    starts: tuple[Start, ...] = ()
+    before, reserve = (0.0,) * len(guarantees), (1.0,) * len(guarantees)
+    since = (0,) * len(guarantees)
+    if after is not None:
+        starts, before, since = after.starts, after.evidence, after.since or since
+        reserve = after.reserve or tuple(_stake(g, after.operating_point) for g in guarantees)
     goal = Goal(guarantees[0].metric, guarantees)
     point = evaluate_threshold(y, scores, threshold, goal, pos_label=pos_label, on="later data")
-    before = (0.0,) * len(guarantees)
     if after is not None:
         point = _add_counts(after.operating_point, point)
-        before = after.evidence
-    evidence = []
-    for guarantee, largest in zip(guarantees, before, strict=True):
-        rate = rate_of(guarantee.metric)
-        assert rate is not None
-        k, n = (float(x) for x in rate.draws(*point.counts))
-        p = rate.to_fraction(guarantee.level)
-        floor = (k, n, p) if guarantee.metric.direction == "max" else (n - k, n, 1 - p)
-        evidence.append(max(largest, evidence_against(*floor)))
+    evidence, places = [], []
+    for i, guarantee in enumerate(guarantees):
+        terms, rest = _stakes(guarantee, point, starts, reserve[i])
+        total, place = float(terms.sum() + rest), int(terms.argmax())
+        is_larger = total > before[i]
+        evidence.append(total if is_larger else before[i])
+        cases = int(sum(starts[place - 1])) if place else 0
+        places.append(cases if is_larger else since[i])
+    if any(_is_due(guarantee, point, starts) for guarantee in guarantees):
+        tp, fp, P, N = (float(count) for count in point.counts)
+        starts = (*starts, (tp, fp, P - tp, N - fp))
     checks = 1 if after is None else after.checks + 1
-    found = Verdict(False, guarantees, tuple(evidence), point, level, checks, identity)
+    found = Verdict(
+        False, guarantees, tuple(evidence), point, level, checks, identity, tuple(places),
+        pending, starts, reserve,
+    )  # fmt: skip
     return replace(found, broken=bool(found.contradicted))
 
 
-def evidence_against(successes: float, trials: float, p: float) -> float:
-    """Return the evidence against "fraction >= p" after so many successes."""
-    failures = trials - successes
-    if p <= 0 or trials == 0:
+def _stakes(
+    guarantee: Constraint,
+    point: OperatingPoint,
+    starts: tuple[Start, ...],
+    reserve: float,
+) -> tuple[NDArray[np.float64], float]:
+    """Return what the first stake and that of each restart have become, and what is not staked."""
+    successes, trials, p = _draws(guarantee, point, starts)
+    terms = evidence_against(successes, trials, p) / 2
+    j = np.arange(1, len(terms))
+    terms[1:] *= reserve / (j * (j + 1))
+    return terms, reserve / len(terms) / 2
+
+
+def _draws(
+    guarantee: Constraint, point: OperatingPoint, starts: tuple[Start, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return successes and trials since the certificate and each restart, of "fraction >= p"."""
+    rate = rate_of(guarantee.metric)
+    assert rate is not None
+    tp, fp, P, N = (float(count) for count in point.counts)
+    here = np.array([tp, fp, P - tp, N - fp])
+    a, b, c, d = (here - np.array([(0.0,) * 4, *starts])).T
+    k, n = rate.draws(a, b, a + c, b + d)
+    p = rate.to_fraction(guarantee.level)
+    return (k, n, p) if guarantee.metric.direction == "max" else (n - k, n, 1 - p)
+
+
+def _is_due(guarantee: Constraint, point: OperatingPoint, starts: tuple[Start, ...]) -> bool:
+    """Return whether enough draws have been made since the last restart."""
+    _, trials, _ = _draws(guarantee, point, starts)
+    return bool(trials[-1] >= max(_FEWEST, _GROWTH * trials[0]))
+
+
+def _stake(guarantee: Constraint, point: OperatingPoint) -> float:
+    """Return the evidence of a verdict without restarts, from which restarts are staked now.
+
+    Where its integral vanishes in floating-point numbers, a lower bound replaces it:
+    B(p; x, y) >= p^x (1 - p)^y / x.
+    """
+    (k,), (n,), p = _draws(guarantee, point, ())
+    if not 0 < p < 1:
         return 1.0
+    least = math.sqrt(p * (1 - p)) / (k + 0.5) / (math.pi * betainc(0.5, 0.5, p))
+    return float(max(evidence_against(k, n, p), least))
+
+
+def evidence_against(successes: Any, trials: Any, p: float) -> NDArray[np.float64]:
+    """Return the evidence against "fraction >= p" after so many successes."""
+    k, n = np.asarray(successes, float), np.asarray(trials, float)
+    failures = n - k
+    if p <= 0:
+        return np.ones(np.shape(n))
     if p >= 1:
-        return float(np.inf) if failures else 1.0
-    cut = beta.logcdf(p, successes + 0.5, failures + 0.5) - beta.logcdf(p, 0.5, 0.5)
-    whole = betaln(successes + 0.5, failures + 0.5) - betaln(0.5, 0.5)
-    with np.errstate(over="ignore"):
-        return float(np.exp(cut + whole - xlogy(successes, p) - xlog1py(failures, -p)))
+        return np.where(failures > 0, np.inf, 1.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        cut = np.log(betainc(k + 0.5, failures + 0.5, p)) - np.log(betainc(0.5, 0.5, p))
+        whole = betaln(k + 0.5, failures + 0.5) - betaln(0.5, 0.5)
+        found = np.exp(cut + whole - xlogy(k, p) - xlog1py(failures, -p))
+    return np.where(n == 0, 1.0, found)
 
 
 def _add_counts(one: OperatingPoint, other: OperatingPoint) -> OperatingPoint:

@@ -197,8 +197,14 @@ def _parse_verdict(fields: dict[str, Any], certificate: Certificate) -> Verdict:
     counts = [float(fields["operating_point"][name]) for name in ("tp", "fp", "fn", "tn")]
     # JSON has no infinity, which evidence may be.
     evidence = [math.inf if value is None else float(value) for value in fields["evidence"]]
-    if len(evidence) != len(guarantees) or not all(0 <= x < math.inf for x in counts):
-        raise ValueError("it belongs to another certificate")
+    # Versions without restarts had none of these.
+    since, reserve = fields.get("since") or (), fields.get("reserve")
+    for numbers in (evidence, since or evidence, reserve or evidence):
+        if len(numbers) != len(guarantees):
+            raise ValueError("it belongs to another certificate")
+    starts = tuple(_four_counts(start) for start in fields.get("starts", ()))
+    if not all(0 <= x < math.inf for counted in (counts, *starts) for x in counted):
+        raise ValueError("its counts are not counts")
     tp, fp, fn, tn = counts
     goal = Goal(guarantees[0].metric, guarantees)
     return Verdict(
@@ -209,4 +215,13 @@ def _parse_verdict(fields: dict[str, Any], certificate: Certificate) -> Verdict:
         float(fields["level"]),
         int(fields["looks"]),
         tuple(fields["certificate"]),
+        tuple(map(int, since)),
+        int(fields.get("pending", 0)),
+        starts,
+        None if reserve is None else tuple(map(float, reserve)),
     )
+
+
+def _four_counts(start: Any) -> tuple[float, float, float, float]:
+    tp, fp, fn, tn = map(float, start)
+    return tp, fp, fn, tn
