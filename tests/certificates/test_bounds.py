@@ -6,7 +6,12 @@ from scipy.stats import binom, norm
 
 from certificate_rows import clopper_pearson, normal, rows_with_counts
 from setpoint import Bound, Goal, certify, define_metric
-from setpoint.certificates.bounds import bootstrap_bound, bound_at_prevalence, bounds_of
+from setpoint.certificates.bounds import (
+    bootstrap_bound,
+    bound_at_prevalence,
+    bounds_of,
+    is_sharper_everywhere,
+)
 from setpoint.goals.metrics import BUILT_IN, metric, metric_names
 from setpoint.thresholds.operating_point import OperatingPoint
 
@@ -18,10 +23,12 @@ def test_bounds_allow_for_all_thresholds_that_were_planned():
     precision, recall = found.bounds
     assert found.certified
     assert found.tested > 10
-    each = 1 - 0.1 / found.tested
-    expected = clopper_pearson(recall.successes, recall.trials, each)
+    expected = recall.successes / recall.trials - np.sqrt(np.log(10) / 2 / recall.trials)
     assert recall.bound == pytest.approx(expected, abs=1e-9)
     assert precision.bound >= 0.7
+    f1 = certify(*normal(n=1500, gap=2.0), "max f1 s.t. precision >= 0.7").bounds[-1]
+    jaccard = clopper_pearson(f1.successes, f1.trials, 1 - 0.1 / found.tested)
+    assert f1.bound == pytest.approx(2 * jaccard / (1 + jaccard), abs=1e-9)
 
 
 def test_a_threshold_chosen_among_all_bounds_its_constraints_and_nothing_else():
@@ -47,6 +54,44 @@ def test_more_thresholds_never_tighten_a_bound(counts, tested):
     assert one[-1].metric.sign * (one[-1].bound - many[-1].bound) >= -1e-12
     if tested > 1:  # nothing is known of a constraint that did not pass
         assert [b.bound for b in many[:-1]] == [None, None]
+
+
+@pytest.mark.parametrize("goal", ["max recall s.t. fpr <= 0.9", "min fpr s.t. recall >= 0.01"])
+def test_the_bound_of_recall_or_fpr_holds_at_all_thresholds_at_once(goal):
+    """Uniform scores of 40 rows of each class: at threshold t, recall and fpr are 1 - t."""
+    runs, n, goal = 4000, 40, Goal.parse(goal)
+    scores = np.sort(np.random.default_rng(0).random((runs, n)), axis=1)[:, ::-1]
+    # The count jumps at a score: recall is highest just below it, and fpr lowest just above it.
+    alarms = np.arange(n) + (goal.objective.name == "recall")
+    bounds = [
+        bounds_of(OperatingPoint(0.5, a, a, n - a, n - a, goal), 0.9, None, True)[-1].bound
+        for a in alarms.astype(float)
+    ]
+    false = (goal.objective.sign * (np.array(bounds) - (1 - scores)) > 0).any(axis=1).mean()
+    assert 0.03 < false <= 0.1 + 3 * np.sqrt(0.09 / runs)
+
+
+@given(st.floats(0.02, 0.98), st.integers(20, 5000), st.integers(2, 200))
+def test_which_bound_is_sharper_is_known_beforehand(rate, n, tested):
+    goal = Goal.parse("max recall s.t. precision >= 0.5")
+    k = int(rate * n)
+    point = OperatingPoint(0.5, float(k), 5.0, float(n - k), 55.0, goal)
+    there, divided = (bounds_of(point, 0.9, tested, True, e)[-1].bound for e in (True, False))
+    assert divided == pytest.approx(clopper_pearson(k, n, 1 - 0.1 / tested))
+    prefers = is_sharper_everywhere(goal.objective, 0.9, tested, k / n, n)
+    assert prefers == (there > divided) or there == pytest.approx(divided) or there == 0
+    fnr = Goal.parse("min fnr s.t. precision >= 0.5").objective
+    assert is_sharper_everywhere(fnr, 0.9, tested, (n - k) / n, n) == prefers
+    assert is_sharper_everywhere(metric("f1"), 0.9, tested, rate, n)  # it does not matter
+
+
+def test_a_low_confidence_or_another_metric_has_no_such_bound():
+    goal = Goal.parse("max recall s.t. fpr <= 0.2")
+    point = OperatingPoint(0.5, 30.0, 5.0, 10.0, 55.0, goal)
+    assert bounds_of(point, 0.4, None, True)[-1].bound is None
+    goal = Goal.parse("max precision s.t. recall >= 0.2")
+    point = OperatingPoint(0.5, 30.0, 5.0, 10.0, 55.0, goal)
+    assert bounds_of(point, 0.9, None, True)[-1].bound is None
 
 
 def test_a_bound_as_text():

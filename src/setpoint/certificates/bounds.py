@@ -2,6 +2,10 @@
 
 A metric that is a fraction of independent draws has an exact bound; any other has a bootstrap
 estimate. Exact bounds on recall and fpr give bounds on other metrics at another prevalence.
+
+Recall and fpr have bounds that hold at all thresholds at once. The scores of P positives have an
+empirical distribution function, and with a probability of at most alpha <= 1/2 it exceeds the true
+one anywhere by sqrt(log(1 / alpha) / (2 P)) or more (Massart, 1990).
 """
 
 from __future__ import annotations
@@ -65,14 +69,19 @@ class Bound:
 
 
 def bounds_of(
-    point: OperatingPoint, confidence: float, tested: int | None, certified: bool
+    point: OperatingPoint,
+    confidence: float,
+    tested: int | None,
+    certified: bool,
+    everywhere: bool = True,
 ) -> tuple[Bound, ...]:
     """Return the bounds on each constrained metric, and on the objective, at a point.
 
-    Bounds are valid for all ``tested`` thresholds at once, which divide the error equally. With
-    several thresholds, the bound of a certified constraint is its level, and one that is not
-    certified has no bound: choosing between two bounds would add up their errors. If all
-    thresholds were tested (None), certified levels are the only bounds.
+    Bounds are valid for all ``tested`` thresholds at once; None means all thresholds. With several
+    thresholds, the bound of a certified constraint is its level, and one that is not certified has
+    no bound: choosing between two bounds would add up their errors. The bound of the objective then
+    holds at all thresholds if that is possible and wanted (``everywhere``, which must not depend on
+    the rows of the point); otherwise the thresholds divide the error equally.
     """
     goal, counts = point.goal, point.counts
     each = None if tested is None else 1 - (1 - confidence) / tested
@@ -91,8 +100,41 @@ def bounds_of(
         exact = None if each is None else rate.bound(each, *counts)
         if level is not None and tested != 1:
             exact = level if certified else None
+        elif (
+            tested != 1
+            and (everywhere or tested is None)
+            and _has_bound_everywhere(which, confidence)
+        ):
+            exact = _bound_everywhere(which, confidence, successes, trials)
         bounds.append(Bound(which, level, value, exact, "exact", successes, trials, p))
     return tuple(bounds)
+
+
+def is_sharper_everywhere(
+    which: Metric, confidence: float, tested: int, rate: float, n: int
+) -> bool:
+    """Return whether, at this rate of n draws, the bound for all thresholds is the sharper one."""
+    if n == 0 or not _has_bound_everywhere(which, confidence):
+        return True
+    rate = rate if which.direction == "max" else 1 - rate
+    return rate - lower_bound(rate * n, n, 1 - (1 - confidence) / tested) > _error(confidence, n)
+
+
+def _has_bound_everywhere(which: Metric, confidence: float) -> bool:
+    return which.population in ("positives", "negatives") and confidence >= 0.5
+
+
+def _error(confidence: float, n: int) -> float:
+    return math.sqrt(-math.log(1 - confidence) / (2 * n))
+
+
+def _bound_everywhere(which: Metric, confidence: float, successes: int, trials: int) -> float:
+    """Return a bound on a fraction of one class that holds at all thresholds at once."""
+    best = 1.0 if which.direction == "max" else 0.0
+    if trials == 0:
+        return 1.0 - best
+    error, observed = _error(confidence, trials), successes / trials
+    return max(observed - error, 0.0) if best else min(observed + error, 1.0)
 
 
 def has_informative_bound(which: Metric, point: OperatingPoint, confidence: float) -> bool:

@@ -10,9 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from setpoint._internal.validation import check_fraction, check_number
-from setpoint.certificates.bounds import bounds_of, has_informative_bound
+from setpoint.certificates.bounds import (
+    bounds_of,
+    has_informative_bound,
+    is_sharper_everywhere,
+)
 from setpoint.certificates.certificate import Certificate, Choice, sample_groups
 from setpoint.certificates.nested import best_nested_threshold, is_nested
+from setpoint.certificates.rates import rate_of
 from setpoint.certificates.sequence import STEPS, Rows, plan, try_in_order, worst_p_value
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
@@ -133,7 +138,25 @@ def certify_best(
         return _issue(testing, goal, only, confidence, "any", on, positives)
     thresholds = plan(planning, goal, sum(testing.totals), alpha, steps)
     positives = planning.positive.total + testing.positive.total
-    return _issue(testing, goal, thresholds, confidence, "planned", on, positives)
+    everywhere = _prefers_everywhere(planning, testing, goal, thresholds, confidence)
+    return _issue(testing, goal, thresholds, confidence, "planned", on, positives, everywhere)
+
+
+def _prefers_everywhere(
+    planning: Rows, testing: Rows, goal: Goal, thresholds: Floats, confidence: float
+) -> bool:
+    """Return which bound of the objective is likely to be sharper, by the planning rows alone."""
+    rate = rate_of(goal.objective)
+    if rate is None:
+        return False
+    successes, trials = rate.draws(*planning.counts(thresholds), *planning.totals)
+    if not trials.all():
+        return True
+    _, there = rate.draws(*testing.counts(thresholds[:1]), *testing.totals)
+    expected = float((successes / trials)[3 * len(thresholds) // 4])  # most tests end near there
+    return is_sharper_everywhere(
+        goal.objective, confidence, len(thresholds), expected, int(there[0])
+    )
 
 
 def _issue(
@@ -144,6 +167,7 @@ def _issue(
     choice: Choice,
     on: str,
     positives: float,
+    everywhere: bool = True,
 ) -> Certificate:
     """Test the thresholds in order; certify the best that passed, or refuse the closest one.
 
@@ -174,7 +198,7 @@ def _issue(
     if not goal.constraints:
         certified = has_informative_bound(goal.objective, point, confidence)
     tested = None if choice == "any" else len(thresholds)
-    bounds = bounds_of(point, confidence, tested, certified)
+    bounds = bounds_of(point, confidence, tested, certified, everywhere)
     return Certificate(
         goal, point.threshold, confidence, certified, point, bounds, choice, tested, more
     )
