@@ -631,6 +631,7 @@ def test_a_separable_problem_is_solved(goal):
     assert solution.history[-1].feasible
 
 
+@pytest.mark.usefixtures("without_cost_path")
 def test_it_goes_further_than_its_start_where_cross_entropy_is_misled():
     problem = misled(FPOR(0.9))
     solution = solve(problem, build("linear", 2).double(), Augmented(outer_iterations=15))
