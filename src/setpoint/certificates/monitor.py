@@ -70,8 +70,9 @@ class Verdict(NotebookSummary):
     starts : tuple of tuple
         The counts (tp, fp, fn, tn) at each restart.
     reserve : tuple of float or None
-        What the restarts of each guarantee share, twice their part of the initial stake. None for
-        a verdict of an earlier version, which had no restarts.
+        Of each guarantee, the evidence when restarts became possible, half of which is theirs: 1, or
+        less if the checks began with a version without restarts. None for a verdict of such a
+        version.
     """
 
     broken: bool
