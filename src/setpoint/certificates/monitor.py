@@ -70,8 +70,8 @@ class Verdict(NotebookSummary):
     starts : tuple of tuple
         The counts (tp, fp, fn, tn) at each restart.
     reserve : tuple of float or None
-        Of each guarantee, the evidence when restarts became possible, half of which is theirs: 1, or
-        less if the checks began with a version without restarts. None for a verdict of such a
+        Of each guarantee, the evidence when restarts became possible, half of which is theirs: 1,
+        or less if the checks began with a version without restarts. None for a verdict of such a
         version.
     """
 
