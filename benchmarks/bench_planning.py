@@ -1,10 +1,10 @@
 """Objective that each method of planning a certified threshold keeps.
 
 Rows are drawn from two normal distributions, so that the true precision and recall of a threshold
-are known. A fraction of the rows is used for planning; the rest test one threshold ("split") or
-many in a planned order ("sequence"). The table shows the true objective, which is 0 if nothing is
-certified, how often something is certified, and how often that is false. "known" is the objective
-of the best threshold.
+are known. A fraction of the rows is used for planning, or as many other rows; the rest test one
+threshold ("split"), many in a planned order ("sequence") or all at once ("simultaneous"). The table
+shows the true objective, which is 0 if nothing is certified, how often something is certified, and
+how often that is false. "known" is the objective of the best threshold.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ SETTINGS = {  # fraction of positives, distance between the classes, rows
     "0.5 % positive, 50,000 rows": (0.005, 3.5, 50_000),
 }
 GOALS = {"FPOR 0.8": FPOR(0.8), "FROP 0.9": FROP(0.9)}
-WAYS = [("split", 0.3), ("split", 0.5), ("sequence", 0.1), ("sequence", 0.2), ("sequence", 0.3),
-        ("sequence", 0.5)]  # fmt: skip
+OTHER = "other rows"
+WAYS = [("split", 0.3), ("sequence", 0.3), ("simultaneous", 0.05), ("simultaneous", 0.1),
+        ("simultaneous", 0.2), ("simultaneous", OTHER)]  # fmt: skip
 
 
 def truth(threshold: float, prevalence: float, gap: float) -> tuple[float, float]:
@@ -47,11 +48,14 @@ def known(goal: Goal, prevalence: float, gap: float) -> float:
 def trial(goal: Goal, setting: tuple[float, float, int], seed: int) -> list[tuple[float, ...]]:
     prevalence, gap, n = setting
     rng = np.random.default_rng(seed)
-    y = rng.random(n) < prevalence
-    scores = rng.normal(size=n) + gap * y
+    drawn, others = [], []
+    for rows in (drawn, others):
+        y = rng.random(n) < prevalence
+        rows[:] = y, rng.normal(size=n) + gap * y
     found = []
     for method, planning in WAYS:
-        given = certify(y, scores, goal, method=method, planning=planning, random_state=seed)
+        plan = {"planning_rows": others} if planning == OTHER else {"planning": planning}
+        given = certify(*drawn, goal, method=method, random_state=seed, **plan)
         precision, recall = truth(given.threshold, prevalence, gap)
         by_precision = goal.constraints[0].metric.name == "precision"
         floored, objective = (precision, recall) if by_precision else (recall, precision)

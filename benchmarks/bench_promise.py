@@ -4,7 +4,10 @@ Every data set is split at random into 50 % training, 25 % calibration and 25 % 
 is fitted on the training rows. Each method then gets the fitted model and the calibration rows, and
 chooses a threshold for a goal:
 
-- ``setpoint``: ``SetpointThreshold`` with confidence 0.9; issued if it is certified;
+- ``setpoint``: ``certify`` with confidence 0.9, planned on cross-fitted scores of the training
+  rows, as ``SetpointThreshold`` does by itself; issued if it is certified;
+- ``setpoint, prefit``: the same without the training rows, planned on 10 % of the calibration rows;
+- ``setpoint, sequence``: 30 % of the calibration rows plan a sequence of thresholds;
 - ``tuned``: the exact threshold on the calibration rows; issued if the floor is met there;
 - ``scikit-learn``: ``TunedThresholdClassifierCV`` over all thresholds, with a scorer that is the
   objective if the floor is met and minus the shortfall otherwise; issued if the floor is met;
@@ -22,13 +25,12 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from mapie.risk_control import BinaryClassificationController, FWERFixedSequenceTesting
 from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -40,8 +42,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from _data import load_grouped
-from _stored import run_missing
-from setpoint import SetpointThreshold, choose_threshold
+from _stored import PACKAGE, digest, run_missing
+from setpoint import certify, choose_threshold
 from setpoint._internal.provenance import machine
 
 # Precision floors, fixed before any test row was used: in cross-validation on training rows both
@@ -57,13 +59,15 @@ MOST_CONTRADICTED, MOST_BELOW = 0.1, 0.2  # the targets
 
 DATA = tuple(PRECISION)
 GOALS = ("precision", "recall")  # the metric that has the floor
-METHODS = (
-    "setpoint", "tuned", "scikit-learn", "MAPIE, default", "MAPIE, five starts", "MAPIE, sequence",
-)  # fmt: skip
+OURS = ("setpoint", "setpoint, prefit", "setpoint, sequence")
+OTHERS = ("tuned", "scikit-learn", "MAPIE, default", "MAPIE, five starts", "MAPIE, sequence")
+METHODS = OURS + OTHERS
 LEARNING = 0.3  # fraction of the calibration rows that learn MAPIE's sequence, as in setpoint
 MOST_THRESHOLDS = {"precision": 200, "recall": 1000}  # in MAPIE's sequences
 
 Decisions = NDArray[np.bool_]
+THEIRS = (PACKAGE / "thresholds", PACKAGE / "goals")  # the code that decides the results
+OUR_CODE = (*THEIRS, PACKAGE / "certificates")
 
 
 class Part(NamedTuple):
@@ -126,11 +130,12 @@ def parts_of(name: str, seed: int) -> tuple[Part, Part, Part]:
 # --- methods: decisions on test rows, or None if nothing is issued --------------------------------
 
 
-def certified(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
-    clf = SetpointThreshold(
-        model, floor.goal, cv="prefit", confidence=CONFIDENCE, random_state=seed
-    ).fit(*rows)
-    return clf.predict(X) if clf.certificate_.certified else None
+def certified(
+    model: Any, rows: Part, floor: Floor, X: Any, seed: int, **given: Any
+) -> Decisions | None:
+    scores = model.decision_function(rows.X)
+    found = certify(rows.y, scores, floor.goal, confidence=CONFIDENCE, **given)
+    return model.decision_function(X) > found.threshold if found.certified else None
 
 
 def tuned(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Decisions | None:
@@ -168,6 +173,8 @@ def mapie_starts(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> Dec
     """
     grid = np.linspace(0, 0.999, 1000)
     grid = grid[grid <= model.predict_proba(rows.X)[:, 1].max()]
+    from mapie.risk_control import FWERFixedSequenceTesting
+
     starts = FWERFixedSequenceTesting(n_starts=5)
     return mapie(model, rows, floor, X, list_predict_params=grid, fwer_method=starts)
 
@@ -199,13 +206,15 @@ def mapie_sequence(model: Any, rows: Part, floor: Floor, X: Any, seed: int) -> D
     return mapie_decisions(controller.calibrate(*testing), X)
 
 
-def mapie_controller(model: Any, floor: Floor, **params: Any) -> BinaryClassificationController:
+def mapie_controller(model: Any, floor: Floor, **params: Any) -> Any:
+    from mapie.risk_control import BinaryClassificationController
+
     return BinaryClassificationController(
         model.predict_proba, floor.metric, floor.level, CONFIDENCE, **params
     )
 
 
-def mapie_decisions(controller: BinaryClassificationController, X: Any) -> Decisions | None:
+def mapie_decisions(controller: Any, X: Any) -> Decisions | None:
     return None if controller.best_predict_param is None else controller.predict(X) == 1
 
 
@@ -219,11 +228,7 @@ def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:
 
 
 CHOOSERS: dict[str, Callable[..., Decisions | None]] = dict(
-    zip(
-        METHODS,
-        (certified, tuned, penalised, mapie_default, mapie_starts, mapie_sequence),
-        strict=True,
-    )
+    zip(OTHERS, (tuned, penalised, mapie_default, mapie_starts, mapie_sequence), strict=True)
 )
 
 
@@ -231,17 +236,26 @@ CHOOSERS: dict[str, Callable[..., Decisions | None]] = dict(
 
 
 @threadpool_limits.wrap(limits=1)  # processes share the cores
-def run(name: str, kind: str, seed: int) -> list[dict[str, Any]]:
-    """Return counts on the test rows of one split, for every goal and method."""
+def run(name: str, kind: str, seed: int, ours: bool) -> list[dict[str, Any]]:
+    """Return counts on the test rows of one split, for every goal and our or all other methods."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     train, calibration, test = parts_of(name, seed)
     model = new_model(kind, seed).fit(*train)
+    choosers = CHOOSERS
+    if ours:
+        scores = cross_val_predict(new_model(kind, seed), *train, cv=5, method="decision_function")
+        ways = (
+            {"planning_rows": (train.y, scores)},
+            {},
+            {"method": "sequence", "random_state": seed},
+        )
+        choosers = {m: partial(certified, **w) for m, w in zip(OURS, ways, strict=True)}
     results = []
     for metric in GOALS:
         floor = Floor.of(name, metric)
         found = {}
-        for method, choose in CHOOSERS.items():
+        for method, choose in choosers.items():
             alarms = choose(model, calibration, floor, test.X, seed)
             found[method] = None if alarms is None else counts(test.y, alarms)
         results.append(
@@ -316,7 +330,10 @@ def cells_of(results: list[dict[str, Any]]) -> dict[Cell, list[dict[str, Any]]]:
                 key = (name, kind, floor.goal)
                 rows = [r for r in results if (r["data"], r["model"], r["goal"]) == key]
                 if rows:
-                    cells[name, kind, floor] = [r["found"] for r in rows]
+                    merged: dict[int, dict[str, Any]] = {}
+                    for r in rows:  # our methods and the others have results of their own
+                        merged.setdefault(r["seed"], {}).update(r["found"])
+                    cells[name, kind, floor] = list(merged.values())
     return cells
 
 
@@ -327,12 +344,12 @@ def tally(cell: Cell, found: list[dict[str, Any]], method: str) -> Tally:
 HEAD = "issued | contradicted | below the floor | objective | objective, 0 where not issued |"
 
 
-def table(cells: dict[Cell, list[dict[str, Any]]]) -> None:
+def table(cells: dict[Cell, list[dict[str, Any]]], methods: tuple[str, ...]) -> None:
     print(f"| data | model | goal | method | {HEAD}")
     print("|---" * 9 + "|")
     for cell, found in cells.items():
         name, kind, floor = cell
-        for method in METHODS:
+        for method in methods:
             print(f"| {name} | {kind} | {floor.goal} | {method} | {tally(cell, found, method)} |")
     print(
         "\ncontradicted: an exact binomial test on the test rows rejects the floor at 5 %; below "
@@ -341,13 +358,13 @@ def table(cells: dict[Cell, list[dict[str, Any]]]) -> None:
     )
 
 
-def summary(cells: dict[Cell, list[dict[str, Any]]]) -> None:
+def summary(cells: dict[Cell, list[dict[str, Any]]], methods: tuple[str, ...]) -> None:
     for metric in (None, *GOALS):
         some = {c: found for c, found in cells.items() if metric in (None, c[2].metric)}
         which = "all cells" if metric is None else f"floor on {metric}"
         print(f"| {which} ({len(some)}) | {HEAD} where both are issued, minus setpoint |")
         print("|---" * 7 + "|")
-        for method in METHODS:
+        for method in methods:
             pooled = Tally.of((c[2], one[method]) for c, found in some.items() for one in found)
             print(f"| {method} | {pooled} | {difference(some, method)} |")
         print()
@@ -416,22 +433,30 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=DATA, choices=DATA, metavar="NAME")
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--keep", type=Path, default=Path("build/promise.jsonl"))
+    parser.add_argument("--keep", type=Path, default=Path("build"), help="folder of the results")
+    parser.add_argument("--ours", action="store_true", help="only the methods of setpoint")
     parser.add_argument("--floors", action="store_true", help="only print the attainable recall")
     given = parser.parse_args()
     if given.floors:
         floors(given.data)
         return
     # One data set after another, so that a process reads each of them once.
-    jobs = [(d, m, s) for d in given.data for s in range(given.splits) for m in MODELS]
-    results = run_missing(
-        given.keep, jobs, run, lambda r: (r["data"], r["model"], r["seed"]), given.jobs
-    )
+    splits = [(d, m, s) for d in given.data for s in range(given.splits) for m in MODELS]
+    results = []
+    for ours, code in ((True, OUR_CODE), (False, THEIRS)):
+        file = "promise.jsonl" if ours else "promise.others.jsonl"
+        if ours or not given.ours:
+            results += run_missing(
+                given.keep / file, [(*split, ours) for split in splits], run,
+                lambda r, ours=ours: (r["data"], r["model"], r["seed"], ours), given.jobs,
+                digest(*code),
+            )  # fmt: skip
     print(machine(), f"; {given.splits} splits, confidence {CONFIDENCE}\n")
     cells = cells_of([r for r in results if r["seed"] < given.splits and r["data"] in given.data])
-    table(cells)
-    summary(cells)
-    for method in METHODS:
+    methods = OURS if given.ours else METHODS
+    table(cells, methods)
+    summary(cells, methods)
+    for method in methods:
         targets(cells, method)
 
 

@@ -10,6 +10,7 @@ from setpoint.certificates.bounds import (
     bootstrap_bound,
     bound_at_prevalence,
     bounds_of,
+    fpr_bound_everywhere,
     is_sharper_everywhere,
 )
 from setpoint.goals.metrics import BUILT_IN, metric, metric_names
@@ -19,14 +20,15 @@ from setpoint.thresholds.operating_point import OperatingPoint
 
 
 def test_bounds_allow_for_all_thresholds_that_were_planned():
-    found = certify(*normal(n=1500, gap=2.0), "max recall s.t. precision >= 0.7")
+    rows = normal(n=1500, gap=2.0)
+    found = certify(*rows, "max recall s.t. precision >= 0.7", method="sequence")
     precision, recall = found.bounds
     assert found.certified
     assert found.tested > 10
     expected = recall.successes / recall.trials - np.sqrt(np.log(10) / 2 / recall.trials)
     assert recall.bound == pytest.approx(expected, abs=1e-9)
     assert precision.bound >= 0.7
-    f1 = certify(*normal(n=1500, gap=2.0), "max f1 s.t. precision >= 0.7").bounds[-1]
+    f1 = certify(*rows, "max f1 s.t. precision >= 0.7", method="sequence").bounds[-1]
     jaccard = clopper_pearson(f1.successes, f1.trials, 1 - 0.1 / found.tested)
     assert f1.bound == pytest.approx(2 * jaccard / (1 + jaccard), abs=1e-9)
 
@@ -297,8 +299,25 @@ def test_several_thresholds_divide_the_error(counts, pi, tested):
     assert many[1] == pytest.approx(strict[1], abs=1e-9)
 
 
-def test_a_threshold_chosen_among_all_has_no_bound():
-    assert bound_at_prevalence(metric("precision"), 0.1, (8, 1, 10, 10), 0.9, None)[1] is None
+def test_the_bound_at_a_threshold_chosen_among_all_is_weaker_than_at_a_given_one():
+    counts = (800, 10, 1000, 10_000)
+    for name, side in (("precision", 1), ("f1", 1), ("alarm_rate", -1)):
+        value, given = bound_at_prevalence(metric(name), 0.1, counts, 0.9)
+        chosen = bound_at_prevalence(metric(name), 0.1, counts, 0.9, None)[1]
+        planned = bound_at_prevalence(metric(name), 0.1, counts, 0.9, 10**6)[1]
+        assert side * value > side * given > side * chosen > side * planned
+
+
+def test_the_bound_on_fpr_at_all_thresholds_holds_for_uniform_scores():
+    """The fpr with f false alarms is uniform order statistics: any f may break the bound."""
+    rng = np.random.default_rng(0)
+    draws, N = 2000, 60
+    most = np.array([fpr_bound_everywhere(f, N, 0.8) for f in range(N + 1)])
+    fpr = np.sort(rng.random((draws, N)))  # of the scores 1 - u, from the highest
+    beyond = (fpr > most[:N]).any(axis=1).mean()  # fpr just above the score of rank f + 1
+    assert 0.05 < beyond <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / draws)
+    assert most[-1] == 1
+    assert (np.diff(most) >= 0).all()
 
 
 def test_a_metric_that_is_not_monotone_has_no_bound():

@@ -10,6 +10,7 @@ from certificate_rows import clopper_pearson, normal, rows_with_counts
 from setpoint import Certificate, Goal, SetpointError, certify
 from setpoint.certificates.certify import certify_best
 from setpoint.certificates.sequence import Rows, plan, worst_p_value
+from setpoint.certificates.threshold_set import ThresholdSet
 
 
 def given_beforehand(counts, goal, confidence=0.9):
@@ -96,7 +97,7 @@ def test_the_stated_number_of_more_positives_certifies_a_planned_threshold():
     y, scores = normal(n=120, gap=3.0)
     planning = Rows.of(*normal(1, n=60, gap=3.0))
     goal = Goal.parse("max recall s.t. precision >= 0.95")
-    found = certify_best(planning, Rows.of(y, scores), goal, 0.9, on="May")
+    found = certify_best(planning, Rows.of(y, scores), goal, 0.9, on="May", method="sequence")
     assert not found.certified
     times = int(np.ceil((y.sum() + found.more_positives) / y.sum()))
     testing = Rows.of(np.tile(y, times), np.tile(scores, times))
@@ -170,12 +171,39 @@ def test_messages_name_the_rows_as_given():
 
 def test_the_text_states_how_the_threshold_was_chosen():
     for goal, way, words in [
-        ("max recall s.t. precision >= 0.7", {}, "planned on other rows"),
+        ("max recall s.t. precision >= 0.7", {}, "the best of all that pass"),
+        ("max recall s.t. precision >= 0.7", {"method": "sequence"}, "planned on other rows"),
+        ("max recall s.t. f1 >= 0.5", {}, "planned on other rows"),
         ("max recall s.t. precision >= 0.7", {"method": "split"}, "chosen on other rows"),
         ("max precision s.t. recall >= 0.7", {}, "the best of all that pass"),
         ("max recall s.t. precision >= 0.7", {"threshold": 1.5}, "given beforehand"),
     ]:
         assert words in str(certify(*normal(n=1500, gap=2.0), goal, **way))
+
+
+def test_the_text_states_all_certified_thresholds():
+    y, scores = normal(n=1500, gap=2.0)
+    found = certify(y, scores, "max recall s.t. precision >= 0.7")
+    assert f"certified thresholds, all at once: {found.certified_thresholds}" in str(found)
+    assert len(found.to_dict()["certified_thresholds"]) == len(found.certified_thresholds)
+    given = certify(y, scores, "max recall s.t. precision >= 0.7", threshold=1.5)
+    assert "all at once" not in str(given)
+    assert given.certified_thresholds == ThresholdSet.of_points([1.5])
+    refused = certify(y, scores, "max recall s.t. precision >= 0.999")
+    assert not refused.certified_thresholds
+    assert "all at once" not in str(refused)
+
+
+def test_a_refusal_says_if_the_threshold_would_pass_had_it_been_fixed_beforehand():
+    """15 of 15: the p-value at 0.855 is 0.095, but other thresholds might have been chosen."""
+    y, scores = rows_with_counts(15, 0, 0, 40)
+    goal = "max recall s.t. precision >= 0.855"
+    assert certify(y, scores, goal, threshold=0.5).certified
+    rng = np.random.default_rng(0)
+    planning_rows = rng.random(40) < 0.5, rng.normal(size=40)
+    found = certify(y, scores, goal, planning_rows=planning_rows)
+    assert not found.certified
+    assert "at a threshold that is chosen on the same rows" in found.refusal
 
 
 def test_metrics_that_were_not_observed_are_not_printed_as_nan():
@@ -261,12 +289,19 @@ def test_metrics_that_do_not_depend_on_the_prevalence_are_certified_at_any(goal,
     assert there.bounds == found.bounds
 
 
-def test_a_threshold_chosen_among_all_has_no_bound_on_the_alarm_rate_elsewhere():
-    found = certify(*normal(n=1500, gap=2.0), "max recall s.t. alarm_rate <= 0.3")
-    assert found.certified
+def test_elsewhere_only_the_chosen_threshold_is_certified_if_the_metric_depends_on_prevalence():
+    rows = normal(n=1500, gap=2.0)
+    found = certify(*rows, "max recall s.t. alarm_rate <= 0.3")
     there = found.at_prevalence(0.1)
-    assert not there.certified
-    assert there.bounds[0].bound is None
+    assert found.certified
+    assert there.certified
+    assert found.threshold - 0.1 not in found.certified_thresholds
+    assert found.threshold + 0.1 in found.certified_thresholds
+    assert found.threshold in there.certified_thresholds
+    assert found.threshold + 0.1 not in there.certified_thresholds
+    assert not found.at_prevalence(0.9).certified_thresholds
+    recall = certify(*rows, "max precision s.t. recall >= 0.7")
+    assert recall.at_prevalence(0.1).certified_thresholds == recall.certified_thresholds
 
 
 def test_the_bound_on_precision_rises_with_the_prevalence():

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from certificate_rows import outcomes, p_value_by_hand
 from setpoint import Goal, certify, evaluate_threshold
 from setpoint.certificates.certify import certify_best
-from setpoint.certificates.nested import best_nested_threshold, is_nested
+from setpoint.certificates.nested import is_nested
 from setpoint.certificates.sequence import Rows
+from setpoint.certificates.simultaneous import certified_thresholds
 
 NESTED = [
     "max precision s.t. recall >= 0.6",
@@ -47,21 +48,25 @@ def test_goals_are_nested_if_all_constraints_are_safe_on_one_side_of_the_thresho
 
 
 @given(st.integers(0, 100_000), st.sampled_from(NESTED))
-def test_the_threshold_is_the_best_of_all_that_pass(seed, goal):
-    """Brute force: every cut below a positive, tested with scipy's binomial distribution."""
+def test_exactly_the_thresholds_that_pass_are_certified_and_the_best_is_chosen(seed, goal):
+    """Brute force: a threshold at every score, tested with scipy's binomial distribution."""
     goal, alpha = Goal.parse(goal), 0.1234
     y, scores = case(seed)
+    found = certified_thresholds(Rows.of(y, scores), goal, None, alpha)
     gains = []
-    for cut in np.unique(scores[y]):
-        alarm = scores >= cut
-        if p_value_by_hand(goal, alarm, y) <= alpha:
+    for threshold in [-np.inf, *np.unique(scores)]:
+        alarm = scores > threshold
+        passes = p_value_by_hand(goal, alarm, y) <= alpha
+        assert (threshold in found.thresholds) == passes
+        if passes:
             at = (alarm & y).sum(), (alarm & ~y).sum(), y.sum(), (~y).sum()
-            gains.append(float(goal.gain(*map(np.float64, at))))
-    threshold = best_nested_threshold(Rows.of(y, scores), goal, alpha)
-    assert (p_value_by_hand(goal, scores > threshold, y) <= alpha) == bool(gains)
+            with np.errstate(all="ignore"):
+                gains.append(float(goal.gain(*map(np.float64, at))))
+    assert (found.best is not None) == bool(gains)
     if gains:
-        point = evaluate_threshold(y, scores, threshold, goal)
-        assert goal.objective.sign * point.objective == pytest.approx(max(gains))
+        point = evaluate_threshold(y, scores, found.best, goal)
+        assert found.best in found.thresholds
+        assert goal.objective.sign * point.objective == pytest.approx(np.nanmax(gains))
 
 
 @settings(max_examples=40)
@@ -84,21 +89,23 @@ def test_certify_uses_all_rows_whatever_the_method_and_the_seed(seed, goal):
 def test_where_nothing_passes_it_is_the_safest_that_finds_a_positive(goal, alarms):
     y = np.array([False, True, True, False, True, False])
     scores = np.array([0.0, 0.0, 1.0, 2.0, 4.0, 3.0])
-    threshold = best_nested_threshold(Rows.of(y, scores), Goal.parse(goal), 0.1)
-    assert not certify(y, scores, goal).certified
-    assert (scores > threshold).sum() == alarms
+    found = certify(y, scores, goal)
+    assert not found.certified
+    assert (scores > found.threshold).sum() == alarms
 
 
 @given(st.sampled_from(NESTED))
-def test_without_the_class_that_counts_or_finite_scores_of_it_there_is_no_threshold(goal):
-    y = np.arange(30) < 10
-    scores = np.where(y, -np.inf, 0.0)
+def test_without_the_class_that_counts_nothing_is_certified(goal):
     goal = Goal.parse(goal)
-    for rows in (Rows.of(y, scores), Rows.of(np.full(30, False), np.arange(30.0))):
-        assert best_nested_threshold(rows, goal, 0.1) == np.inf
-    positives = best_nested_threshold(Rows.of(np.full(30, True), np.arange(30.0)), goal, 0.1)
     counts_positives = all(c.metric.population == "positives" for c in goal.constraints)
-    assert np.isfinite(positives) == counts_positives
+    missing = Rows.of(np.full(30, not counts_positives), np.arange(30.0))
+    if any(c.metric.name == "alarm_rate" for c in goal.constraints):
+        return  # it counts both
+    assert not certified_thresholds(missing, goal, None, 0.1).thresholds
+    found = certified_thresholds(
+        Rows.of(np.full(30, counts_positives), np.arange(30.0)), goal, None, 0.1
+    )
+    assert found.thresholds
 
 
 # --- exact validity ------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def test_the_best_nested_threshold_that_passes_is_chosen(which, goal):
 @BOTH
 def test_thresholds_of_other_goals_are_planned_on_other_rows(which):
     X, y = cases()
-    clf = both(PRECISE)[which].fit(X, y)
+    clf = both("max recall s.t. f1 >= 0.5")[which].fit(X, y)
     assert clf.certificate_.choice == "planned"
     assert clf.certificate_.tested >= 1
     # the plan does not look at the certifying labels: with others, only the choice within it moves
@@ -162,6 +162,24 @@ def test_thresholds_of_other_goals_are_planned_on_other_rows(which):
         again = clone(clf).fit(X, other)
     assert again.certificate_.tested == clf.certificate_.tested
     assert not again.certificate_.certified  # shuffled labels cannot be precise
+
+
+@BOTH
+def test_every_certified_threshold_has_the_decisions_of_one_that_passed(which):
+    """Also for scores measured from the threshold, in single precision."""
+    X, y = cases()
+    clf = both(PRECISE)[which].fit(X.astype(np.float32), y)
+    thresholds = clf.certificate_.certified_thresholds
+    assert clf.certificate_.certified
+    assert clf.certificate_.threshold in thresholds
+    _, rows = rows_of(clf, y)
+    scores, positive = clf.positive_scores(X[rows].astype(np.float32)), y[rows] == 1
+    level = clf.goal_.constraints[0].level
+    inside = [t for t in np.unique(scores) if t in thresholds]
+    assert len(inside) > 5
+    for t in inside:
+        alarms = scores > t
+        assert (alarms & positive).sum() >= level * alarms.sum()
 
 
 @BOTH

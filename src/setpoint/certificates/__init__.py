@@ -4,5 +4,14 @@ from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best, certify_threshold
 from setpoint.certificates.monitor import Verdict
+from setpoint.certificates.threshold_set import ThresholdSet
 
-__all__ = ["Bound", "Certificate", "Verdict", "certify", "certify_best", "certify_threshold"]
+__all__ = [
+    "Bound",
+    "Certificate",
+    "ThresholdSet",
+    "Verdict",
+    "certify",
+    "certify_best",
+    "certify_threshold",
+]

@@ -5,7 +5,10 @@ estimate. Exact bounds on recall and fpr give bounds on other metrics at another
 
 Recall and fpr have bounds that hold at all thresholds at once. The scores of P positives have an
 empirical distribution function, and with a probability of at most alpha <= 1/2 it exceeds the true
-one anywhere by sqrt(log(1 / alpha) / (2 P)) or more (Massart, 1990).
+one anywhere by sqrt(log(1 / alpha) / (2 P)) or more (Massart, 1990). For a small fpr that is too
+coarse. There, bounds hold at the scores of certain ranks among the negatives: the fpr at the r-th
+highest of N scores has, or is below, a beta distribution with parameters r and N + 1 - r. Any other
+threshold has at most the fpr of the next such score below it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.special import betaincinv
 
 from setpoint.certificates.rates import lower_bound, rate_of, upper_bound
 from setpoint.goals.metrics import Metric, is_built_in
@@ -187,6 +191,8 @@ def bound_at_prevalence(
 ) -> tuple[float, float | None]:
     """Return a metric's value and its bound at another prevalence.
 
+    It holds at all ``tested`` thresholds at once; None means all thresholds.
+
     At prevalence pi, recall r and fpr f, a metric m of the counts is
     m(pi r, (1 - pi) f, pi, 1 - pi). If it is monotone, it is worst at the lower bound of r and the
     upper bound of f, which hold together with the stated confidence if each has half the error.
@@ -203,14 +209,31 @@ def bound_at_prevalence(
             return float(which.value(tp, fp, prevalence, 1 - prevalence))
 
     value = at(tp / P, fp / N)
-    if tested is None:  # chosen among all thresholds: there are no bounds on recall and fpr
-        return value, None
-    each = 1 - (1 - confidence) / 2 / tested
-    most_fpr = upper_bound(fp, N, each)
     if not is_built_in(which.name.split("(")[0]):
         return value, None
+    half = (1 + confidence) / 2
+    if tested is None:
+        error = _error(half, int(P))
+        least, most = max(tp / P - error, 0.0), min(tp / P + error, 1.0)
+        most_fpr = fpr_bound_everywhere(int(fp), int(N), half)
+    else:
+        each = 1 - (1 - half) / tested
+        least, most = lower_bound(tp, P, each), upper_bound(tp, P, each)
+        most_fpr = upper_bound(fp, N, each)
     if which.monotone:
-        return value, at(lower_bound(tp, P, each), most_fpr)
+        return value, at(least, most_fpr)
     if which.name == "alarm_rate":
-        return value, at(upper_bound(tp, P, each), most_fpr)
+        return value, at(most, most_fpr)
     return value, None
+
+
+def fpr_bound_everywhere(fp: int, N: int, confidence: float) -> float:
+    """Return a bound on the fpr with fp false alarms that holds at all thresholds at once."""
+    ranks, r = [], 1
+    while r <= N:
+        ranks.append(r)
+        r = max(r + 1, math.ceil(1.15 * r))
+    later = [r for r in ranks if r > fp]
+    if not later:
+        return 1.0
+    return float(betaincinv(later[0], N + 1 - later[0], 1 - (1 - confidence) / len(ranks)))

@@ -14,6 +14,7 @@ from setpoint._internal.validation import check_fraction, check_groups, one_row_
 from setpoint.certificates.bounds import Bound, bound_at_prevalence, round_conservatively
 from setpoint.certificates.monitor import Verdict, check_guarantees
 from setpoint.certificates.rates import rate_of
+from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Constraint, Goal, format_metric
 from setpoint.goals.metrics import format_number, format_threshold
@@ -44,7 +45,7 @@ class Certificate(NotebookSummary):
         Counts on the certification rows.
     bounds : tuple of Bound
         One for each constraint, then one for the objective. Each holds on its own; if the
-        threshold was chosen on the certification rows, they are valid for all planned thresholds.
+        threshold was chosen on the certification rows, they are valid for all that were tested.
     choice : {"beforehand", "planned", "any"}
         Whether the threshold was given beforehand, is the best that passed of those planned on
         other rows, or is the best that passed of all.
@@ -58,6 +59,9 @@ class Certificate(NotebookSummary):
         case of each new group, not for all rows of large groups together.
     pos_label : object
         The label of the positive class, if labels were not 0/1, -1/1 or booleans.
+    certified_thresholds : ThresholdSet
+        All thresholds that are certified together. You may use any of them instead of
+        ``threshold``, even after looking at results: the guarantees hold for all of them at once.
     """
 
     goal: Goal
@@ -71,6 +75,7 @@ class Certificate(NotebookSummary):
     more_positives: int | None = None
     one_per_group: bool = False
     pos_label: Any = field(default=None, compare=False)
+    certified_thresholds: ThresholdSet = NO_THRESHOLDS
 
     @property
     def guarantees(self) -> tuple[Constraint, ...]:
@@ -142,7 +147,7 @@ class Certificate(NotebookSummary):
             return f"the exact bound is only {weakest}."
         observed = f"{which} is {weakest.value:.3f} ({weakest.successes} of {weakest.trials})"
         required = Constraint(which, weakest.level)
-        if weakest.p_value <= 1 - self.confidence:
+        if weakest.p_value <= 1 - self.confidence and self.choice == "planned":
             return (
                 f"{observed}, enough to certify '{required}', but thresholds are tested in a "
                 "planned order, and a safer one before it failed, which ends the test."
@@ -155,7 +160,10 @@ class Certificate(NotebookSummary):
                 "proportion, would be needed (certify on new rows: repeated attempts on the same "
                 "rows invalidate the guarantee)."
             )
-        return f"{observed}, not enough to certify '{required}'; {remedy}"
+        enough = f"not enough to certify '{required}'"
+        if weakest.p_value <= 1 - self.confidence:
+            enough += " at a threshold that is chosen on the same rows"
+        return f"{observed}, {enough}; {remedy}"
 
     def _summary(self) -> Summary:
         rows = [["metric", "required", "observed", "on new data"]]
@@ -184,7 +192,10 @@ class Certificate(NotebookSummary):
             chosen = "chosen on other rows"
         elif not self.certified and self.choice != "beforehand":
             chosen = "the closest; no threshold passed"
-        lines = [self.message, f"threshold {self.threshold:.6g} ({chosen}); individual bounds:"]
+        lines = [self.message]
+        if self.certified and not self.certified_thresholds.is_one_threshold:
+            lines.append(f"certified thresholds, all at once: {self.certified_thresholds}")
+        lines.append(f"threshold {self.threshold:.6g} ({chosen}); individual bounds:")
         lines += [f"  {bound}" for bound in self.bounds]
         lines += ["Assumptions:", *(f"  - {a}" for a in self.assumptions)]
         return "\n".join(lines)
@@ -220,7 +231,16 @@ class Certificate(NotebookSummary):
             b.bound is not None and (b.level is None or b.metric.sign * (b.bound - b.level) >= 0)
             for b in (bounds[:-1] or bounds)
         )
-        changed = {"certified": certified, "bounds": tuple(bounds), "more_positives": None}
+        thresholds = self.certified_thresholds
+        if any(b.metric.depends_on_prevalence for b in (bounds[:-1] or bounds)):
+            # Their bounds at the other prevalence are known at this threshold only.
+            thresholds = ThresholdSet.of_points([self.threshold] if certified else [])
+        changed = {
+            "certified": certified,
+            "bounds": tuple(bounds),
+            "more_positives": None,
+            "certified_thresholds": thresholds,
+        }
         return ShiftedCertificate(**{**vars(self), **changed, "prevalence": prevalence})
 
     def check(
@@ -295,6 +315,7 @@ class Certificate(NotebookSummary):
         return {
             "goal": str(self.goal), "threshold": jsonable(self.threshold),
             "confidence": self.confidence, "certified": self.certified, "bounds": bounds,
+            "certified_thresholds": [list(map(jsonable, i)) for i in self.certified_thresholds],
             "choice": self.choice, "tested": self.tested,
             "more_positives": self.more_positives, "one_per_group": self.one_per_group,
             "message": self.message,

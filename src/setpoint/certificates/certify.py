@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,16 +16,24 @@ from setpoint.certificates.bounds import (
     is_sharper_everywhere,
 )
 from setpoint.certificates.certificate import Certificate, Choice, sample_groups
-from setpoint.certificates.nested import best_nested_threshold, is_nested
+from setpoint.certificates.nested import is_nested
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.sequence import STEPS, Rows, plan, try_in_order, worst_p_value
+from setpoint.certificates.simultaneous import (
+    Plan,
+    certified_thresholds,
+    closest_thresholds,
+    is_testable_anywhere,
+)
+from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, check_scores
 
-Method = Literal["sequence", "split"]
+Method = Literal["simultaneous", "sequence", "split"]
 Floats = NDArray[np.floating]
-PLANNING = 0.3
+_METHODS = get_args(Method)
+_PLANNING = {"simultaneous": 0.1, "sequence": 0.3, "split": 0.3}
 
 
 def certify(
@@ -35,8 +43,9 @@ def certify(
     threshold: float | None = None,
     confidence: float = 0.9,
     *,
-    method: Method = "sequence",
-    planning: float = PLANNING,
+    method: Method = "simultaneous",
+    planning: float | None = None,
+    planning_rows: tuple[ArrayLike, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: Any = None,
@@ -59,13 +68,19 @@ def certify(
     confidence : float
         Of all attempts to certify, successful or not, at most a fraction 1 - confidence ends in a
         false certificate.
-    method : {"sequence", "split"}
-        How to choose a threshold if precision is constrained. Planning rows order many thresholds
-        to test (``"sequence"``) or choose one (``"split"``); all other rows are certification
-        rows. Goals that constrain only recall (fnr), or only fpr (specificity, alarm_rate), need
-        no plan: all rows are certification rows.
-    planning : float
-        The fraction of planning rows.
+    method : {"simultaneous", "sequence", "split"}
+        How to choose a threshold. ``"simultaneous"``: all thresholds are tested at once, and every
+        one in ``certified_thresholds`` is certified. Where only recall (fnr), or only fpr
+        (specificity, alarm_rate) is constrained, it needs no plan; for precision and npv, a few
+        planning rows say where to look. Other constraints, e.g. on f1, have no such test and are
+        tested by ``"sequence"``, at thresholds in an order that planning rows determine.
+        ``"split"``: planning rows choose one threshold.
+    planning : float, optional
+        The fraction of planning rows; all others are certification rows. By default 0.1, and 0.3
+        for a sequence or a split.
+    planning_rows : (y, scores), optional
+        Other labelled rows for the plan, e.g. training rows with cross-fitted scores. All rows are
+        then certification rows.
     sample_weight : array-like of shape (n,), optional
         Weights of 0 and 1, or all equal: exact bounds count rows.
     groups : array-like of shape (n,), optional
@@ -74,7 +89,9 @@ def certify(
     pos_label : optional
         The label of the positive class.
     random_state : int, RandomState or None
-        Seed of the split. Trying several and keeping the best invalidates the guarantee.
+        Seed of the planning rows, and of the row drawn from each group, for ``"sequence"`` and
+        ``"split"``. Trying several and keeping the best invalidates the guarantee. Otherwise they
+        are drawn in the same way each time: the result depends on the rows and their order alone.
     on : str
         The name of these rows in messages.
 
@@ -90,7 +107,11 @@ def certify(
     """
     goal = Goal.parse(goal)
     check_fraction(confidence, "confidence")
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    if method not in _METHODS:
+        raise SetpointError(f"method is {', '.join(map(repr, _METHODS))}, not {method!r}.")
+    seed = 0
+    if method != "simultaneous":
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
     details = {"one_per_group": groups is not None, "pos_label": pos_label}
     if groups is not None and sample_weight is not None and np.shape(sample_weight) == np.shape(y):
         # A row that does not count must not be drawn for its group.
@@ -104,42 +125,51 @@ def certify(
         fixed = check_number(threshold, "threshold")
         given = certify_threshold(Rows.of(*rows), goal, fixed, confidence, on=on)
         return replace(given, **details)
-    if method not in ("sequence", "split"):
-        raise SetpointError(f"method is 'sequence' or 'split', not {method!r}.")
-    planning = check_fraction(planning, "planning")
-    if is_nested(goal):  # no plan is needed
-        every = Rows.of(*rows)
-        return replace(certify_best(every, every, goal, confidence, on=on), **details)
-    plans = _draw_rows(len(rows[1]), planning, seed)
-    steps = STEPS if method == "sequence" else 1
-    split = Rows.of(*rows, plans), Rows.of(*rows, ~plans)
-    return replace(certify_best(*split, goal, confidence, on=on, steps=steps), **details)
+    if planning is not None:
+        check_fraction(planning, "planning")
+    if planning_rows is not None:
+        plans = Rows.of(*_check_planning_rows(planning_rows, pos_label))
+        tests = Rows.of(*rows)
+    elif is_nested(goal):  # no plan is needed
+        plans = tests = Rows.of(*rows)
+    else:
+        actual = method if is_testable_anywhere(goal) or method == "split" else "sequence"
+        chosen = _draw_rows(len(rows[1]), planning or _PLANNING[actual], seed)
+        plans, tests = Rows.of(*rows, chosen), Rows.of(*rows, ~chosen)
+    return replace(certify_best(plans, tests, goal, confidence, on=on, method=method), **details)
 
 
 def certify_threshold(
     rows: Rows, goal: Goal, threshold: float, confidence: float, *, on: str
 ) -> Certificate:
     """Certify a threshold that was fixed without using these rows."""
-    only, positives = np.array([float(threshold)]), rows.positive.total
-    return _issue(rows, goal, only, confidence, "beforehand", on, positives)
+    only = np.array([float(threshold)])
+    return _certify_in_order(rows, goal, only, confidence, "beforehand", on, rows.positive.total)
 
 
 def certify_best(
-    planning: Rows, testing: Rows, goal: Goal, confidence: float, *, on: str, steps: int = STEPS
+    planning: Rows,
+    testing: Rows,
+    goal: Goal,
+    confidence: float,
+    *,
+    on: str,
+    method: Method = "simultaneous",
 ) -> Certificate:
     """Choose the best threshold that can be certified on the rows in ``testing``.
 
-    If the goal needs a plan, the rows in ``planning`` determine which thresholds are tested.
+    If the goal needs a plan, the rows in ``planning`` make it.
     """
-    alpha = 1 - confidence
-    if is_nested(goal):
-        only = np.array([best_nested_threshold(testing, goal, alpha)])
-        positives = testing.positive.total
-        return _issue(testing, goal, only, confidence, "any", on, positives)
-    thresholds = plan(planning, goal, sum(testing.totals), alpha, steps)
-    positives = planning.positive.total + testing.positive.total
+    nested = is_nested(goal)
+    positives = testing.positive.total + (0 if nested else planning.positive.total)
+    if nested or (method == "simultaneous" and is_testable_anywhere(goal)):
+        return _certify_anywhere(planning, testing, goal, confidence, on, positives)
+    steps = 1 if method == "split" else STEPS
+    thresholds = plan(planning, goal, sum(testing.totals), 1 - confidence, steps)
     everywhere = _prefers_everywhere(planning, testing, goal, thresholds, confidence)
-    return _issue(testing, goal, thresholds, confidence, "planned", on, positives, everywhere)
+    return _certify_in_order(
+        testing, goal, thresholds, confidence, "planned", on, positives, everywhere
+    )
 
 
 def _prefers_everywhere(
@@ -159,7 +189,31 @@ def _prefers_everywhere(
     )
 
 
-def _issue(
+def _certify_anywhere(
+    planning: Rows, testing: Rows, goal: Goal, confidence: float, on: str, positives: float
+) -> Certificate:
+    """Test all thresholds at once; certify the best that passed, or refuse the closest one."""
+    alpha = 1 - confidence
+    planned = None
+    if not is_nested(goal):
+        planned = Plan.of(planning, goal, sum(testing.totals), alpha)
+    found = certified_thresholds(testing, goal, planned, alpha)
+    threshold, more = found.best, None
+    if threshold is None:
+        cuts = closest_thresholds(testing)
+        tp, fp = testing.counts(cuts)
+        closest = int(np.argmin(worst_p_value(goal, tp, fp, *testing.totals)))
+        threshold = float(cuts[closest])
+        more = _more_positives(
+            goal, tp[[closest]], fp[[closest]], testing.totals, found.error, positives
+        )
+    return _certificate(
+        testing, goal, threshold, confidence, "any", on, found.best is not None, None, more,
+        found.thresholds,
+    )  # fmt: skip
+
+
+def _certify_in_order(
     rows: Rows,
     goal: Goal,
     thresholds: Floats,
@@ -173,35 +227,59 @@ def _issue(
 
     ``positives`` is the number of labelled positives, including those of the planning rows.
     """
-    P, N = rows.totals
     tp, fp = rows.counts(thresholds)
-    best, more = 0, None
+    best, passed, more = 0, 0, None
     if goal.constraints:
         values, passed = try_in_order(rows, goal, thresholds, 1 - confidence)
-        certified = passed > 0
-        if certified:
+        if passed:
             with np.errstate(all="ignore"):
-                gain = np.nan_to_num(goal.gain(tp[:passed], fp[:passed], P, N), nan=-np.inf)
+                gain = np.nan_to_num(goal.gain(tp[:passed], fp[:passed], *rows.totals), nan=-np.inf)
             best = int(np.argmax(gain))
         else:
             best = int(np.argmin(values))
-            times = min(
-                _growth_needed(goal, a, b, P, N, 1 - confidence)
-                for a, b in zip(tp, fp, strict=True)
-            )
-            if np.isfinite(times) and P > 0:
-                more = max(1, int(np.ceil((times - 1) * positives)))
-    point = OperatingPoint(
-        float(thresholds[best]), float(tp[best]), float(fp[best]), P - float(tp[best]),
-        N - float(fp[best]), goal, on,
+            more = _more_positives(goal, tp, fp, rows.totals, 1 - confidence, positives)
+    return _certificate(
+        rows, goal, float(thresholds[best]), confidence, choice, on, passed > 0, len(thresholds),
+        more, ThresholdSet.of_points(thresholds[:passed]), everywhere,
     )  # fmt: skip
+
+
+def _certificate(
+    rows: Rows,
+    goal: Goal,
+    threshold: float,
+    confidence: float,
+    choice: Choice,
+    on: str,
+    certified: bool,
+    tested: int | None,
+    more: int | None,
+    thresholds: ThresholdSet,
+    everywhere: bool = True,
+) -> Certificate:
+    """Return the certificate of a threshold whose test is done."""
+    tp, fp = (float(counts[0]) for counts in rows.counts(np.array([threshold])))
+    P, N = rows.totals
+    point = OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on)
     if not goal.constraints:
         certified = has_informative_bound(goal.objective, point, confidence)
-    tested = None if choice == "any" else len(thresholds)
+        thresholds = ThresholdSet.of_points([threshold] if certified else [])
     bounds = bounds_of(point, confidence, tested, certified, everywhere)
     return Certificate(
-        goal, point.threshold, confidence, certified, point, bounds, choice, tested, more
-    )
+        goal, threshold, confidence, certified, point, bounds, choice, tested, more,
+        certified_thresholds=thresholds,
+    )  # fmt: skip
+
+
+def _more_positives(
+    goal: Goal, tp: Floats, fp: Floats, totals: tuple[float, float], error: float, positives: float
+) -> int | None:
+    """Return roughly how many more labelled positives would be needed, or None."""
+    P, N = totals
+    times = min(_growth_needed(goal, a, b, P, N, error) for a, b in zip(tp, fp, strict=True))
+    if not np.isfinite(times) or P == 0:
+        return None
+    return max(1, int(np.ceil((times - 1) * positives)))
 
 
 def _draw_rows(n: int, fraction: float, seed: int) -> NDArray[np.bool_]:
@@ -224,6 +302,17 @@ def _growth_needed(goal: Goal, tp: float, fp: float, P: float, N: float, alpha: 
         middle = float(np.sqrt(low * high))
         low, high = (low, middle) if passes(middle) else (middle, high)
     return high
+
+
+def _check_planning_rows(rows: Any, pos_label: Any) -> tuple[NDArray[np.bool_], Floats]:
+    try:
+        y, scores = rows
+    except (TypeError, ValueError) as error:
+        raise SetpointError(
+            "planning_rows are two arrays, labels and scores: planning_rows=(y, scores)."
+        ) from error
+    positive, checked, _ = check_scores(y, scores, None, pos_label)
+    return positive, checked
 
 
 def _check_rows(

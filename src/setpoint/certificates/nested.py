@@ -1,4 +1,4 @@
-"""Nested goals, for which all thresholds are tested at once with the whole error.
+"""Tests of monotone metrics at all thresholds at once, each with the whole error.
 
 Recall only falls as the threshold rises, and so does the number of true positives. Let t* be the
 threshold at which the true recall falls to its floor. If a threshold above t* passes its binomial
@@ -6,20 +6,24 @@ test, so does t*, which has at least as many true positives; and t* is one fixed
 test passes with a probability of at most 1 - confidence. So the highest threshold that passes is
 certified, and so is every lower one, on all rows and without a plan. The same holds, mirrored, for
 ceilings on fpr and the alarm rate, but not for precision, which is not monotone in the threshold.
+
+Several constraints that become safer in the same direction share one t*, the first threshold that
+misses any of them, and each has the whole error.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from setpoint.certificates.sequence import Rows, worst_p_value
-from setpoint.goals.goal import Goal
+from setpoint.certificates.rates import p_value
+from setpoint.goals.goal import Constraint, Goal
 from setpoint.goals.metrics import ALARM_RATE, Metric
-from setpoint.thresholds.sweep import threshold_below
 
-_CUTS = 20_000  # compared by their objective; of more, evenly spaced ones including both ends
+Floats = NDArray[np.floating]
 
 
 def is_nested(goal: Goal) -> bool:
@@ -27,6 +31,11 @@ def is_nested(goal: Goal) -> bool:
     metrics = [c.metric for c in goal.constraints]
     same = all(map(_is_safe_below, metrics)) or all(map(_is_safe_above, metrics))
     return bool(metrics) and same
+
+
+def is_monotone(metric: Metric) -> bool:
+    """Return whether a metric is a fraction that becomes safer in one direction."""
+    return _is_safe_below(metric) or _is_safe_above(metric)
 
 
 def _is_safe_below(metric: Metric) -> bool:
@@ -39,35 +48,28 @@ def _is_safe_above(metric: Metric) -> bool:
     return metric.population == "negatives" or metric == ALARM_RATE
 
 
-def best_nested_threshold(rows: Rows, goal: Goal, alpha: float) -> float:
-    """Return the threshold with the best objective among those that pass.
+@dataclass(frozen=True)
+class NestedTest:
+    """A test of a monotone metric on P positives and N negatives."""
 
-    If none passes, it is the safest one that still finds a positive, or inf without rows of the
-    class that the constraints count. A floor on recall needs positives only; without negatives, the
-    highest threshold that passes is the best.
-    """
-    P, N = rows.totals
-    above = _is_safe_above(goal.constraints[0].metric)
-    if P == 0 or (above and N == 0):
-        return np.inf
-    positive, negative = rows
-    cuts = positive.sorted[positive.sorted > -np.inf]  # no threshold lies below -inf
-    if len(cuts) == 0:
-        return np.inf
-    if above:
-        cuts = cuts[::-1]  # the safest first
+    constraint: Constraint
+    P: float
+    N: float
 
-    def p_value(i: int) -> float:
-        at = cuts[i : i + 1]
-        tp, fp = positive.at_or_above(at), negative.at_or_above(at)
-        return float(worst_p_value(goal, tp, fp, P, N)[0])
+    def passes(
+        self, tp_least: Floats, alarms_most: Floats, fp_most: Floats, error: float
+    ) -> Floats:
+        """Return whether thresholds with these counts, at worst, pass with an error."""
+        metric = self.constraint.metric
+        if _is_safe_below(metric):
+            least = bisect_left(range(int(self.P) + 1), True, key=lambda i: self._p(i, 0) <= error)
+            return np.asarray(tp_least >= least)
+        if metric == ALARM_RATE:
+            total = int(self.P + self.N)
+            most = bisect_right(range(total + 1), error, key=lambda i: self._p(i, 0)) - 1
+            return np.asarray(alarms_most <= most)
+        most = bisect_right(range(int(self.N) + 1), error, key=lambda i: self._p(0, i)) - 1
+        return np.asarray(fp_most <= most)
 
-    passed = bisect_right(range(len(cuts)), alpha, key=p_value)  # p-values do not decrease
-    if passed == 0:
-        return threshold_below(cuts[0], positive.sorted, negative.sorted)
-    safe = cuts[np.unique(np.linspace(0, passed - 1, min(passed, _CUTS)).astype(int))]
-    tp, fp = positive.at_or_above(safe), negative.at_or_above(safe)
-    with np.errstate(all="ignore"):
-        gain = np.nan_to_num(goal.gain(tp, fp, P, N), nan=-np.inf)
-    best = safe[int(np.argmax(gain)) if N else -1]
-    return threshold_below(best, positive.sorted, negative.sorted)
+    def _p(self, tp: float, fp: float) -> float:
+        return float(p_value(self.constraint, float(tp), float(fp), self.P, self.N))

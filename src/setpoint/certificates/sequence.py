@@ -82,12 +82,12 @@ def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = ST
     if not all(rate_of(c.metric) for c in goal.constraints) or not goal.constraints:
         if not goal.constraints and goal.is_monotone and P > _MANY:
             # Neighbours among so many differ by less than the sampling error.
-            cuts = _some_cuts(positive, _MANY)
+            cuts = some_cuts(positive, _MANY)
             gain = goal.gain(positive.at_or_above(cuts), negative.at_or_above(cuts), P, N)
-            return _thresholds(cuts[[int(np.argmax(gain))]], positive.sorted, negative.sorted)
+            return thresholds_below(cuts[[int(np.argmax(gain))]], positive.sorted, negative.sorted)
         cut = best_cut(positive, negative, goal)
         return np.array([threshold_below(cut.lowest_positive, positive.sorted, negative.sorted)])
-    cuts = np.concatenate([_some_cuts(positive), _cuts_below(positive, negative)])
+    cuts = np.concatenate([some_cuts(positive), _cuts_below(positive, negative)])
     if len(cuts) == 0:  # all score -inf
         return np.array([np.inf])
     tp, fp = positive.at_or_above(cuts), negative.at_or_above(cuts)
@@ -101,7 +101,7 @@ def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = ST
         order = np.array([best])
     else:
         order = _walk(expected, gain, steps)
-    return _thresholds(cuts[order], positive.sorted, negative.sorted)
+    return thresholds_below(cuts[order], positive.sorted, negative.sorted)
 
 
 def try_in_order(rows: Rows, goal: Goal, thresholds: Floats, alpha: float) -> tuple[Floats, int]:
@@ -112,9 +112,10 @@ def try_in_order(rows: Rows, goal: Goal, thresholds: Floats, alpha: float) -> tu
     return values, int(failed[0]) if len(failed) else len(values)
 
 
-def _thresholds(cuts: Floats, *classes: Floats) -> Floats:
+def thresholds_below(cuts: Floats, *classes: Floats) -> Floats:
     """Return thresholds halfway between each cut and the next lower score of any class."""
     lower = np.full(len(cuts), -np.inf, dtype=cuts.dtype)
+    classes = tuple(scores for scores in classes if len(scores))
     for scores in classes:
         at = np.searchsorted(scores, cuts, side="left")
         np.maximum(lower, np.where(at > 0, scores[np.maximum(at - 1, 0)], -np.inf), out=lower)
@@ -126,7 +127,7 @@ def _thresholds(cuts: Floats, *classes: Floats) -> Floats:
     return middle
 
 
-def _some_cuts(positive: ClassScores, most: int = _CUTS) -> Floats:
+def some_cuts(positive: ClassScores, most: int = _CUTS) -> Floats:
     """Return distinct scores of positives, from the highest; of very many, evenly spaced ones."""
     scores = positive.sorted
     if len(scores) > most:

@@ -240,9 +240,11 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         )
         self.logit_threshold_ = found.threshold
         self.operating_point_ = replace(found.operating_point, threshold=0.0)
+        kind = testing.positive.sorted.dtype
         self.certificate_ = replace(
             found,
             threshold=0.0,
+            certified_thresholds=found.certified_thresholds.less(found.threshold, kind),
             operating_point=self.operating_point_,
             one_per_group=grouped,
             pos_label=self.pos_label_,

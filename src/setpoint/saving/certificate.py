@@ -14,6 +14,7 @@ from typing import Any
 
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
+from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import metric
@@ -28,7 +29,7 @@ from setpoint.saving.values import (
 )
 
 _BOUND = ("level", "value", "bound", "kind", "successes", "trials", "p_value")
-_NESTED = ("goal", "operating_point", "bounds")
+_NESTED = ("goal", "operating_point", "bounds", "certified_thresholds")
 _CHOICES = ("beforehand", "planned", "any")
 _ROUNDING = 1e-9
 
@@ -43,6 +44,9 @@ def certificate_to_json(certificate: Certificate | None) -> Json | None:
         "bounds": [
             {"metric": b.metric.name, **{name: encode(getattr(b, name)) for name in _BOUND}}
             for b in certificate.bounds
+        ],
+        "certified_thresholds": [
+            [encode(end) for end in interval] for interval in certificate.certified_thresholds
         ],
         **{
             field.name: encode(getattr(certificate, field.name))
@@ -83,6 +87,13 @@ def _parsed(values: Json) -> Certificate:
             for b in values["bounds"]
         ),
     }
+    if "certified_thresholds" in values:
+        intervals = values["certified_thresholds"]
+        nested["certified_thresholds"] = ThresholdSet(
+            tuple((float(decode(low)), float(decode(high))) for low, high in intervals)
+        )
+    elif values["certified"] is True:  # a file of an earlier version
+        nested["certified_thresholds"] = ThresholdSet.of_points([decode(values["threshold"])])
     kind = ShiftedCertificate if "prevalence" in values else Certificate
     plain = {name: decode(value) for name, value in values.items() if name not in _NESTED}
     return kind(**nested, **plain)
@@ -104,6 +115,10 @@ def _fault_in_fields(certificate: Certificate, goal: Goal) -> str | None:
     for name in ("certified", "one_per_group"):
         if not isinstance(getattr(certificate, name), bool):
             return f"{name} is {getattr(certificate, name)!r}"
+    if certificate.certified != bool(certificate.certified_thresholds):
+        return f"certified is {certificate.certified} for {certificate.certified_thresholds!r}"
+    if certificate.certified and certificate.threshold not in certificate.certified_thresholds:
+        return "its threshold is not one of its certified thresholds"
     for name in ("tested", "more_positives"):
         count = getattr(certificate, name)
         if count is not None and not (_is_whole(count) and count >= 1):

@@ -1,0 +1,124 @@
+"""Sets of thresholds: those among which a certificate lets a person choose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint.errors import SetpointError
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ThresholdSet:
+    """Thresholds in intervals ``low <= t < high``, in rising order and apart from each other.
+
+    Where high is inf, the interval includes it. ``t in thresholds`` tells whether a threshold
+    belongs to the set; iteration yields the intervals.
+
+    Attributes
+    ----------
+    intervals : tuple of (float, float)
+        The ends of each interval; the first low may be -inf and the last high inf.
+    """
+
+    intervals: tuple[Interval, ...] = ()
+
+    def __post_init__(self) -> None:
+        ends = [end for interval in self.intervals for end in interval]
+        pairs = all(len(interval) == 2 for interval in self.intervals)
+        if not pairs or not all(a < b for a, b in pairwise(ends)):
+            raise SetpointError(
+                f"thresholds are intervals (low, high) in rising order, not {self.intervals}."
+            )
+
+    @classmethod
+    def of(cls, low: NDArray[np.floating], high: NDArray[np.floating]) -> ThresholdSet:
+        """Return the union of intervals that are in rising order and do not overlap."""
+        if len(low) == 0:
+            return cls()
+        apart = np.flatnonzero(low[1:] != high[:-1])
+        starts, ends = np.append(0, apart + 1), np.append(apart, len(low) - 1)
+        return cls(tuple(zip(low[starts].tolist(), high[ends].tolist(), strict=True)))
+
+    @classmethod
+    def of_points(cls, thresholds: Iterable[float]) -> ThresholdSet:
+        """Return single thresholds as a set."""
+        values = np.unique(np.fromiter(thresholds, dtype=np.float64))
+        values = np.minimum(values, np.finfo(np.float64).max)  # as good as inf
+        return cls.of(values, np.array([_next(value) for value in values]))
+
+    @property
+    def is_one_threshold(self) -> bool:
+        """Whether it consists of a single number."""
+        return len(self.intervals) == 1 and self.intervals[0][1] == _next(self.intervals[0][0])
+
+    def __contains__(self, threshold: Any) -> bool:
+        return any(
+            low <= threshold and (threshold < high or high == math.inf)
+            for low, high in self.intervals
+        )
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self.intervals)
+
+    def __len__(self) -> int:
+        return len(self.intervals)
+
+    def __bool__(self) -> bool:
+        return bool(self.intervals)
+
+    def less(self, threshold: float, dtype: Any = np.float64) -> ThresholdSet:
+        """Return the set for scores from which a threshold was subtracted.
+
+        Rounding keeps it right: subtraction in the scores' dtype is monotone, so a score less the
+        threshold exceeds a number of [low', high') exactly if the score exceeds one of [low, high).
+        """
+        kind = np.dtype(dtype).type
+        ends = np.array(self.intervals, dtype=kind).reshape(-1, 2) - kind(threshold)
+        ends = ends[ends[:, 0] < ends[:, 1]]
+        return self.of(ends[:, 0], ends[:, 1])
+
+    def __str__(self) -> str:
+        if not self.intervals:
+            return "none"
+        if self.is_one_threshold:
+            return f"{self.intervals[0][0]:.6g}"
+        return ", ".join(map(_described, self.intervals))
+
+
+NO_THRESHOLDS = ThresholdSet()
+_DIGITS = Context(prec=6)
+
+
+def _described(interval: Interval) -> str:
+    low, high = interval
+    if _next(low) == high:
+        return f"{low:.6g}"
+    if low == -math.inf and high == math.inf:
+        return "any"
+    # Rounded to the inside, so that what is shown belongs to the set.
+    first, last = (_DIGITS.create_decimal(Decimal(end)) for end in interval)
+    if float(first) < low:
+        first = _DIGITS.next_plus(first)
+    if float(last) >= high:
+        last = _DIGITS.next_minus(last)
+    if low == -math.inf:
+        return f"up to {float(last):.6g}"
+    if high == math.inf:
+        return f"{float(first):.6g} or more"
+    if not low <= float(first) < float(last) < high:  # too narrow for so many digits
+        return f"from {low!r} to below {high!r}"
+    return f"{float(first):.6g} to {float(last):.6g}"
+
+
+def _next(value: float) -> float:
+    return math.nextafter(value, math.inf)
