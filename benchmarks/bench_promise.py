@@ -67,7 +67,12 @@ MOST_THRESHOLDS = {"precision": 200, "recall": 1000}  # in MAPIE's sequences
 
 Decisions = NDArray[np.bool_]
 THEIRS = (PACKAGE / "thresholds", PACKAGE / "goals")  # the code that decides the results
-OUR_CODE = (*THEIRS, PACKAGE / "certificates")
+OUR_CODE = (
+    *THEIRS,
+    *(PACKAGE / "certificates" / f"{name}.py" for name in (
+        "rates", "nested", "walk", "sequence", "simultaneous", "certify",
+    )),
+)  # fmt: skip
 
 
 class Part(NamedTuple):

@@ -187,6 +187,33 @@ def test_the_markers_follow_the_slider(browser, opened):
     assert (bottom - y) / (bottom - top) == pytest.approx(float(seen["metric-precision"]), abs=1e-3)
 
 
+def test_the_page_says_at_each_threshold_whether_it_is_certified(browser, opened):
+    """With the slider at its ends and with typed thresholds, at the ends of the intervals."""
+    report = opened("certified")
+    thresholds = report.certificate.certified_thresholds
+    slider, box = browser.find_element(By.ID, "slider"), browser.find_element(By.ID, "box")
+    shown = browser.find_element(By.CSS_SELECTOR, "p.certified")
+    seen = []
+
+    def compare():
+        now = threshold_now(browser)
+        expected = "✓ Certified:" if now in thresholds else "✗ Not certified:"
+        assert shown.text.startswith(expected)
+        assert shown.get_attribute("class") == f"certified {'yes' if now in thresholds else 'no'}"
+        seen.append(now in thresholds)
+
+    compare()
+    for key in (Keys.HOME, Keys.ARROW_RIGHT, Keys.END):
+        slider.send_keys(key)
+        compare()
+    low, high = thresholds.intervals[0]
+    for value in (low, high, (low + high) / 2, low - 1e-9):
+        box.clear()
+        box.send_keys(repr(float(value)), Keys.ENTER)
+        compare()
+    assert {True, False} == set(seen)
+
+
 def test_the_keyboard_moves_the_slider(browser, opened):
     """Arrows go to the next threshold, Home and End to the ends; the way back is a button."""
     report = opened("certified")

@@ -22,10 +22,11 @@ from setpoint import (
     define_metric,
     evaluate_threshold,
 )
+from setpoint.certificates import ThresholdSet
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
 from setpoint.report import data as data_module
 
-VOID = {"meta", "link", "input", "br", "hr", "path", "circle"}
+VOID = {"meta", "link", "input", "br", "hr", "path", "circle", "rect"}
 HOSTILE = "</script><script>alert(1)</script>\"'&{{ data }}$&\\1<!--"
 
 
@@ -206,6 +207,37 @@ def test_two_rows_are_enough():
     Page(html(Report("max f1", Rows(np.array([1, 0]), np.array([1.0, 0.0])), 0.5)))
 
 
+def test_certified_thresholds_are_marked_on_the_slider():
+    rng = np.random.default_rng(5)
+    y = rng.random(3000) < 0.2
+    rows = Rows(y, rng.normal(size=3000) + 2.5 * y, on="May")
+    goal = "max recall s.t. precision >= 0.8"
+    certificate = certify(y, rows.scores, goal)
+    text = html(Report(goal, rows, certificate.threshold, certificate=certificate))
+    data, page = data_of(text), Page(text)
+    thresholds = certificate.certified_thresholds
+    assert [[float(end) for end in interval] for interval in data["certified"]] == [
+        list(interval) for interval in thresholds
+    ]
+    bands = [(float(r["x"]), float(r["width"])) for r in page.named("rect")]
+    for i, stop in enumerate(data["stops"]):
+        marked = any(x <= i <= x + width for x, width in bands)
+        assert marked == (data["at"][stop] in thresholds)
+    shown = " ".join(page.text)
+    assert "Green marks the certified thresholds. You may use any of them" in shown
+    assert "✓ Certified: the guarantee holds at this threshold." in shown
+    assert f"any of them may be used: {str(thresholds).replace('-', '−')}." in shown
+
+
+def test_without_a_certificate_or_for_one_threshold_nothing_else_is_promised(certified):
+    chosen = ThresholdSet.of_points([certified.threshold])
+    only = replace(certified.certificate, certified_thresholds=chosen)
+    assert "Only the chosen threshold is certified." in html(replace(certified, certificate=only))
+    without = html(Report(certified.goal, certified.rows, 1.8))
+    assert data_of(without)["certified"] == []
+    assert "Green marks" not in without
+
+
 def test_a_contradicted_certificate_and_another_prevalence_are_shown(certified):
     rng = np.random.default_rng(9)
     y = rng.random(4000) < 0.02
@@ -215,6 +247,7 @@ def test_a_contradicted_certificate_and_another_prevalence_are_shown(certified):
     assert "✗ certificate contradicted" in text
     assert "✓ certified" not in text
     assert "A certificate is not permanent" not in text
+    assert "Green marks" not in text
     assert "The fraction of positives differs: " in text
     same = " ".join(Page(html(certified)).text)
     assert "do not contradict it" in same

@@ -16,7 +16,8 @@ class Summary:
     """What a notebook shows for an object: a message, tables, and a folded list.
 
     A tick or a cross before the message shows whether it is ``good``. The first row and the first
-    column of a table are headings. ``folded`` is a title and the sentences below it.
+    column of a table are headings. ``folded`` is a title and the sentences below it. ``allowed`` is
+    a line about what the reader may do, in green.
     """
 
     message: str
@@ -24,6 +25,7 @@ class Summary:
     caption: str
     tables: Sequence[Rows]
     folded: tuple[str, Sequence[str]] | None = None
+    allowed: str = ""
 
     def html(self) -> str:
         """Return the summary as HTML, with every text escaped."""

@@ -179,8 +179,13 @@ class Certificate(NotebookSummary):
         caption = (
             f"threshold {format_threshold(self.threshold)}, {100 * self.confidence:g} % confidence"
         )
+        certified = ""
+        if self.certified and not self.certified_thresholds.is_one_threshold:
+            certified = (
+                f"Certified thresholds, any of which may be used: {self.certified_thresholds}"
+            )
         assumed = ("Assumptions", self.assumptions)
-        return Summary(self.message, self.certified, caption, [rows], assumed)
+        return Summary(self.message, self.certified, caption, [rows], assumed, certified)
 
     def __str__(self) -> str:
         chosen = {
@@ -194,7 +199,9 @@ class Certificate(NotebookSummary):
             chosen = "the closest; no threshold passed"
         lines = [self.message]
         if self.certified and not self.certified_thresholds.is_one_threshold:
-            lines.append(f"certified thresholds, all at once: {self.certified_thresholds}")
+            lines.append(
+                f"certified thresholds, any of which may be used: {self.certified_thresholds}"
+            )
         lines.append(f"threshold {self.threshold:.6g} ({chosen}); individual bounds:")
         lines += [f"  {bound}" for bound in self.bounds]
         lines += ["Assumptions:", *(f"  - {a}" for a in self.assumptions)]

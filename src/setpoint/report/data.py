@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
+from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.goals.metrics import Metric, metric
 from setpoint.report.content import Costs, Report
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -332,11 +333,24 @@ class ReportData:
         beyond = int(((scores < low) | (scores > high)).sum())
         return Histogram(edges, fractions[0], fractions[1], beyond)
 
+    @cached_property
+    def thresholds(self) -> list[float]:
+        """The threshold of every step."""
+        at: list[float] = self.steps.at.tolist()
+        at[self.chosen] = self.report.threshold
+        return at
+
+    @property
+    def certified(self) -> ThresholdSet:
+        """The thresholds that are certified, unless the rows contradict the certificate."""
+        certificate = self.report.certificate
+        if certificate is None or self.report.broken:
+            return NO_THRESHOLDS
+        return certificate.certified_thresholds
+
     def for_script(self) -> dict[str, Any]:
         """Return the script's data as plain values, ready for JSON."""
-        steps, report = self.steps, self.report
-        at = steps.at.tolist()
-        at[self.chosen] = report.threshold
+        steps, report, at = self.steps, self.report, self.thresholds
         counts = steps.tp.astype(float), steps.fp.astype(float), float(steps.P), float(steps.N)
         with np.errstate(all="ignore"):
             values = {m.name: _column(m.value(*counts), len(steps)) for m in self.metrics}
@@ -353,6 +367,7 @@ class ReportData:
             "constraints": {
                 c.metric.name: [c.metric.sign, c.level] for c in report.goal.constraints
             },
+            "certified": [[_number(low), _number(high)] for low, high in self.certified],
             "stops": steps.stops([self.chosen]).tolist(),
             "chosen": self.chosen,
             "P": steps.P,

@@ -6,6 +6,7 @@
   const low = data.low.map(Number);
   const high = data.high && data.high.map(Number);
   const at = data.at.map(Number);
+  const certified = data.certified.map((interval) => interval.map(Number));
   const rows = data.P + data.N;
   const slider = document.getElementById("slider");
   const box = document.getElementById("box");
@@ -21,6 +22,9 @@
     if (!isFinite(value)) return value > 0 ? "∞" : "−∞";
     return minus(String(Number(value.toPrecision(6))));
   }
+
+  const isCertified = (value) =>
+    certified.some(([from, to]) => from <= value && (value < to || to === Infinity));
 
   // Three decimals, and more where three would hide a missed level.
   function metric(name, value) {
@@ -67,8 +71,10 @@
   function texts(step, typed) {
     const tp = data.tp[step], fp = data.fp[step];
     const fn = data.P - tp;
-    const here = threshold(typed === undefined ? at[step] : typed);
+    const value = typed === undefined ? at[step] : typed;
+    const here = threshold(value);
     const out = {
+      certified: data.verdicts[isCertified(value) ? 1 : 0],
       tp: whole(tp), fp: whole(fp), fn: whole(fn), tn: whole(data.N - fp),
       met: data.met[step] ? "✓ met" : "✗ not met",
       ...perCases(tp, fp),
@@ -111,6 +117,9 @@
       if (text !== undefined && element.textContent !== text) element.textContent = text;
     }
     const value = typed === undefined ? at[step] : typed;
+    for (const element of document.querySelectorAll("p.certified")) {
+      element.className = "certified " + (isCertified(value) ? "yes" : "no");
+    }
     box.value = isFinite(value) ? value : "";
     slider.value = nearestStop(step);
     slider.setAttribute("aria-valuetext", "threshold " + threshold(value));

@@ -12,6 +12,7 @@ import hashlib
 import os
 from functools import cache, partial
 from importlib import resources
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,10 @@ from setpoint.report.drawings import (
     swatch,
 )
 from setpoint.report.sentences import (
+    CERTIFIED,
+    NOT_CERTIFIED,
     between,
+    certified_range,
     comparison_with_rows,
     goal_in_words,
     headline,
@@ -54,6 +58,7 @@ def html(report: Report) -> str:
     """Return the page."""
     data, certificate = ReportData(report), report.certificate
     script_data = data.for_script()
+    script_data["verdicts"] = [NOT_CERTIFIED, CERTIFIED]
     script_data["frames"] = {"curve": CURVE.corners, "scores": scores_frame(data).corners}
     style, script = _file("page.css"), _file("page.js")
     objective, history = display_name(report.goal.objective.name), report.history
@@ -73,6 +78,7 @@ def html(report: Report) -> str:
         prevalence=other_prevalence(report),
         comparison=comparison_with_rows(report),
         explore=_explore(data),
+        certified=certified_range(report),
         curve=draw_precision_recall(data),
         curve_points=_curve_points(data),
         shows_bounds=bool(drawn_bounds(certificate)),
@@ -256,6 +262,7 @@ def _explore(data: ReportData) -> dict[str, Any]:
         "last_stop": len(stops) - 1,
         "stop": stops.index(data.chosen),
         "threshold": format_threshold(report.threshold),
+        "bands": _bands([data.thresholds[stop] in data.certified for stop in stops]),
         "P": f"{data.steps.P:,}",
         "N": f"{data.steps.N:,}",
         "names": [baseline.name for baseline, _ in report.baselines],
@@ -263,6 +270,18 @@ def _explore(data: ReportData) -> dict[str, Any]:
         "tables": tables,
         "bill": bill,
     }
+
+
+def _bands(certified: list[bool]) -> list[tuple[float, float]]:
+    """Return start and length of every run of certified stops, half a stop wider on both sides."""
+    bands, last, start = [], len(certified) - 1, 0
+    for is_certified, run in groupby(certified):
+        end = start + len(list(run))
+        if is_certified:
+            left, right = max(start - 0.5, 0.0), min(end - 0.5, float(last))
+            bands.append((left, right - left))
+        start = end
+    return bands
 
 
 def _numbers(data: ReportData, bill: Bill | None, point: OperatingPoint) -> dict[str, str]:
@@ -274,6 +293,7 @@ def _numbers(data: ReportData, bill: Bill | None, point: OperatingPoint) -> dict
         f"metric-{name}": format_metric(point.value(name), required.get(name)) for name in names
     }
     found["met"] = "✓ met" if point.feasible else "✗ not met"
+    found["certified"] = CERTIFIED if point.threshold in data.certified else NOT_CERTIFIED
     found |= {f"cases-{name}": text for name, text in per_cases(point).items()}
     if bill is not None:
         write = partial(money, currency=bill.costs.currency, digits=bill.digits)

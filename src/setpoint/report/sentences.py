@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
 from setpoint.certificates.rates import lower_bound, upper_bound
-from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric
+from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import Metric, display_name, format_number
 from setpoint.report.content import Report
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -218,6 +218,26 @@ def threshold_choice(certificate: Certificate) -> str:
     if certificate.tested == 1:
         return "was chosen on other rows"
     return f"is the best that passed of {certificate.tested} planned on other rows"
+
+
+CERTIFIED = "✓ Certified: the guarantee holds at this threshold."
+NOT_CERTIFIED = "✗ Not certified: nothing is guaranteed at this threshold."
+
+
+def certified_range(report: Report) -> str:
+    """Describe which thresholds of the slider are certified; empty if none is."""
+    certificate = report.certificate
+    if certificate is None or report.broken or not certificate.certified_thresholds:
+        return ""
+    thresholds = certificate.certified_thresholds
+    if thresholds.is_one_threshold:
+        return "Only the chosen threshold is certified."
+    held = " and ".join(f"{c.metric} {format_requirement(c)}" for c in certificate.guarantees)
+    return (
+        "Green marks the certified thresholds. You may use any of them, even after looking at "
+        f"this page: {held} is guaranteed for all of them together, with "
+        f"{100 * certificate.confidence:g} % confidence."
+    )
 
 
 def comparison_with_rows(report: Report) -> str:
