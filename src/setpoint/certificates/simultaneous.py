@@ -44,7 +44,7 @@ Floats = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
 _EVERY = 40_000  # rows up to which every distinct score separates cells
-_CUTS = 20_000  # positives of more rows, evenly spaced, that do
+_CUTS = 4_000  # positives of more rows, evenly spaced, that do
 _TYPICAL_TRIALS = 40  # without a plan
 
 

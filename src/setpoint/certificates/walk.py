@@ -8,12 +8,12 @@ TP and failures as FP, ever enters A.
 *Proof.* Take t_1 > ... > t_K in F, and order what a row can be: positive above t_1 > positive in
 (t_2, t_1] > ... > positive in (t_K, t_(K-1)] > no alarm at t_K > negative in (t_K, t_(K-1)] > ... >
 negative above t_1. For each j, P(at least "positive above t_j") = P(S > t_j) precision(t_j), which
-is at most P(S > t_j) a, and P(at most "negative above t_j") is at least P(S > t_j) (1 - a). These
-bounds are the probabilities for a row with the same score and an independent Bernoulli(a) label.
-Such a row is therefore stochastically larger in this total order. Couple row by row: every TP(t_j)
-can only rise and every FP(t_j) only fall, and a pair in A stays in A. In the coupled sample labels
-do not depend on scores. In the order of falling scores they are the walk, and each t_j, with or
-without ties, sees it at one of its times. Infinitely many t follow by limits. QED
+is at most P(S > t_j) a, and P(at most "negative above t_j") is at least P(S > t_j) (1 - a). For a
+row whose score has the same distribution and whose label is an independent Bernoulli(a), both are
+equalities. Such a row is therefore stochastically larger in this total order. Couple row by row:
+every TP(t_j) can only rise and every FP(t_j) only fall, and a pair in A stays in A. In the coupled
+sample labels do not depend on scores. In the order of falling scores they are the walk, and each
+t_j, with or without ties, sees it at one of its times. Infinitely many t follow by limits. QED
 
 Nothing is assumed about how precision varies with the threshold. For npv the classes and the order
 are exchanged. The argument does not hold for f1, jaccard and accuracy, whose trials are not the
