@@ -49,6 +49,8 @@ class LabellingSession:
         The largest number of labels.
     expectation : Expectation
         What was expected at the start.
+    details : dict
+        Values for JSON that are saved with the session, e.g. the names of columns.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class LabellingSession:
     ) -> None:
         self.goal, self.confidence, self.budget = goal, confidence, budget
         self.expectation = expectation
+        self.details: dict[str, Any] = {}
         self._scores, self._design, self._guess, self._aside = scores, design, guess, aside
         self._answers: Answers = np.full(len(design.rows), UNKNOWN, dtype=np.int8)
         self._position = np.full(len(scores), -1, dtype=np.intp)
@@ -216,6 +219,15 @@ class LabellingSession:
             found[position] = value
         self._answers[list(found)] = list(found.values())
 
+    def may_ask(self, row: int) -> bool:
+        """Return whether a row is one of those that the design may ask for."""
+        return bool(self._position[row] >= 0)
+
+    def label_of(self, row: int) -> int | None:
+        """Return the label of a row, or None if it has none."""
+        label = int(self._answers[self._position[row]]) if self.may_ask(row) else UNKNOWN
+        return None if label == UNKNOWN else label
+
     @property
     def certificate(self) -> PoolCertificate:
         """What the answers so far certify."""
@@ -272,7 +284,7 @@ class LabellingSession:
                     "shares": guess.shares.tolist(), "chances": guess.chances.tolist(),
                     "size": None if math.isinf(guess.size) else guess.size,
                 },
-                "expectation": self.expectation._asdict(),
+                "expectation": self.expectation._asdict(), "details": self.details,
                 "answered": self._design.rows[known].tolist(),
                 "labels": "".join(map(str, self._answers[known].tolist())),
             },
@@ -306,6 +318,7 @@ class LabellingSession:
                 pool, Goal.parse(fields["goal"]), float(fields["confidence"]), fields["budget"],
                 design, Expectation(**fields["expectation"]), strata, aside,
             )  # fmt: skip
+            session.details = dict(fields["details"])
             if fields["answered"]:
                 session.add(fields["answered"], [int(label) for label in fields["labels"]])
         return session
