@@ -83,8 +83,9 @@ def choose_sample(
         test = JointTest(precision, by_recall, (plan.threshold,))
     to_the_end = precision is None and budget is not None
     design = SampleDesign(
-        test, rows, pool[rows], chances[selected], np.sort(pool[order]), plan.threshold, to_the_end
-    )
+        test, rows, pool[rows], chances[selected], np.sort(pool[order]), plan.threshold, to_the_end,
+        chances_of(pool[rows], strata),
+    )  # fmt: skip
     below = least_for_recall(plan.below_rows, plan.misses_left, alpha)
     least = math.ceil(min(below, float(len(pool))))
     if precision is not None:

@@ -54,6 +54,8 @@ import numpy as np
 from setpoint.certificates.rates import at_least
 from setpoint.labelling.top_down import UNKNOWN, Answers, Floats
 
+_SPREAD = 1.5  # standard deviations by which an extrapolation may be too low
+
 
 @dataclass(frozen=True)
 class RecallTest:
@@ -188,3 +190,27 @@ def is_out_of_reach(
     best = np.where(missing, (scores > first).astype(np.int8), answers)
     p = precision_p_value(test.precision, first, scores, best)
     return p > test.recall.alpha or not passes_recall(test.recall, first, scores, chances, best)
+
+
+def is_unlikely(
+    test: RecallTest,
+    threshold: float,
+    scores: Floats,
+    chances: Floats,
+    answers: Answers,
+    guess: Floats,
+) -> bool:
+    """Return whether the missing answers are unlikely to certify a threshold.
+
+    It only decides when to stop, so it may be wrong. ``guess`` holds the believed probability that
+    each selected row is positive.
+    """
+    above = scores > threshold
+    mean_bet = float(np.mean(test.bets))
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(1 + mean_bet * (above - test.level) / chances, 1e-12))
+    missing = answers == UNKNOWN
+    known = float(logs[answers == 1].sum())
+    ahead = float((guess * logs)[missing].sum())
+    spread = math.sqrt(float((guess * logs**2)[missing].sum()))
+    return known + ahead + _SPREAD * spread < -math.log(test.alpha)

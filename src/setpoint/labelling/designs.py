@@ -15,6 +15,7 @@ from setpoint.labelling.designed_sample import (
     JointTest,
     RecallTest,
     is_out_of_reach,
+    is_unlikely,
     jointly_certified,
     lowest_alarm,
     passes_recall,
@@ -113,6 +114,9 @@ class SampleDesign:
         The threshold that the design is best for.
     to_the_end : bool
         Whether to go on when ``aim`` is certified: a higher threshold may follow.
+    guess : ndarray or None
+        A guess of the probability that each selected row is positive, which helps to decide when
+        to stop.
     """
 
     test: RecallTest | JointTest
@@ -122,6 +126,7 @@ class SampleDesign:
     pool: Floats
     aim: float
     to_the_end: bool = False
+    guess: Floats | None = None
 
     @property
     def asking_order(self) -> Indices:
@@ -141,15 +146,23 @@ class SampleDesign:
             passed = jointly_certified(self.test, *data)
             done = complete or len(passed) == len(self.test.thresholds)
             done = done or is_out_of_reach(self.test, *data)
+            if not passed:
+                done = done or self._is_unlikely(self.test.recall, self.test.thresholds[0], answers)
             return Outcome(tuple(sorted(passed, reverse=True)), not done)
         lowest = lowest_alarm(self.test, *data)
         done = complete or is_out_of_reach(self.test, *data)
         if not self.to_the_end:
             done = done or passes_recall(self.test, self.aim, *data)
         if lowest is None:
+            done = done or self._is_unlikely(self.test, -np.inf, answers)
             return Outcome((), not done)
         highest = threshold_below(lowest, self.pool)
         return Outcome((highest, *self._lower_cuts(highest)), not done)
+
+    def _is_unlikely(self, test: RecallTest, threshold: float, answers: Answers) -> bool:
+        if self.guess is None:
+            return False
+        return is_unlikely(test, threshold, self.scores, self.chances, answers, self.guess)
 
     def _lower_cuts(self, threshold: float, most: int = 100) -> list[float]:
         """Return some thresholds below a certified one, which are certified as well."""
@@ -235,6 +248,7 @@ def from_fields(
     return SampleDesign(
         both, rows, pool[rows], np.array(fields["chances"], dtype=float), np.sort(pool[used]),
         float(fields["aim"]), bool(fields["to_the_end"]),
+        None if chances is None else chances[rows],
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ POWER = 0.8  # the chance to be certified that a plan aims for
 _PROMISING = 0.001  # the expected p-value of a start, as a fraction of alpha
 _WORTH = 0.3  # the expected p-value at the lowest cut worth testing
 _RATES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-_BETS = (0.3, 0.5, 0.65, 0.8, 0.9, 0.97)  # as fractions of the largest valid one
+_BETS = (0.45, 0.55, 0.65, 0.8, 0.9, 0.97)  # as fractions of the largest valid one
 _OVERSHOOT = 1.2  # of the wealth when it is reached, and of its fluctuations
 
 

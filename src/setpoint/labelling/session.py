@@ -180,7 +180,7 @@ class LabellingSession:
         The same rows are returned until they are answered. Without ``n``, it is a batch whose size
         grows with the number of labels.
         """
-        n = max(_BATCH, self.labelled // 5) if n is None else check_whole(n, "n")
+        n = max(_BATCH, self.labelled // 20) if n is None else check_whole(n, "n")
         if self.budget is not None:
             n = min(n, self.budget - self.labelled)
         if n <= 0 or not self._design.outcome(self._answers).is_open:
