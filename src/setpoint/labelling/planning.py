@@ -27,6 +27,7 @@ _PROMISING = 0.001  # the expected p-value of a start, as a fraction of alpha
 _WORTH = 0.3  # the expected p-value at the lowest cut worth testing
 _RATES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 _BETS = (0.45, 0.55, 0.65, 0.8, 0.9, 0.97)  # as fractions of the largest valid one
+_TRUSTED = 100  # positives, from which a guess might come
 _OVERSHOOT = 1.2  # of the wealth when it is reached, and of its fluctuations
 
 
@@ -69,7 +70,8 @@ class Guess(NamedTuple):
             found = np.where(found > 0, found, np.minimum(0.5, rows * total / n))
         below = np.append(self.scores[ends[:-1]], -np.inf)
         edges = _between(self.scores[ends - 1], below)
-        size = float(n) if self.labelled else math.inf
+        # A guess is trusted as if it came from as many positives.
+        size = float(n) if self.labelled else _TRUSTED * n / total
         return Strata(edges, rows / n, np.clip(found / rows, 0.0, 1.0), size)
 
 
@@ -85,7 +87,7 @@ class Strata(NamedTuple):
     chances : ndarray
         The chance that a row of each is positive.
     size : float
-        The number of labelled rows behind the chances; inf for a guess.
+        The number of labelled rows behind the chances.
     """
 
     edges: Floats

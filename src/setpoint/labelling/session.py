@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -282,7 +281,7 @@ class LabellingSession:
                 "guess": None if guess is None else {
                     "edges": [max(e, -1e308) for e in guess.edges.tolist()],
                     "shares": guess.shares.tolist(), "chances": guess.chances.tolist(),
-                    "size": None if math.isinf(guess.size) else guess.size,
+                    "size": guess.size,
                 },
                 "expectation": self.expectation._asdict(), "details": self.details,
                 "answered": self._design.rows[known].tolist(),
@@ -308,7 +307,7 @@ class LabellingSession:
             strata = None if guess is None else Strata(
                 np.array(guess["edges"], dtype=float), np.array(guess["shares"], dtype=float),
                 np.array(guess["chances"], dtype=float),
-                math.inf if guess["size"] is None else float(guess["size"]),
+                float(guess["size"]),
             )  # fmt: skip
             aside = np.array(fields["aside"], dtype=np.intp)
             used = np.setdiff1d(np.arange(len(pool)), aside)
