@@ -66,6 +66,12 @@ def label(
         str | None,
         typer.Option(help="Label of the class to find, in answers.", show_default="1 or True"),
     ] = None,
+    negative: Annotated[
+        str | None,
+        typer.Option(
+            help="Label of the other class, with --positive.", show_default="the other label"
+        ),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Answers may correct earlier ones.")
     ] = False,
@@ -126,6 +132,8 @@ def label(
             eta=pool.guess if rows is None else None, seed=seed,
         )  # fmt: skip
         session.details = {"ids": pool.digest(), "score": score, "id": pool.id_column}
+    if negative is not None:
+        session.details["negative"] = negative
     new = 0
     files = [*(answers or []), *([out] if out.exists() and out.stat().st_size else [])]
     for file in files:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from setpoint._internal.validation import listed, quoted
+from setpoint._internal.validation import did_you_mean, listed, quoted
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
@@ -201,6 +201,11 @@ def _value(
         )
     if same_label(label, positive):
         return 1, negative
+    if negative is None and did_you_mean(label, [positive]):
+        raise SetpointError(
+            f"{where}: is {quoted(label)} a misspelling of {quoted(positive)}? If it is the label "
+            "of negatives, name it with --negative. Nothing was read from the file."
+        )
     if negative is None or same_label(label, negative):
         return 0, label if negative is None else negative
     raise SetpointError(

@@ -132,7 +132,7 @@ def certify_known_classes(
     choice: Choice = "beforehand"
     if fixed is None:
         planning = np.random.default_rng([seed, 20_214]).random(len(y)) < _PLANNING
-        fixed = _plan(y[planning], scores[planning], y[~planning], parsed, shift, confidence)
+        fixed = _plan(y[planning], scores[planning], parsed, shift, confidence)
         kept, choice = ~planning, "planned"
     rows = Rows.of(y[kept], scores[kept])
     found = replace(certify_threshold(rows, parsed, fixed, confidence, on=_ON), choice=choice)
@@ -140,35 +140,34 @@ def certify_known_classes(
 
 
 def _plan(
-    y: NDArray[np.bool_],
-    scores: Floats,
-    others: NDArray[np.bool_],
-    goal: Goal,
-    prevalence: float,
-    confidence: float,
+    y: NDArray[np.bool_], scores: Floats, goal: Goal, prevalence: float, confidence: float
 ) -> float:
-    """Return the threshold with the best objective among those that are likely to pass."""
+    """Return the threshold with the best objective among those that are likely to pass.
+
+    Those are the ones whose bounds already suffice on the planning cases, with one false alarm
+    more and a third of the error. The others are more numerous, so that their bounds are likely to
+    be better.
+    """
+    confidence = 1 - (1 - confidence) / 3
     if not y.any() or y.all():
         return np.inf
     cuts = np.unique(scores[y])[::-1]
     cuts = cuts[np.unique(np.linspace(0, len(cuts) - 1, _CUTS).astype(int))]
-    # Counts as they are expected among the other cases.
-    P, N = float(others.sum()), float((~others).sum())
+    P, N = float(y.sum()), float((~y).sum())
     ranked = []
     for cut in cuts:
-        tp = P * float((scores[y] >= cut).mean())
-        fp = N * float(((scores[~y] >= cut).sum() + 1) / ((~y).sum() + 1))
+        tp, fp = float((scores[y] >= cut).sum()), float((scores[~y] >= cut).sum())
+        counts = (tp, min(fp + 1, N), P, N)
         margins = []
         for constraint in goal.constraints:
-            at = bound_at_prevalence(constraint.metric, prevalence, (tp, fp, P, N), confidence)
-            bound = at[0] if at[1] is None else at[1]
-            margins.append(constraint.metric.sign * (bound - constraint.level))
-        value = bound_at_prevalence(goal.objective, prevalence, (tp, fp, P, N), confidence)[0]
-        margin = min(margins, default=0.0)
+            value, bound = bound_at_prevalence(constraint.metric, prevalence, counts, confidence)
+            reached = value if bound is None else bound
+            margins.append(constraint.metric.sign * (reached - constraint.level))
+        value, _ = bound_at_prevalence(goal.objective, prevalence, counts, confidence)
+        margin = min(margins)
         gain = goal.objective.sign * value
         ranked.append((margin >= 0, gain if margin >= 0 else margin, float(cut)))
-    best = max(ranked)[2]
-    return threshold_below(best, np.sort(scores))
+    return threshold_below(max(ranked)[2], np.sort(scores))
 
 
 def _check(values: ArrayLike | None, which: str) -> Floats:
