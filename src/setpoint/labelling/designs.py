@@ -19,6 +19,7 @@ from setpoint.labelling.designed_sample import (
     jointly_certified,
     lowest_alarm,
     passes_recall,
+    precision_p_value,
 )
 from setpoint.labelling.top_down import (
     UNKNOWN,
@@ -158,6 +159,20 @@ class SampleDesign:
             return Outcome((), not done)
         highest = threshold_below(lowest, self.pool)
         return Outcome((highest, *self._lower_cuts(highest)), not done)
+
+    def shortfall(self, answers: Answers) -> str:
+        """Return which floor the answers do not show, as a sentence."""
+        if isinstance(self.test, JointTest):
+            first, level = self.test.thresholds[0], self.test.precision
+            above = self.scores > first
+            at_best = np.where(answers == UNKNOWN, np.int8(1), answers)
+            if precision_p_value(level, first, self.scores, at_best) > self.test.recall.alpha:
+                known = answers[above][answers[above] != UNKNOWN]
+                return (
+                    f"{int(known.sum()):,} of the {len(known):,} labelled rows above the "
+                    f"planned threshold are positive, too few for precision >= {level:g}."
+                )
+        return "the selected rows hold too many positives below the threshold, or too few above."
 
     def _is_unlikely(self, test: RecallTest, threshold: float, answers: Answers) -> bool:
         if self.guess is None:

@@ -261,8 +261,8 @@ class LabellingSession:
                 "scores are positive; lower the floor, or improve the model."
             )
         return (
-            "the selected rows do not show it. A new attempt needs rows that were not used before; "
-            "lower a floor, or plan on rows that are more like the pool."
+            f"{self._design.shortfall(self._answers)} A new attempt needs rows that were not used "
+            "before; lower a floor, or plan on rows that are more like the pool."
         )
 
     # --- saving -----------------------------------------------------------------------------------
