@@ -11,6 +11,8 @@ import zlib
 import numpy as np
 import pytest
 
+from setpoint.goals.goal import Goal
+from setpoint.labelling import LabellingSession
 from setpoint.labelling.designed_sample import (
     JointTest,
     RecallTest,
@@ -229,6 +231,47 @@ def test_precision_and_recall_together(setting, record):
             )
     record("labelling: both", setting, DRAWS, certified / DRAWS, false / DRAWS, ALPHA)
     assert false / DRAWS <= ALLOWED
+
+
+# --- whole sessions -------------------------------------------------------------------------------
+
+SESSIONS = 1000
+# name: population, rows, goal, planning population
+WHOLE = {
+    "precision, planned well": (EDGE, 600, "max recall s.t. precision >= 0.8", EDGE),
+    "precision, planned on another world": (DIP, 600, "max recall s.t. precision >= 0.8", ON_TOP),
+    "recall, planned upside down": (SLOPE, 500, "max precision s.t. recall >= 0.6", UPSIDE_DOWN),
+    "both, planned on a better model": (
+        SLOPE, 500, "max recall s.t. precision >= 0.4, recall >= 0.62",
+        Population([1, 1, 2, 4, 12], [0.95, 0.7, 0.1, 0.02, 0.001]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", WHOLE)
+def test_sessions_that_stop_as_soon_as_something_is_certified(setting, record):
+    """Answers come in batches, and the first certificate is taken."""
+    population, n, goal, other = WHOLE[setting]
+    rng = generator(setting)
+    floors = {c.metric.name: c.level for c in Goal.parse(goal).constraints}
+    false = certified = 0
+    for draw in range(SESSIONS):
+        scores, y = population.draw(rng, n)
+        planning = other.draw(rng, 400)[::-1]
+        session = LabellingSession.start(scores, goal, planning=planning, seed=draw)
+        while len(rows := session.next(40)) and not session.certificate.certified:
+            session.add(rows, y[rows])
+        found = np.array(session.certificate.thresholds)
+        certified += len(found) > 0
+        if len(found):
+            wrong = np.zeros(len(found), dtype=bool)
+            if "precision" in floors:
+                wrong |= population.is_imprecise(found, floors["precision"])
+            if "recall" in floors:
+                wrong |= population.is_missing(found, floors["recall"])
+            false += bool(wrong.any())
+    record("labelling: sessions", setting, SESSIONS, certified / SESSIONS, false / SESSIONS, ALPHA)
+    assert false / SESSIONS <= ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / SESSIONS)
 
 
 def test_the_wealth_falls_in_the_threshold():

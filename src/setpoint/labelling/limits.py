@@ -92,7 +92,7 @@ class Expectation(NamedTuple):
             parts.append(
                 "Without planning rows or a guess, the number of labels cannot be predicted."
             )
-        parts.append(
-            f"No method that assumes nothing about the scores needs fewer than {self.least:,}."
-        )
+        least = f"method that assumes nothing about the scores needs fewer than {self.least:,}."
+        # A floor on recall: how many misses it allows is a part of the plan.
+        parts.append(f"No {least}" if self.chance is None else f"If the plan is right, no {least}")
         return " ".join(parts)

@@ -19,14 +19,14 @@ are in the region, the true counts are too. Answers may therefore come in any or
 never divides rows with equal scores. A cut inside a tie has no threshold: the rows of the tie that
 happen to be above it were selected by their labels or by chance, and new rows cannot be.
 
-**The start must not depend on the pool.** With a start, most of the error goes to the way down from
-it. The proof looks at t*, the highest threshold at or below the start with precision(t*) < a, and
-needs t* to be one fixed number. The labels of the pool must not decide the start, and neither may
-its scores: a start at a fixed *rank* makes t* depend on how many rows of the pool lie above it, and
-the coupling of the proof, which turns false alarms into no alarms, changes these ranks. A score
-that was chosen on other rows is safe, however badly it was chosen: a bad start costs labels only.
-The same holds for ``planned``, which shapes the boundaries. Without a start the whole error goes to
-all thresholds at once (the mixture of likelihood ratios, "Ville").
+**The start must not depend on the pool.** With a start, a part of the error goes to the way down
+from it. The proof looks at t*, the highest threshold at or below the start with precision(t*) < a,
+and needs t* to be one fixed number. The labels of the pool must not decide the start. Neither may
+its scores, as far as the proof goes: a start at a fixed *rank* makes t* depend on how many rows of
+the pool lie above it, and the coupling of the proof, which turns false alarms into no alarms,
+changes these ranks. A score that was chosen on other rows is safe, however badly it was chosen: a
+bad start costs labels only. The same holds for ``planned``, which shapes the boundaries. Without a
+start the whole error goes to all thresholds at once (the mixture of likelihood ratios, "Ville").
 
 **No bound on recall follows.** How many positives lie below the labelled rows is unknown.
 """
