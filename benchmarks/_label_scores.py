@@ -78,12 +78,3 @@ def _scored(name: str, seed: int) -> Split:
         Scored(y[train], planned),
         *(Scored(y[rows], model.decision_function(X[rows])) for rows in (pool, test)),
     )
-
-
-if __name__ == "__main__":
-    import sys
-
-    for name in sys.argv[1:]:
-        for seed in range(20):
-            split_of(name, seed)
-        print(name, flush=True)

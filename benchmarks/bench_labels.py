@@ -328,15 +328,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", nargs="*", default=list(RUN), choices=list(RUN), metavar="PART")
     parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first split")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path("build/labels.jsonl"))
     given = parser.parse_args()
+    seeds = range(given.first, given.first + given.splits)
     jobs: list[tuple[str, str, int]] = []
     if "precision" in given.part:
-        jobs += [("precision", n, s) for n in PRECISION for s in range(given.splits)]
+        jobs += [("precision", n, s) for n in PRECISION for s in seeds]
     if "both" in given.part:
-        jobs += [("both", n, s) for n in BOTH for s in range(given.splits)]
+        jobs += [("both", n, s) for n in BOTH for s in seeds]
     if "supg" in given.part:
         jobs += [("supg", n, s) for n in SUPG for s in range(given.runs)]
     if "bargain" in given.part:
@@ -345,6 +347,8 @@ def main() -> None:
     results = run_missing(
         given.keep, jobs, run, lambda row: (row["part"], row["data"], row["seed"]), given.jobs, code
     )
+    wanted = set(jobs)
+    results = [r for r in results if (r["part"], r["data"], r["seed"]) in wanted]
     by_part = {p: [r for r in results if r["part"] == p] for p in RUN}
     print(machine(), "\n")
     if "precision" in given.part:

@@ -293,7 +293,7 @@ def test_tables_that_cannot_be_used(pool, capsys, change, expected):
 def test_options_that_do_not_fit(pool, capsys):
     planning = pool.with_name("last-year.csv")
     assert "needs --target" in failure(capsys, *command(pool, "--planning", planning))
-    assert "needs planning=" in failure(capsys, *command(pool, goal=BOTH))
+    assert "--planning) or a guess" in failure(capsys, *command(pool, goal=BOTH))
     assert "has no floor" in failure(capsys, *command(pool, goal="max f1"))
     assert "rename it" in failure(capsys, *command(pool, "--keep", "label"))
     err = failure(capsys, *command(pool, "--batch", "0"), code=2)

@@ -245,12 +245,21 @@ def test_options_that_cannot_be_used(options, expected):
 
 
 def test_a_floor_on_recall_needs_something_to_plan_with():
-    with pytest.raises(SetpointError, match="needs planning="):
+    with pytest.raises(SetpointError, match="needs labelled rows of another time"):
         start(RECALL, planning=None)
     with pytest.raises(SetpointError, match="no threshold, together"):
         start("max f1 s.t. precision >= 0.99, recall >= 0.99")
     with pytest.raises(SetpointError, match="raise the budget"):
         start(BOTH, budget=1)
+
+
+def test_a_guess_without_positives_among_the_rows_set_aside():
+    session = start(planning=None, eta=np.full(4000, 0.1))
+    eta = np.zeros(4000)
+    eta[next(row for row in range(4000) if row not in session._aside)] = 0.5
+    assert finish(start(planning=None, eta=eta)).certified  # as if there were no guess
+    with pytest.raises(SetpointError, match="no threshold"):
+        start(RECALL, planning=None, eta=eta)
 
 
 def test_unusual_pools():

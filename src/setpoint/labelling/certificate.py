@@ -69,7 +69,8 @@ class PoolCertificate(NotebookSummary):
             "one patient, customer or hour are not independent)",
             "neither the model nor its features were trained or chosen on the pool, and the plan "
             "was made on other rows",
-            "the labels are right, and whether a row was answered did not depend on its label",
+            "the labels are right (rows without an answer count as the worst case, so that it does "
+            "not matter which ones are missing)",
             "the prevalence stays the same, for precision",
         )
 

@@ -71,7 +71,7 @@ class Guess(NamedTuple):
         below = np.append(self.scores[ends[:-1]], -np.inf)
         edges = _between(self.scores[ends - 1], below)
         # A guess is trusted as if it came from as many positives.
-        size = float(n) if self.labelled else _TRUSTED * n / total
+        size = float(n) if self.labelled else _TRUSTED * n / max(total, 1e-9)
         return Strata(edges, rows / n, np.clip(found / rows, 0.0, 1.0), size)
 
 

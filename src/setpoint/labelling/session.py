@@ -147,9 +147,9 @@ class LabellingSession:
         else:
             if strata is None:
                 raise SetpointError(
-                    "a floor on recall needs planning= (labelled rows of another time) or eta= (a "
-                    "guess of the probability that each row is positive): positives with low "
-                    "scores cannot be found otherwise."
+                    "a floor on recall needs labelled rows of another time (planning=, or "
+                    "--planning) or a guess of the probability that each row is positive (eta=, "
+                    "or --guess): positives with low scores cannot be found otherwise."
                 )
             design, expected = choose_sample(
                 precision, recall, alpha, pool, order, strata, budget, rng
