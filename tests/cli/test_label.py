@@ -113,6 +113,14 @@ def test_labels_may_be_words(pool, capsys):
     assert run(*call, "--negative", "ok") == 0
 
 
+def test_files_are_named_after_the_table(pool, capsys):
+    table = pool.with_name("june.claims.csv.gz")
+    pd.read_csv(pool).to_csv(table, index=False)
+    assert run(*command(table)) == 0
+    assert pool.with_name("june.claims.batch.csv").exists()
+    assert pool.with_name("june.claims.labelling.json").exists()
+
+
 def test_without_identifiers_rows_are_numbered(pool, capsys):
     call = [a for a in command(pool, "--json") if a not in ("--id", "claim")]
     assert run(*call) == 0
@@ -185,6 +193,26 @@ def test_a_kill_between_the_two_files_changes_nothing(pool, capsys, monkeypatch)
         assert run(*call) == 1
     assert pd.read_csv(batch_of(pool), dtype=str).equals(filled)
     capsys.readouterr()
+    assert run(*call, "--json") == 0
+    assert printed(capsys)["labels"] == 25
+
+
+def test_another_process_does_not_overwrite_answers(pool, capsys, monkeypatch):
+    from setpoint.cli import label_tables
+
+    call = command(pool, "--batch", 25)
+    assert run(*call) == 0
+    fill(pool)
+    read = label_tables.read_answers
+
+    def read_slowly(*given):
+        monkeypatch.setattr(label_tables, "read_answers", read)
+        assert run(*call, "--batch", 10) == 0  # meanwhile
+        return read(*given)
+
+    monkeypatch.setattr(label_tables, "read_answers", read_slowly)
+    assert run(*call) == 1
+    assert "another process has changed" in capsys.readouterr().err
     assert run(*call, "--json") == 0
     assert printed(capsys)["labels"] == 25
 

@@ -105,7 +105,7 @@ def label(
         return
     if planning is not None and target is None:
         raise SetpointError("--planning needs --target, the column of its labels.")
-    stem = data.name.split(".")[0] or data.name
+    stem = Path(data.name.removesuffix(".gz")).stem
     state = state or data.with_name(f"{stem}.labelling.json")
     out = out or data.with_name(f"{stem}.batch.csv")
     _check_paths(data, state, out, answers or [], planning)
@@ -115,7 +115,8 @@ def label(
             f"{out} exists and is not a batch of an earlier run; name another file with --out, or "
             "delete it."
         )
-    resumed = state.exists()
+    before = state.read_bytes() if state.exists() else None
+    resumed = before is not None
     if resumed:
         session = LabellingSession.load(state, pool.scores)
         check_same(session, state, goal, confidence, budget)
@@ -144,11 +145,21 @@ def label(
             )
         except SetpointError:
             if new:  # what other files hold is not lost
-                session.save(state)
+                _save(session, state, before)
             raise
-    session.save(state)
+    _save(session, state, before)
     _finish(output, session, pool, state, out, batch, new, resumed)
     exit_if_missed(strict, session.certificate.certified or not session.done)
+
+
+def _save(session: LabellingSession, state: Path, before: bytes | None) -> None:
+    """Save a session, unless another process has changed its file since it was read."""
+    if (state.read_bytes() if state.exists() else None) != before:
+        raise SetpointError(
+            f"another process has changed {state} meanwhile; run the command again. No answers are "
+            "lost, as long as their files are there."
+        )
+    session.save(state)
 
 
 def _finish(
