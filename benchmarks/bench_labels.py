@@ -16,6 +16,9 @@
    the set itself, and count labelled positives as found. For that task, if all rows above a cut are
    labelled, nothing need be certified: their precision is known (last rows).
 
+The constants of planning and stopping were chosen on the splits 0 to 19; the splits 20 to 39, the
+default, had no part in that (``--first 0`` shows the others).
+
 Finished splits are stored in a file, from which an interrupted run continues.
 """
 
@@ -328,7 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", nargs="*", default=list(RUN), choices=list(RUN), metavar="PART")
     parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first split")
+    parser.add_argument("--first", type=int, default=20, help="seed of the first split")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path("build/labels.jsonl"))
