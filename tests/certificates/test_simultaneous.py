@@ -17,7 +17,7 @@ from setpoint.certificates.simultaneous import (
     certified_thresholds,
     is_testable_anywhere,
 )
-from setpoint.certificates.walk import WalkTest
+from setpoint.certificates.walk import WalkTest, rounded_trials
 
 ANYWHERE = [
     "max recall s.t. precision >= 0.6",
@@ -70,7 +70,7 @@ def test_the_set_is_what_passes_anywhere_and_on_the_way(seed, goal, start, upwar
     share = 1.0 if start is None else 0.85 if walks else 0.5
     each = share * alpha / J
     tests = [
-        WalkTest(c.level, simultaneous._rounded(trials), each)
+        WalkTest(c.level, rounded_trials(trials), each)
         if c.metric.name in ("precision", "npv")
         else NestedTest(c, P, N)
         for c in goal.constraints

@@ -25,7 +25,6 @@ and there is nothing left to plan.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from setpoint.certificates.nested import NestedTest, is_monotone, is_nested
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.sequence import Rows, plan, some_cuts, thresholds_below, worst_p_value
 from setpoint.certificates.threshold_set import ThresholdSet
-from setpoint.certificates.walk import WalkTest
+from setpoint.certificates.walk import WalkTest, rounded_trials, share_anywhere
 from setpoint.goals.goal import Constraint, Goal
 from setpoint.goals.metrics import NPV, PRECISION
 from setpoint.thresholds.sweep import threshold_below
@@ -243,7 +242,7 @@ def _passing(
     walks, nested = {}, {}
     for c, trials in zip(goal.constraints, planned.trials, strict=True):
         if _is_walk(c):
-            walks[c] = WalkTest(c.level, _rounded(trials), share * alpha / J)
+            walks[c] = WalkTest(c.level, rounded_trials(trials), share * alpha / J)
         else:
             nested[c] = NestedTest(c, P, N)
     each = share * alpha / J
@@ -262,17 +261,8 @@ def _passing(
 
 
 def _share_anywhere(planned: Plan, goal: Goal) -> float:
-    """Return the fraction of the error for tests anywhere; the way has the rest.
-
-    The fewer trials, the less certain is it where to start. The constants were chosen in
-    simulations with 20 to 2,000 alarms, where results vary little with them.
-    """
+    """Return the fraction of the error for tests anywhere; the way has the rest."""
     if planned.start is None:
         return 1.0
     trials = [n for c, n in zip(goal.constraints, planned.trials, strict=True) if _is_walk(c)]
-    return min(max(6 / math.sqrt(_rounded(min(trials))), 0.2), 0.85) if trials else 0.5
-
-
-def _rounded(trials: float) -> int:
-    """Return the number rounded to a coarse grid, so that few boundaries need be computed."""
-    return max(2, round(2 ** (round(4 * math.log2(max(trials, 1))) / 4)))
+    return share_anywhere(min(trials)) if trials else 0.5

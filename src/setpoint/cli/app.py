@@ -32,7 +32,9 @@ MISSED = 3  # with --strict: done, but the goal is not met or not certified
 INTERNAL = 4  # a bug
 STOPPED = 130  # Ctrl-C
 
-COMMANDS = ("fit", "predict", "evaluate", "certify", "compare", "export", "reproduce", "demo")
+COMMANDS = (
+    "fit", "predict", "evaluate", "certify", "label", "compare", "export", "reproduce", "demo",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
