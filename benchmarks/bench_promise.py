@@ -66,7 +66,8 @@ LEARNING = 0.3  # fraction of the calibration rows that learn MAPIE's sequence, 
 MOST_THRESHOLDS = {"precision": 200, "recall": 1000}  # in MAPIE's sequences
 
 Decisions = NDArray[np.bool_]
-THEIRS = (PACKAGE / "thresholds", PACKAGE / "goals")  # the code that decides the results
+# The code that decides the results.
+THEIRS = (PACKAGE / "thresholds" / "sweep.py", PACKAGE / "goals")
 OUR_CODE = (
     *THEIRS,
     *(PACKAGE / "certificates" / f"{name}.py" for name in (
