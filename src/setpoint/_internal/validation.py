@@ -65,6 +65,15 @@ def check_fraction(value: Any, name: str) -> float:
     return float(value)
 
 
+def check_margin(value: Any) -> float:
+    """Return a margin in standard errors; raise SetpointError if it is not a number >= 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+        raise SetpointError(
+            f"margin must be a number of standard errors >= 0, e.g. 0.5, not {value!r}."
+        )
+    return float(value)
+
+
 def check_whole(
     value: Any,
     name: str,

@@ -1,8 +1,9 @@
-"""The objective of scores averaged over random halves of the rows.
+"""Random halves of the rows: objectives averaged over them, and counts of one at the other's cut.
 
 The objective at the threshold that is best for all rows depends on the few rows next to it, and the
 best of many models is often one that was lucky there. On random halves of the rows, each with its
-own exact threshold, other rows are next to it, and luck averages out.
+own exact threshold, other rows are next to it, and luck averages out. Counts at a threshold on the
+very rows that chose it are optimistic; counts of the other half are not.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.thresholds.sweep import Floats, Ranking, sort_keys
+from setpoint.thresholds.sweep import Floats, Ranking, best_index, sort_keys
 
 _PAIRS = 4  # pairs of complementary halves
 _NUMBERS = 2**19  # rows times pairs, at most: with more rows fewer halves suffice
@@ -47,15 +48,37 @@ class Halves:
 
         A half without a feasible cut counts as 1 + its violation less than the gain there.
         """
-        classes = [(scores[rows], inside) for rows, inside in self._classes]
-        every = classes[0][0] if ranking.is_monotone else scores
-        values = np.unique(every[every > -np.inf])  # no threshold lies below -inf
-        (tp, P), (fp, N) = (_from_top(values, *own) for own in classes)
+        (tp, P), (fp, N) = self._counts(scores, ranking)
         with np.errstate(all="ignore"):
             if (P[0] == P).all() and (N[0] == N).all():
                 return float(_best(ranking, tp, fp, float(P[0]), float(N[0])).mean())
             halves = zip(tp, fp, P.tolist(), N.tolist(), strict=True)
             return float(np.mean([_best(ranking, *half) for half in halves]))
+
+    def cross_fitted(self, scores: Floats, ranking: Ranking) -> tuple[float, float]:
+        """Return the true and the false positive rate of each half at the other one's best cut.
+
+        They are means over all halves.
+        """
+        (tp, P), (fp, N) = self._counts(scores, ranking)
+        rates = []
+        with np.errstate(all="ignore"):
+            for half in range(len(tp)):
+                other = half ^ 1
+                at = best_index(ranking, tp[half], fp[half], float(P[half]), float(N[half]))
+                rates.append((tp[other, at] / P[other], fp[other, at] / N[other]))
+        recall, fpr = np.mean(rates, axis=0).tolist()
+        return recall, fpr
+
+    def _counts(
+        self, scores: Floats, ranking: Ranking
+    ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """Return TP and P, then FP and N, of each half; TP and FP at every cut."""
+        classes = [(scores[rows], inside) for rows, inside in self._classes]
+        every = classes[0][0] if ranking.is_monotone else scores
+        values = np.unique(every[every > -np.inf])  # no threshold lies below -inf
+        positives, negatives = (_from_top(values, *own) for own in classes)
+        return positives, negatives
 
 
 def _from_top(values: Floats, scores: Floats, inside: NDArray[np.float64]) -> tuple[Floats, Floats]:

@@ -19,6 +19,7 @@ from setpoint.errors import DivergedError
 from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
 from setpoint.thresholds.halves import Halves
+from setpoint.thresholds.margin import WithMargin, row_weights_of, with_margin
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
     best_point,
@@ -50,6 +51,9 @@ class Problem:
         Validation rows, on which iterates are compared. None: the training rows.
     on : str
         What to call these rows in messages.
+    margin : float
+        Standard errors by which constrained metrics must exceed their levels at thresholds on these
+        rows.
     """
 
     X: Tensor
@@ -58,6 +62,7 @@ class Problem:
     goal: Goal
     validation: Problem | None = None
     on: str = "the training rows"
+    margin: float = 0.0
 
     @property
     def has_validation(self) -> bool:
@@ -78,6 +83,12 @@ class Problem:
         validation = None if self.validation is None else self.validation.for_goal(goal)
         return replace(self, goal=goal, validation=validation)
 
+    @cached_property
+    def ranking(self) -> Goal | WithMargin:
+        """The ranking of cuts on these rows: the goal, or the goal with a margin."""
+        positive, weight = self.positive.cpu().numpy(), self.sample_weight.cpu().numpy()
+        return with_margin(self.goal, self.margin, row_weights_of(positive, weight))
+
     def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
         """Return the module's operating point at a threshold of its logits; None: the exact one."""
         return self.point_of(scores_of(module, self.X), threshold)
@@ -87,7 +98,10 @@ class Problem:
         if threshold is None:
             return self.points_of(logits[None])[0]
         scores, y, weight = self._on_host(_at_least_float32(logits))
-        return evaluate_threshold(y, scores, threshold, self.goal, sample_weight=weight, on=self.on)
+        found = evaluate_threshold(
+            y, scores, threshold, self.goal, sample_weight=weight, on=self.on
+        )
+        return self._with_margin(found)
 
     def points_of(self, logits: Tensor, penalty: float | None = None) -> list[OperatingPoint]:
         """Return the operating point of each model, logits (k, n), at its exact threshold.
@@ -98,13 +112,18 @@ class Problem:
         logits = _at_least_float32(logits)
         if not len(logits):
             return []
-        ranking = self.goal if penalty is None else Penalised(self.goal, penalty)
+        ranking = self.ranking if penalty is None else Penalised(self.goal, penalty)
         found = exact_points(self, logits, ranking)
-        if found is not None:
-            return found
-        if logits.shape[1] < _ROWS_FOR_THREADS:
-            return [self._best_point(own, ranking) for own in logits]
-        return map_in_threads(partial(self._best_point, ranking=ranking), logits)
+        if found is None and logits.shape[1] < _ROWS_FOR_THREADS:
+            found = [self._best_point(own, ranking) for own in logits]
+        elif found is None:
+            found = map_in_threads(partial(self._best_point, ranking=ranking), logits)
+        return [self._with_margin(point) for point in found]
+
+    def _with_margin(self, point: OperatingPoint) -> OperatingPoint:
+        """Return the point, to be compared with others on these rows."""
+        margin = self.ranking if isinstance(self.ranking, WithMargin) else None
+        return point if margin is None else replace(point, margin=margin)
 
     def _best_point(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
         scores, y, weight = self._on_host(logits)
@@ -134,7 +153,7 @@ class Problem:
         module.load_state_dict(weights)
         scores = _at_least_float32(scores_of(module, self.X))
         module.load_state_dict(own)
-        return self.halves.average(scores.cpu().numpy(), self.goal)
+        return self.halves.average(scores.cpu().numpy(), self.ranking)
 
     def _on_host(self, logits: Tensor) -> tuple[Any, Any, Any]:
         """Return scores, labels and weights (None where all are 1) as arrays."""
@@ -155,6 +174,8 @@ class Problem:
         return fingerprint_of(self.goal, self._bytes())
 
     def _bytes(self) -> Iterator[Any]:
+        if self.margin:
+            yield f"margin {self.margin}".encode()
         for part in (self.X, self.positive, self.sample_weight):
             kind = str(part.dtype).removeprefix("torch.")
             yield f"{tuple(part.shape)}{kind}".encode()
@@ -188,13 +209,15 @@ def make_problem(
     *,
     validation: Problem | None = None,
     on: str = "the training rows",
+    margin: float = 0.0,
 ) -> Problem:
     """Return a problem, with unit weights where none are given."""
     if sample_weight is None:
         sample_weight = torch.ones(len(X), device=X.device)
     # Features may be integers or in half precision; sums of weights must not be.
     dtype = torch.float64 if X.dtype == torch.float64 else torch.float32
-    return Problem(X, positive, sample_weight.to(dtype), Goal.parse(goal), validation, on)
+    weight = sample_weight.to(dtype)
+    return Problem(X, positive, weight, Goal.parse(goal), validation, on, margin)
 
 
 @dataclass(frozen=True)
