@@ -6,7 +6,7 @@ rules choose among the same models, those that a fit with validation rows compar
 threshold on the validation rows is theirs. They are compared with the best plain, balanced or
 cost-weighted logistic regression on validation rows, as in ``bench_heldout.py``.
 
-The second table is about margins: how often floors hold on test rows, what that costs, and how far
+The second table is about caution: how often floors hold on test rows, what that costs, and how far
 the constrained metric is from that on test rows, as counted on the validation rows and as
 cross-fitted over halves of them. Validation rows are few here, half of those in
 ``bench_heldout.py``; ``--validation 0.4`` takes more of them from the training and test rows.
@@ -32,14 +32,14 @@ from _stored import run_missing
 from bench_heldout import GOALS, Parts, weighted_regressions
 from setpoint import Goal, OperatingPoint, choose_threshold, evaluate_threshold
 from setpoint._internal.provenance import machine
+from setpoint.thresholds.caution import cautious
 from setpoint.thresholds.halves import Halves
-from setpoint.thresholds.margin import with_margin
 from setpoint.thresholds.operating_point import best_point
 from setpoint.training.candidates import Selection, TrainedModel
 
 DATA = bench_heldout.DATA[:7]  # without groups, and quick
 AHEAD = (0.0, 0.5)  # standard errors by which a goal-trained model must be ahead
-MARGINS = (0.0, 0.25, 0.5, 0.75, 1.0)  # standard errors by which floors must be exceeded
+CAUTIONS = (0.0, 0.05, 0.1, 0.2, 0.3)
 
 
 class OtherParts(Parts):
@@ -76,22 +76,23 @@ def compared_models(parts: Parts, goal: Goal) -> list[tuple[str | None, Any]]:
 
 
 def measured(parts: Parts, goal: Goal, halves: Halves, weights: Any) -> list[dict[str, float]]:
-    """Return, by margin, what rules may use, of validation rows, and what counts, of test rows."""
+    """Return, by caution, what rules may use, of validation rows, and what counts, of test rows."""
     scores, tested = parts.X[1] @ weights, parts.X[2] @ weights
     level = choose_threshold(parts.y[2], tested, goal).objective
     found = []
-    for margin in MARGINS if goal.constraints else (0.0,):
-        ranking = with_margin(goal, margin, (1.0, 1.0))
+    for caution in CAUTIONS if goal.constraints else (0.0,):
+        ranking = cautious(goal, caution, (1.0, 1.0))
         chosen = best_point(parts.y[1], scores, None, ranking, goal, "the validation rows")
         with np.errstate(all="ignore"):
             violation = -float(ranking.violation(*chosen.counts))
+            gain = float(ranking.gain(*chosen.counts))
         point = evaluate_threshold(parts.y[2], tested, chosen.threshold, goal)
         recall, fpr = halves.cross_fitted(scores, ranking)
         _, _, P, N = chosen.counts
         crossed = OperatingPoint(0.0, recall * P, fpr * N, (1 - recall) * P, (1 - fpr) * N, goal)
         found.append({
             "violation": violation,
-            "gain": chosen.sort_key[1],
+            "gain": gain,
             "error": chosen.standard_error,
             "average": halves.average(scores, ranking),
             "objective": point.objective,
@@ -124,7 +125,7 @@ def run(name: str, seed: int, validation: float) -> list[dict[str, Any]]:
                 for start, weights in models
             ]
             row = {"data": name, "seed": seed, "validation": validation, "goal": label}
-            # By margin, then by model.
+            # By caution, then by model.
             rows.append(
                 {**row, "who": who, "models": [list(of) for of in zip(*found, strict=True)]}
             )
@@ -174,23 +175,23 @@ def table(results: list[dict[str, Any]]) -> None:
             print(f"| {title} | {ahead:g} | {cells[0]} | {cells[1]} | {held:.0%} |")
     own = [rivals[r["data"], r["seed"], r["goal"]]["held"] for r in floors]
     print(f"\nfloors held by the logistic regression: {np.mean(own):.0%}\n")
-    margin_table(floors)
+    caution_table(floors)
 
 
-def margin_table(floors: list[dict[str, Any]]) -> None:
-    """Print what margins keep and cost, compared with the mean of both without a margin."""
+def caution_table(floors: list[dict[str, Any]]) -> None:
+    """Print what caution keeps and costs, compared with the mean of both without it."""
     today = [choose(r["models"][0], RULES["mean of both"], 0.0) for r in floors]
     cells = [(r["data"], r["goal"]) for r in floors]
     met = {c: np.mean([t["held"] for t, own in zip(today, cells, strict=True) if own == c])
            for c in cells}  # fmt: skip
     binds = np.array([met[c] < 0.8 for c in cells])
     print(
-        "| compared by | margin | floors | that bind | objective lost "
+        "| compared by | caution | floors | that bind | objective lost "
         "| metric less test rows, counted | cross-fitted |"
     )
     print("|---" * 7 + "|")
     for title, rule in RULES.items():
-        for i, margin in enumerate(MARGINS):
+        for i, caution in enumerate(CAUTIONS):
             chosen = [choose(r["models"][i], rule, 0.0) for r in floors]
             held, objective, counted, crossed = (
                 np.array([c[k] for c in chosen])
@@ -198,7 +199,7 @@ def margin_table(floors: list[dict[str, Any]]) -> None:
             )
             lost = np.mean([t["objective"] for t in today]) - objective.mean()
             print(
-                f"| {title} | {margin:g} | {held.mean():.0%} | {held[binds].mean():.0%} "
+                f"| {title} | {caution:g} | {held.mean():.0%} | {held[binds].mean():.0%} "
                 f"| {lost:.4f} | {counted.mean():+.4f} | {crossed.mean():+.4f} |"
             )
 

@@ -57,12 +57,14 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         Whether the winner is trained again, in the same way, on all rows, which then also set the
         threshold. There are more rows to learn from, but the threshold is only as good as it is on
         rows that the model has seen.
-    margin : float
-        Standard errors by which the constrained metrics must exceed their levels on the validation
-        rows, which choose both the candidate and its threshold. Constraints then hold on new rows
-        more often, for some of the objective; 0 is the most of the objective on the validation
-        rows. Where no threshold keeps the margin, the levels themselves count. There is no margin
-        on training rows, nor with ``confidence``, where the certificate makes sure.
+    caution : float
+        What it is worth that the constraints hold on new rows, in units of the objective. Candidate
+        and threshold must meet the constraints on the validation rows; among those that do, they
+        are chosen by the objective plus ``caution`` times the estimated probability that the
+        constraints hold on new rows. So at most this much of the objective is given up, and only
+        where it helps. 0: the best objective on the validation rows. There is no caution on
+        training rows (``validation=None``, ``refit``), nor with ``confidence``, where the
+        certificate makes sure.
     confidence : float, optional
         Confidence, e.g. 0.9, with which the constraints must hold on new data. Certification rows
         are then split off, which neither train nor validate, and the threshold is the best one
@@ -135,7 +137,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         solver: str | Solver = "projected",
         validation: Any = "auto",
         refit: bool = False,
-        margin: float = 0.5,
+        caution: float = 0.2,
         confidence: float | None = None,
         certification: Any = 0.3,
         pos_label: Any = None,
@@ -150,7 +152,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self.solver = solver
         self.validation = validation
         self.refit = refit
-        self.margin = margin
+        self.caution = caution
         self.confidence = confidence
         self.certification = certification
         self.pos_label = pos_label

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from setpoint._internal.devices import choose_device, requested_device, use_device
 from setpoint._internal.processes import is_distributed
-from setpoint._internal.validation import check_fraction, check_groups, check_margin
+from setpoint._internal.validation import check_caution, check_fraction, check_groups
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, certification_split, validation_split
 from setpoint.data.standardize import Standardizer
@@ -94,7 +94,7 @@ class FitData:
     solver: Solver
     device: torch.device
     seed: int
-    margin: float
+    caution: float
 
     @classmethod
     def of(
@@ -103,7 +103,7 @@ class FitData:
         """Check the parameters of a classifier and the rows that it is given."""
         if classifier.confidence is not None:
             check_fraction(classifier.confidence, "confidence")
-        margin = margin_of(classifier)
+        caution = caution_of(classifier)
         solver = get_solver(classifier.solver)
         if classifier.callback is not None and not callable(classifier.callback):
             raise SetpointError(f"callback {classifier.callback!r} cannot be called.")
@@ -127,7 +127,7 @@ class FitData:
         )
         return cls(
             X, labels, positive, weight, groups is not None, splits,
-            classifier.standardize, solver, device, seed, margin,
+            classifier.standardize, solver, device, seed, caution,
         )  # fmt: skip
 
     def standardizer(self, rows: Rows) -> Standardizer | None:
@@ -141,13 +141,13 @@ class FitData:
         standardizer: Standardizer | None,
         validation: Rows | None,
         on: str = "the training rows",
-        margin: float = 0.0,
+        caution: float = 0.0,
     ) -> Problem:
         """Return the problem of training on some rows and validating on others."""
         held_out = None
         if validation is not None:
             held_out = self.problem(
-                goal, validation, standardizer, None, "the validation rows", self.margin
+                goal, validation, standardizer, None, "the validation rows", self.caution
             )
         return make_problem(
             features_of(self.X[rows], standardizer, self.X.dtype),
@@ -156,7 +156,7 @@ class FitData:
             torch.from_numpy(self.weight[rows]),
             validation=held_out,
             on=on,
-            margin=margin,
+            caution=caution,
         )
 
 
@@ -218,10 +218,10 @@ def train(classifier: SetpointClassifier, goal: Goal, data: FitData) -> Trained:
     return Trained(solution, candidates, standardizer, rows, on, validated)
 
 
-def margin_of(classifier: SetpointClassifier) -> float:
-    """Return the margin on validation rows: none if certification rows set the threshold."""
-    margin = check_margin(classifier.margin)
-    return margin if classifier.confidence is None else 0.0
+def caution_of(classifier: SetpointClassifier) -> float:
+    """Return the caution on validation rows: none if certification rows set the threshold."""
+    caution = check_caution(classifier.caution)
+    return caution if classifier.confidence is None else 0.0
 
 
 def new_module(classifier: SetpointClassifier, problem: Problem, data: FitData) -> nn.Module:

@@ -35,9 +35,9 @@ from setpoint.data.splits import (
 from setpoint.data.standardize import Standardizer, standardizer_of
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import draw_seed
-from setpoint.estimators.fitting import check_module, margin_of
+from setpoint.estimators.fitting import caution_of, check_module
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.margin import WithMargin
+from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.stream import stream_threshold
 from setpoint.training import get_solver
 from setpoint.training.loop import Solver, solve
@@ -75,10 +75,10 @@ def fit_stream(
     problem = StreamProblem(source, goal, split, validation, shards=solver.shards or 4)
     n_features = _width(problem)
     standardizer = standardizer_of(problem.part(TRAINING)) if classifier.standardize else None
-    margin = _margin(classifier, problem)
+    ranking = _ranking(classifier, problem)
     if standardizer is not None:
         problem = replace(problem, transform=_transform(standardizer))
-    problem = replace(problem, margin=margin)
+    problem = replace(problem, ranking=ranking)
     with use_device(device):
         torch.manual_seed(seed)
         module = build(classifier.model, n_features).to(device, torch.float32)
@@ -100,7 +100,7 @@ def fit_stream(
             for block in problem.part(choosing):
                 yield block.positive, scores_of(module, block.X), block.weight
 
-        point = stream_threshold(scan, goal, on=solution.operating_point.on, margin=margin)
+        point = stream_threshold(scan, goal, on=solution.operating_point.on, ranking=ranking)
         solution = replace(solution, operating_point=point)
     labels = _labels(source)
     classifier._set_solution(goal, labels, solution, standardizer, np.dtype(np.float32))
@@ -117,10 +117,10 @@ def fit_stream(
     classifier._warn_if_unmet(stacklevel=4)
 
 
-def _margin(classifier: SetpointClassifier, problem: StreamProblem) -> WithMargin | None:
-    """Return the goal with the margin on validation rows, whose weights take a pass."""
-    margin = margin_of(classifier)
-    if not (margin and problem.goal.constraints and problem.has_validation):
+def _ranking(classifier: SetpointClassifier, problem: StreamProblem) -> Cautious | None:
+    """Return the ranking of thresholds on validation rows, whose weights take a pass."""
+    caution = caution_of(classifier)
+    if not (caution and problem.goal.constraints and problem.has_validation):
         return None
     sums = torch.zeros(2, 2, dtype=torch.float64)  # of weights and their squares, by class
     for block in problem.part(VALIDATION):
@@ -130,7 +130,7 @@ def _margin(classifier: SetpointClassifier, problem: StreamProblem) -> WithMargi
     all_reduce_sum(sums)
     (P, N), (of_positives, of_negatives) = sums.tolist()
     row_weights = (of_positives / P if P else 1.0, of_negatives / N if N else 1.0)
-    return WithMargin(problem.goal, margin, row_weights)
+    return Cautious(problem.goal, caution, row_weights)
 
 
 def _certify(

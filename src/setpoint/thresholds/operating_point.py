@@ -20,7 +20,7 @@ from setpoint._internal.renamed import renamed_property
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
-from setpoint.thresholds.margin import WithMargin
+from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.narrowing import MANY, best_cut_of_many
 from setpoint.thresholds.sweep import (
     ClassScores,
@@ -47,9 +47,8 @@ class OperatingPoint(NotebookSummary):
         The goal that the threshold was chosen or evaluated for.
     on : str
         The name of the data in messages, e.g. ``"training data"``.
-    margin : WithMargin or None
-        The margin with which the threshold was to meet the constraints. It decides the order of
-        points, and not whether one is feasible.
+    ranking : Cautious or None
+        The ranking by which the threshold was chosen and points are compared; None: by the goal.
     """
 
     threshold: float
@@ -59,7 +58,7 @@ class OperatingPoint(NotebookSummary):
     tn: float
     goal: Goal
     on: str = "the data given"
-    margin: WithMargin | None = field(default=None, compare=False, repr=False)
+    ranking: Cautious | None = field(default=None, compare=False, repr=False)
 
     def value(self, name: str) -> float:
         """Return any metric of the goal language at this point, e.g. ``value("fbeta(2)")``."""
@@ -116,7 +115,7 @@ class OperatingPoint(NotebookSummary):
     def sort_key(self) -> tuple[float, ...]:
         """Sort key, the greater, the better: -violation, gain, TP, -FP."""
         with np.errstate(all="ignore"):
-            return rank_of(self.margin or self.goal, *self.counts)
+            return rank_of(self.ranking or self.goal, *self.counts)
 
     standing = renamed_property("standing", "sort_key")
 
@@ -204,18 +203,18 @@ class OperatingPoint(NotebookSummary):
         return {"goal": str(self.goal), **{name: jsonable(getattr(self, name)) for name in names}}
 
 
-def margin_fields(point: OperatingPoint) -> list[float] | None:
-    """Return the margin of a point as plain numbers, None without one."""
-    margin = point.margin
-    return None if margin is None else [margin.margin, *margin.row_weights]
+def caution_fields(point: OperatingPoint) -> list[float] | None:
+    """Return the ranking of a point as plain numbers, None if it is the goal."""
+    ranking = point.ranking
+    return None if ranking is None else [ranking.caution, *ranking.row_weights]
 
 
-def restored_margin(point: OperatingPoint, fields: Sequence[float] | None) -> OperatingPoint:
-    """Return the point with the margin that :func:`margin_fields` returned."""
+def with_caution(point: OperatingPoint, fields: Sequence[float] | None) -> OperatingPoint:
+    """Return the point with the ranking that :func:`caution_fields` described."""
     if fields is None:
         return point
-    margin, of_positive, of_negative = fields
-    return replace(point, margin=WithMargin(point.goal, margin, (of_positive, of_negative)))
+    caution, of_positive, of_negative = fields
+    return replace(point, ranking=Cautious(point.goal, caution, (of_positive, of_negative)))
 
 
 def jsonable(value: Any) -> Any:

@@ -49,10 +49,9 @@ class Candidate:
     start : str or None
         The ordinarily trained model from which a goal-trained one started; None for ordinary ones.
     average : float or None
-        The gain averaged over random halves of the validation rows, each with its own threshold
-        (:class:`setpoint.thresholds.halves.Halves`); without a margin, the mean of it and of the
-        gain on all validation rows. Candidates are compared by it. None: it was not computed, and
-        the gain on all rows counts.
+        The mean of the gain on all validation rows and of the average over random halves of them,
+        each with its own threshold (:class:`setpoint.thresholds.halves.Halves`). Candidates are
+        compared by it. None: it was not computed, and the gain on all rows counts.
     """
 
     name: str
@@ -232,14 +231,9 @@ class Selection:
         return averages
 
     def _average_of(self, model: TrainedModel) -> float:
-        """Return a model's average over halves; without a margin, the mean of it and its gain.
-
-        With a margin, the average alone keeps more constraints on other rows, for less objective
-        than a wider margin would.
-        """
+        """Return the mean of a model's gain at its threshold and of its average over halves."""
         assert self._average is not None
-        average = self._average(model.weights)
-        return average if model.point.margin else (model.point.sort_key[1] + average) / 2
+        return (model.point.sort_key[1] + self._average(model.weights)) / 2
 
     def offer(self, model: TrainedModel) -> None:
         """Take over a model from another training if it wins; it then gets a record of its own."""

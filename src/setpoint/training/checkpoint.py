@@ -15,7 +15,7 @@ from torch import nn
 from setpoint._internal.files import AtomicFile
 from setpoint._internal.processes import broadcast, is_main_process, to_local_device
 from setpoint.errors import CheckpointError
-from setpoint.thresholds.operating_point import OperatingPoint, margin_fields, restored_margin
+from setpoint.thresholds.operating_point import OperatingPoint, caution_fields, with_caution
 from setpoint.training.candidates import Candidate, Candidates, Selection
 from setpoint.training.history import History
 
@@ -76,13 +76,13 @@ class Checkpoint:
             "run": run,
             "rng": torch.get_rng_state(),
             "best_point": _plain(point),
-            "best_margin": margin_fields(point),
+            "best_caution": caution_fields(point),
             "best_module": best_module,
             "history": selection.history.to_dict(),
             "candidates": [
                 (c.name, _plain(c.point), c.iteration, c.start, c.average) for c in candidates
             ],
-            "margins": [margin_fields(c.point) for c in candidates],
+            "cautions": [caution_fields(c.point) for c in candidates],
             "margin": candidates.margin,
             "finished": finished,
         }
@@ -137,12 +137,12 @@ class Checkpoint:
             if names in content["run"]:
                 content["run"][names] = [_renamed(name) for name in content["run"][names]]
         stored = content["candidates"]
-        margins = content.get("margins", [None] * len(stored))  # none in earlier versions
+        cautions = content.get("cautions", [None] * len(stored))  # none in earlier versions
         candidates = [
-            Candidate(_renamed(name), self._point(point, margin), *rest)
-            for (name, point, *rest), margin in zip(stored, margins, strict=True)
+            Candidate(_renamed(name), self._point(point, caution), *rest)
+            for (name, point, *rest), caution in zip(stored, cautions, strict=True)
         ]
-        point = self._point(content["best_point"], content.get("best_margin"))
+        point = self._point(content["best_point"], content.get("best_caution"))
         selection.restore(
             (point, content["best_module"]),
             History.from_dict(content["history"]),
@@ -150,8 +150,8 @@ class Checkpoint:
         )
         return content["run"], finished
 
-    def _point(self, fields: dict[str, Any], margin: list[float] | None) -> OperatingPoint:
-        return restored_margin(OperatingPoint(**fields, goal=self._goal), margin)
+    def _point(self, fields: dict[str, Any], caution: list[float] | None) -> OperatingPoint:
+        return with_caution(OperatingPoint(**fields, goal=self._goal), caution)
 
 
 def _renamed(text: Any) -> Any:

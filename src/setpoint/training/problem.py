@@ -18,8 +18,8 @@ from setpoint._internal.threads import map_in_threads
 from setpoint.errors import DivergedError
 from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
+from setpoint.thresholds.caution import Cautious, cautious, row_weights_of
 from setpoint.thresholds.halves import Halves
-from setpoint.thresholds.margin import WithMargin, row_weights_of, with_margin
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
     best_point,
@@ -51,9 +51,8 @@ class Problem:
         Validation rows, on which iterates are compared. None: the training rows.
     on : str
         What to call these rows in messages.
-    margin : float
-        Standard errors by which constrained metrics must exceed their levels at thresholds on these
-        rows.
+    caution : float
+        What it is worth that constraints hold on other rows, at thresholds on these.
     """
 
     X: Tensor
@@ -62,7 +61,7 @@ class Problem:
     goal: Goal
     validation: Problem | None = None
     on: str = "the training rows"
-    margin: float = 0.0
+    caution: float = 0.0
 
     @property
     def has_validation(self) -> bool:
@@ -84,10 +83,10 @@ class Problem:
         return replace(self, goal=goal, validation=validation)
 
     @cached_property
-    def ranking(self) -> Goal | WithMargin:
-        """The ranking of cuts on these rows: the goal, or the goal with a margin."""
+    def ranking(self) -> Goal | Cautious:
+        """The ranking of cuts on these rows: the goal, or the goal with caution."""
         positive, weight = self.positive.cpu().numpy(), self.sample_weight.cpu().numpy()
-        return with_margin(self.goal, self.margin, row_weights_of(positive, weight))
+        return cautious(self.goal, self.caution, row_weights_of(positive, weight))
 
     def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
         """Return the module's operating point at a threshold of its logits; None: the exact one."""
@@ -101,7 +100,7 @@ class Problem:
         found = evaluate_threshold(
             y, scores, threshold, self.goal, sample_weight=weight, on=self.on
         )
-        return self._with_margin(found)
+        return self._ranked(found)
 
     def points_of(self, logits: Tensor, penalty: float | None = None) -> list[OperatingPoint]:
         """Return the operating point of each model, logits (k, n), at its exact threshold.
@@ -118,12 +117,12 @@ class Problem:
             found = [self._best_point(own, ranking) for own in logits]
         elif found is None:
             found = map_in_threads(partial(self._best_point, ranking=ranking), logits)
-        return [self._with_margin(point) for point in found]
+        return [self._ranked(point) for point in found]
 
-    def _with_margin(self, point: OperatingPoint) -> OperatingPoint:
+    def _ranked(self, point: OperatingPoint) -> OperatingPoint:
         """Return the point, to be compared with others on these rows."""
-        margin = self.ranking if isinstance(self.ranking, WithMargin) else None
-        return point if margin is None else replace(point, margin=margin)
+        own = self.ranking
+        return replace(point, ranking=own) if isinstance(own, Cautious) else point
 
     def _best_point(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
         scores, y, weight = self._on_host(logits)
@@ -174,8 +173,8 @@ class Problem:
         return fingerprint_of(self.goal, self._bytes())
 
     def _bytes(self) -> Iterator[Any]:
-        if self.margin:
-            yield f"margin {self.margin}".encode()
+        if self.caution:
+            yield f"caution {self.caution}".encode()
         for part in (self.X, self.positive, self.sample_weight):
             kind = str(part.dtype).removeprefix("torch.")
             yield f"{tuple(part.shape)}{kind}".encode()
@@ -209,7 +208,7 @@ def make_problem(
     *,
     validation: Problem | None = None,
     on: str = "the training rows",
-    margin: float = 0.0,
+    caution: float = 0.0,
 ) -> Problem:
     """Return a problem, with unit weights where none are given."""
     if sample_weight is None:
@@ -217,7 +216,7 @@ def make_problem(
     # Features may be integers or in half precision; sums of weights must not be.
     dtype = torch.float64 if X.dtype == torch.float64 else torch.float32
     weight = sample_weight.to(dtype)
-    return Problem(X, positive, weight, Goal.parse(goal), validation, on, margin)
+    return Problem(X, positive, weight, Goal.parse(goal), validation, on, caution)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights
 from setpoint.data.splits import TRAINING, VALIDATION, SplitRule, has_validation, rule_key
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.histogram import EdgeCut, ScoreHistogram
-from setpoint.thresholds.margin import WithMargin
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.stream import stream_threshold
 from setpoint.thresholds.sweep import Ranking
@@ -49,8 +49,8 @@ class StreamProblem:
     shards : int
         The least number of parts in which sums are computed; each process has some of them. The
         result depends on their number and not on that of the processes.
-    margin : WithMargin or None
-        The goal with the margin that thresholds on the validation rows should keep.
+    ranking : Cautious or None
+        The ranking of thresholds on the validation rows; None: by the goal.
     """
 
     source: RowSource
@@ -60,7 +60,7 @@ class StreamProblem:
     transform: Callable[[Tensor], Tensor] | None = None
     device: torch.device | str = "cpu"
     shards: int = 1
-    margin: WithMargin | None = None
+    ranking: Cautious | None = None
 
     @property
     def has_validation(self) -> bool:
@@ -136,7 +136,7 @@ class StreamProblem:
                 scores = scores_of(module, block.X).float().cpu().numpy()
                 yield block.positive.cpu().numpy(), scores, block.weight.cpu().numpy()
 
-        return stream_threshold(scan, self.goal, on=on, margin=self.margin)
+        return stream_threshold(scan, self.goal, on=on, ranking=self.ranking)
 
     @property
     def evaluation(self) -> tuple[int, str]:
@@ -154,8 +154,8 @@ class StreamProblem:
         known = [self.source.fingerprint(), rule_key(self.split)]
         if self.validation is not None:
             known.append(self.validation.fingerprint())
-        if self.margin is not None:
-            known.append(f"margin {self.margin.margin} {self.margin.row_weights}")
+        if self.ranking is not None:
+            known.append(f"caution {self.ranking.caution} {self.ranking.row_weights}")
         return fingerprint_of(self.goal, [text.encode() for text in known])
 
 
@@ -218,7 +218,7 @@ def stream_of(problem: Problem) -> StreamProblem:
         problem.goal,
         validation=None if problem.validation is None else _rows(problem.validation),
         device=problem.X.device,
-        margin=ranking if isinstance(ranking, WithMargin) else None,
+        ranking=ranking if isinstance(ranking, Cautious) else None,
     )
 
 
@@ -245,12 +245,12 @@ class SplitScores:
         found = zip(self.shift.tolist(), self.scores.best(goal), strict=True)
         return [cut._replace(threshold=shift + cut.threshold) for shift, cut in found]
 
-    def points(self, goal: Goal, on: str, margin: WithMargin | None = None) -> list[OperatingPoint]:
+    def points(self, goal: Goal, on: str, ranking: Cautious | None = None) -> list[OperatingPoint]:
         """Return each model's operating point at its best cut."""
         P, N = (float(w[0].sum()) for w in (self.scores.positive, self.scores.negative))
         return [
-            OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on, margin)
-            for threshold, tp, fp in self.cuts(margin or goal)
+            OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on, ranking)
+            for threshold, tp, fp in self.cuts(ranking or goal)
         ]
 
 
@@ -267,7 +267,7 @@ class Survey:
         """Return the models' operating points on the rows on which they are compared."""
         split, on = problem.evaluation
         seen = self.validation if split == VALIDATION else self.training
-        return seen.points(problem.goal, on, problem.margin)
+        return seen.points(problem.goal, on, problem.ranking)
 
 
 def survey(
