@@ -1,4 +1,4 @@
-"""Random halves of the rows: objectives averaged over them, and counts of one at the other's cut.
+"""Random halves of the rows: averages over them, and counts of each at the other's threshold.
 
 The objective at the threshold that is best for all rows depends on the few rows next to it, and the
 best of many models is often one that was lucky there. On random halves of the rows, each with its
@@ -11,7 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.thresholds.sweep import Floats, Ranking, best_index, sort_keys
+from setpoint.thresholds.sweep import (
+    ClassScores,
+    Floats,
+    Ranking,
+    best_cut,
+    sort_keys,
+    threshold_below,
+)
 
 _PAIRS = 4  # pairs of complementary halves
 _NUMBERS = 2**19  # rows times pairs, at most: with more rows fewer halves suffice
@@ -48,7 +55,10 @@ class Halves:
 
         A half without a feasible cut counts as 1 + its violation less than the gain there.
         """
-        (tp, P), (fp, N) = self._counts(scores, ranking)
+        classes = [(scores[rows], inside) for rows, inside in self._classes]
+        every = classes[0][0] if ranking.is_monotone else scores
+        values = np.unique(every[every > -np.inf])  # no threshold lies below -inf
+        (tp, P), (fp, N) = (_from_top(values, *own) for own in classes)
         with np.errstate(all="ignore"):
             if (P[0] == P).all() and (N[0] == N).all():
                 return float(_best(ranking, tp, fp, float(P[0]), float(N[0])).mean())
@@ -56,29 +66,28 @@ class Halves:
             return float(np.mean([_best(ranking, *half) for half in halves]))
 
     def cross_fitted(self, scores: Floats, ranking: Ranking) -> tuple[float, float]:
-        """Return the true and the false positive rate of each half at the other one's best cut.
+        """Return the true and the false positive rate of each half at the other one's threshold.
 
         They are means over all halves.
         """
-        (tp, P), (fp, N) = self._counts(scores, ranking)
         rates = []
-        with np.errstate(all="ignore"):
-            for half in range(len(tp)):
-                other = half ^ 1
-                at = best_index(ranking, tp[half], fp[half], float(P[half]), float(N[half]))
-                rates.append((tp[other, at] / P[other], fp[other, at] / N[other]))
+        for half in range(len(self._classes[0][1])):
+            threshold = self._threshold(half, scores, ranking)
+            rates.append([
+                float(inside[half ^ 1][scores[rows] > threshold].sum() / inside[half ^ 1].sum())
+                for rows, inside in self._classes
+            ])  # fmt: skip
         recall, fpr = np.mean(rates, axis=0).tolist()
         return recall, fpr
 
-    def _counts(
-        self, scores: Floats, ranking: Ranking
-    ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """Return TP and P, then FP and N, of each half; TP and FP at every cut."""
-        classes = [(scores[rows], inside) for rows, inside in self._classes]
-        every = classes[0][0] if ranking.is_monotone else scores
-        values = np.unique(every[every > -np.inf])  # no threshold lies below -inf
-        positives, negatives = (_from_top(values, *own) for own in classes)
-        return positives, negatives
+    def _threshold(self, half: int, scores: Floats, ranking: Ranking) -> float:
+        """Return the threshold that a half would set."""
+        positives, negatives = (
+            ClassScores(scores[rows], inside[half], inside[half] > 0)
+            for rows, inside in self._classes
+        )
+        cut = best_cut(positives, negatives, ranking)
+        return threshold_below(cut.lowest_positive, positives.sorted, negatives.sorted)
 
 
 def _from_top(values: Floats, scores: Floats, inside: NDArray[np.float64]) -> tuple[Floats, Floats]:
