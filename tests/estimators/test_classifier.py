@@ -376,10 +376,9 @@ def test_the_validation_rows_set_the_threshold_and_choose_the_model(overlapping)
     X, y = overlapping
     fold = np.where(np.arange(len(y)) % 4 == 0, 0, -1)
     clf = SetpointClassifier("max f1", validation=PredefinedSplit(fold), random_state=0).fit(X, y)
-    point = clf.operating_point_
+    point = clf.candidates_.winner.point
     assert point.on == "the validation rows"
-    assert clf.evaluate(X[fold == 0], y[fold == 0], on=point.on) == point
-    assert point.f1 == clf.candidates_.winner.point.f1
+    assert clf.evaluate(X[fold == 0], y[fold == 0]).counts == point.counts
     ordinary = max(c.point.f1 for c in clf.candidates_ if c.start is None)
     assert ordinary <= point.f1 <= max(c.point.f1 for c in clf.candidates_)
     assert clf.candidates_[0].name == "logistic regression, ridge 10000"
@@ -731,3 +730,124 @@ class TestDevice:
         with pytest.warns((InfeasibleGoalWarning, UncertifiedWarning)) as told:
             clf.fit(X, y)
         assert {Path(w.filename).name for w in told} == {Path(__file__).name}
+
+
+class TestCaution:
+    """Constraints that hold on new rows are worth some of the objective."""
+
+    GOAL = "max recall s.t. precision >= 0.6"
+    PARAMETERS = {"goal": GOAL, "solver": "cross_entropy", "random_state": 0}  # noqa: RUF012
+
+    def fit(self, rows, **parameters):
+        return SetpointClassifier(**{**self.PARAMETERS, **parameters}).fit(*rows)
+
+    @pytest.mark.parametrize("caution", [-0.1, float("nan"), float("inf"), "much", None, True])
+    def test_it_is_a_number_that_is_not_negative(self, overlapping, caution):
+        with pytest.raises(SetpointError, match="caution must be a number >= 0"):
+            self.fit(overlapping, caution=caution)
+
+    def test_without_it_the_threshold_is_the_best_on_the_validation_rows(self, overlapping):
+        clf = self.fit(overlapping, caution=0)
+        best = choose_threshold(*clf._threshold_rows, self.GOAL)
+        assert clf.candidates_.winner.point.counts == best.counts
+        assert clf.evaluate(*self.validation_rows(clf, overlapping)).counts == best.counts
+
+    def validation_rows(self, clf, rows):
+        """Return the rows whose scores set the threshold."""
+        positive, scores = clf._threshold_rows
+        every = clf.positive_scores(rows[0])
+        at = [int(np.flatnonzero(every == s)[0]) for s in scores]
+        assert (rows[1][at] == positive).all()
+        return rows[0][at], rows[1][at]
+
+    def test_some_of_the_objective_is_given_up_for_precision(self, overlapping):
+        bold, careful = (self.fit(overlapping, caution=c) for c in (0, 0.5))
+        one, other = (clf.candidates_.winner.point for clf in (bold, careful))
+        assert other.feasible
+        assert other.precision > one.precision
+        assert one.recall - 0.5 <= other.recall <= one.recall
+
+    def test_the_operating_point_is_an_estimate_for_new_rows(self, overlapping):
+        """Each half of the validation rows is counted at the other one's threshold."""
+        clf = self.fit(overlapping)
+        point, counted = clf.operating_point_, clf.candidates_.winner.point
+        assert point.on == "the validation rows (cross-fitted)"
+        assert point.threshold == 0.0
+        assert point.counts[2:] == counted.counts[2:]
+        assert point.counts != counted.counts
+        assert "(cross-fitted)" in str(point)
+
+    def test_it_is_not_optimistic_on_average(self):
+        """Labels are noise: whatever precision validation rows show above 0.25 is luck."""
+        counted, estimated = [], []
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            rows = rng.normal(size=(800, 3)), np.arange(800) % 4 == 0
+            clf = self.fit(rows, goal="max precision s.t. recall >= 0.3")
+            counted.append(clf.candidates_.winner.point.precision)
+            estimated.append(clf.operating_point_.precision)
+        assert np.mean(counted) > 0.28
+        assert np.mean(estimated) == pytest.approx(0.25, abs=0.03)
+
+    def test_a_warning_needs_a_goal_that_is_missed_on_the_validation_rows(self, overlapping):
+        """The estimate may miss it, without a warning: pytest raises warnings as errors."""
+        goals = [f"max recall s.t. precision >= {level}" for level in (0.5, 0.6, 0.7, 0.8)]
+        fitted = [self.fit(overlapping, goal=goal) for goal in goals]
+        assert all(clf.candidates_.winner.point.feasible for clf in fitted)
+        assert not all(clf.operating_point_.feasible for clf in fitted)
+        with pytest.warns(InfeasibleGoalWarning, match="On the validation rows the goal"):
+            self.fit(overlapping, goal="max recall s.t. precision >= 0.99, recall >= 0.9")
+
+    @pytest.mark.parametrize("others", [{"validation": None}, {"refit": True}])
+    def test_training_rows_have_none(self, overlapping, others):
+        clf = self.fit(overlapping, caution=0.5, **others)
+        best = choose_threshold(overlapping[1], clf.positive_scores(overlapping[0]), self.GOAL)
+        assert clf.operating_point_.counts == best.counts
+        assert clf.operating_point_.on == "the training rows"
+
+    @pytest.mark.filterwarnings("ignore::setpoint.UncertifiedWarning")
+    def test_certificates_do_not_depend_on_it(self, overlapping):
+        one, other = (self.fit(overlapping, caution=c, confidence=0.8) for c in (0, 0.5))
+        assert one.certificate_ == other.certificate_
+        assert one.candidates_ == other.candidates_
+
+    def test_two_rows_of_a_class_are_enough_and_one_is_counted_as_it_is(self, overlapping):
+        _, y = overlapping
+        positives, negatives = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+        for count, on in ((2, "the validation rows (cross-fitted)"), (1, "the validation rows")):
+            held_out = np.full(len(y), -1)
+            held_out[[*positives[:count], *negatives[:50]]] = 0
+            clf = self.fit(overlapping, goal="max f1", validation=PredefinedSplit(held_out))
+            assert clf.operating_point_.on == on
+
+    def test_weights_count_as_they_are(self, overlapping):
+        """Rows of the same weight are as many rows, whatever the weight is."""
+        X, y = overlapping
+        plain = self.fit(overlapping)
+        scaled = SetpointClassifier(**self.PARAMETERS).fit(X, y, sample_weight=np.full(len(y), 4.0))
+        assert scaled.operating_point_.precision == pytest.approx(plain.operating_point_.precision)
+        assert scaled.operating_point_.tp == pytest.approx(4 * plain.operating_point_.tp)
+
+    def test_files_keep_it_and_what_won(self, overlapping, tmp_path):
+        clf = self.fit(overlapping, caution=0.3)
+        clf.save(tmp_path / "model")
+        back = load(tmp_path / "model")
+        assert back.caution == 0.3
+        assert back.operating_point_ == clf.operating_point_
+        assert back.candidates_.winner.name == clf.candidates_.winner.name
+        keys = [[c.sort_key for c in x.candidates_] for x in (back, clf)]
+        assert keys[0] == keys[1]
+
+    def test_checkpoints_keep_it(self, overlapping, tmp_path):
+        params = {"solver": QUICK, "checkpoint": tmp_path / "fit.ckpt"}
+        first = self.fit(overlapping, callback=stop_at_2, **params)
+        resumed = self.fit(overlapping, **params)
+        straight = self.fit(overlapping, solver=QUICK)
+        assert first.history_.interrupted
+        assert resumed.candidates_ == straight.candidates_
+        assert [c.sort_key for c in resumed.candidates_] == [
+            c.sort_key for c in straight.candidates_
+        ]
+        assert resumed.operating_point_ == straight.operating_point_
+        other = self.fit(overlapping, caution=0, **params)  # the finished run is another one
+        assert other.candidates_ == self.fit(overlapping, caution=0, solver=QUICK).candidates_

@@ -45,7 +45,7 @@ def test_each_is_as_if_it_had_been_fitted_alone():
         assert one.operating_point_.on == own.operating_point_.on
         assert not one.operating_point_.empty
         together, alone = one.candidates_.winner.average, own.candidates_.winner.average
-        assert together == pytest.approx(alone, abs=0.05)
+        assert together == pytest.approx(alone, abs=0.08)
         np.testing.assert_array_equal(
             one.standardizer_.transform(X), own.standardizer_.transform(X)
         )

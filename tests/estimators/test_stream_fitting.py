@@ -11,10 +11,18 @@ import torch
 from sklearn.model_selection import StratifiedKFold
 from torch.utils.data import DataLoader, TensorDataset
 
-from setpoint import InfeasibleGoalWarning, SetpointClassifier, SetpointError, choose_threshold
+from setpoint import (
+    Goal,
+    InfeasibleGoalWarning,
+    SetpointClassifier,
+    SetpointError,
+    choose_threshold,
+)
 from setpoint.data import ArrayRows, ByChance, LoaderRows, ParquetRows
 from setpoint.data.splits import CERTIFICATION, VALIDATION
 from setpoint.errors import UncertifiedWarning
+from setpoint.thresholds.caution import Cautious, row_weights_of
+from setpoint.thresholds.operating_point import best_point
 from setpoint.training import Projected, Stochastic
 
 SMALL = Stochastic(
@@ -48,13 +56,38 @@ def fitted():
     return classifier().fit_stream(ArrayRows(*table(), block_rows=256))
 
 
+def best_cautious(y, scores, caution, row_weights=(1.0, 1.0), weight=None):
+    ranking = Cautious(Goal.parse(GOAL), caution, row_weights)
+    return best_point(y, scores, weight, ranking, ranking.goal, "here")
+
+
+def test_a_threshold_without_caution_is_the_best_on_the_validation_rows():
+    X, y = table()
+    clf = classifier(caution=0).fit_stream(ArrayRows(X, y))
+    held_out = sets_of(ArrayRows(X, y), clf, 0.25) == VALIDATION
+    expected = choose_threshold(y[held_out], clf.positive_scores(X[held_out]), GOAL)
+    assert clf.operating_point_.counts == expected.counts
+
+
+def test_caution_knows_the_weights_of_the_validation_rows():
+    (X, y), (X2, y2) = table(), table(800, 1)
+    weight = np.where(np.arange(800) % 2 == 0, 1.0, 3.0)
+    validation = ArrayRows(X2, y2, sample_weight=weight)
+    clf = classifier().fit_stream(ArrayRows(X, y), validation)
+    sizes = row_weights_of(y2, weight)
+    assert sizes == pytest.approx((2.5, 2.5), abs=0.1)
+    expected = best_cautious(y2, clf.positive_scores(X2), 0.2, sizes, weight)
+    assert clf.operating_point_.counts == expected.counts
+
+
 def test_the_threshold_is_exact_on_the_validation_rows():
     X, y = table()
     clf = fitted()
     held_out = sets_of(ArrayRows(X, y), clf, 0.25) == VALIDATION
     assert 600 < held_out.sum() < 900
     scores = clf.positive_scores(X[held_out])
-    expected = choose_threshold(y[held_out], scores, GOAL)
+    expected = best_cautious(y[held_out], scores, 0.2)
+    assert expected.recall < choose_threshold(y[held_out], scores, GOAL).recall
     assert clf.operating_point_.counts == expected.counts
     assert clf.operating_point_.threshold == 0.0
     assert clf.operating_point_.on == "the validation rows"
@@ -118,7 +151,7 @@ def test_a_loader_with_a_validation_source():
     loader = LoaderRows([(X[i : i + 500], y[i : i + 500]) for i in range(0, 3000, 500)])
     validation = ArrayRows(X2, y2)
     clf = classifier(standardize=False).fit_stream(loader, validation)
-    expected = choose_threshold(y2, clf.positive_scores(X2), GOAL)
+    expected = best_cautious(y2, clf.positive_scores(X2), 0.2)
     assert clf.operating_point_.counts == expected.counts
     assert clf.standardizer_ is None
 

@@ -67,6 +67,40 @@ def test_as_by_the_exact_threshold_of_each_half(goal, weighted, seed, n, digits)
     assert halves.average(scores, Goal.parse(goal)) == pytest.approx(np.mean(tried), abs=1e-9)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("goal", GOALS)
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), n=st.integers(4, 50))
+def test_each_half_is_counted_at_the_threshold_of_the_other(goal, weighted, seed, n):
+    y, scores, weight = rows(seed, n, 1, weighted)
+    halves = Halves(y, weight)
+    every = members(halves, n)
+    rates = []
+    for half, own in enumerate(every):
+        other = every[half ^ 1]
+        alarm = scores > choose_threshold(y, scores, goal, sample_weight=own).threshold
+        rates.append([other[alarm & c].sum() / other[c].sum() for c in (y, ~y)])
+    found = halves.cross_fitted(scores, Goal.parse(goal))
+    assert found == pytest.approx(np.mean(rates, axis=0).tolist())
+
+
+def test_cross_fitted_rates_are_not_optimistic():
+    """Of noise, a precision above the prevalence is luck, and other rows do not share it."""
+    goal = Goal.parse("max recall s.t. precision >= 0.5")
+    counted, tp, alarms = [], 0.0, 0.0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        y = np.arange(400) % 4 == 0
+        scores = rng.normal(size=400)
+        counted.append(choose_threshold(y, scores, goal).precision)
+        recall, fpr = Halves(y).cross_fitted(scores, goal)
+        tp, alarms = tp + recall * 100, alarms + recall * 100 + fpr * 300
+    assert min(counted) >= 0.5
+    assert tp / alarms == pytest.approx(0.25, abs=0.05)
+    separable = np.where(y, 2.0, 1.0)
+    assert Halves(y).cross_fitted(separable, goal) == (1.0, 0.0)
+
+
 def test_halves_of_equal_weight_and_others_are_computed_alike():
     """Equal totals are computed at once, other ones half by half."""
     y, scores, _ = rows(0)

@@ -432,8 +432,13 @@ def test_a_classifier_operates_at_its_exact_threshold():
     assert clf.operating_point_.threshold == 0.0
     held_out = SetpointClassifier(FLOOR, solver=SMALL, random_state=0).fit(X, y)
     positive, scores = held_out._threshold_rows
-    assert held_out.operating_point_.counts == choose_threshold(positive, scores, FLOOR).counts
-    assert held_out.operating_point_.on == "the validation rows"
+    assert held_out._chosen_point.on == "the validation rows"
+    best = choose_threshold(positive, scores, FLOOR)
+    assert best.recall - 0.2 <= held_out._chosen_point.recall <= best.recall
+    held_out = SetpointClassifier(FLOOR, solver=SMALL, caution=0, random_state=0).fit(X, y)
+    positive, scores = held_out._threshold_rows
+    assert held_out._chosen_point.counts == choose_threshold(positive, scores, FLOOR).counts
+    assert held_out.operating_point_.on == "the validation rows (cross-fitted)"
 
 
 def test_the_winner_is_trained_again_on_all_rows():

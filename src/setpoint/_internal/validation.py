@@ -65,6 +65,15 @@ def check_fraction(value: Any, name: str) -> float:
     return float(value)
 
 
+def check_caution(value: Any) -> float:
+    """Return the value as a float; raise SetpointError if it is not a number >= 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+        raise SetpointError(
+            f"caution must be a number >= 0, the most of the objective to give up, not {value!r}."
+        )
+    return float(value)
+
+
 def check_whole(
     value: Any,
     name: str,

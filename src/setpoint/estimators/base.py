@@ -28,6 +28,8 @@ class SetpointEstimator:
     _labels: Labels
     # Labels and scores of the rows that set the threshold; None if they are not in memory.
     _threshold_rows: tuple[NDArray[np.bool_], NDArray[np.floating]] | None
+    # The counts of these rows at the threshold, where operating_point_ has cross-fitted ones.
+    _chosen_point: OperatingPoint | None = None
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return one score per row, larger for likely positives."""
@@ -68,7 +70,7 @@ class SetpointEstimator:
 
     def _warn_if_unmet(self, stacklevel: int = 3) -> None:
         """Warn, at the caller of the calling ``fit``, if the goal is not met or not certified."""
-        point, certificate = self.operating_point_, self.certificate_
+        point, certificate = self._chosen_point or self.operating_point_, self.certificate_
         if certificate is not None:
             if not certificate.certified:
                 warnings.warn(certificate.message, UncertifiedWarning, stacklevel=stacklevel)

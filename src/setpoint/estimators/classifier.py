@@ -21,9 +21,10 @@ from setpoint.data.standardize import Standardizer
 from setpoint.estimators.base import SetpointEstimator
 from setpoint.estimators.fitting import FitData, Trained, features_of, train
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import evaluate_threshold
+from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
 from setpoint.training.loop import Callback, Solution, Solver
 from setpoint.training.models import Model, scores_of
+from setpoint.training.problem import Problem
 
 
 class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,6 +57,14 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         Whether the winner is trained again, in the same way, on all rows, which then also set the
         threshold. There are more rows to learn from, but the threshold is only as good as it is on
         rows that the model has seen.
+    caution : float
+        What it is worth that the constraints hold on new rows, in units of the objective. Candidate
+        and threshold must meet the constraints on the validation rows; among those that do, they
+        are chosen by the objective plus ``caution`` times the estimated probability that the
+        constraints hold on new rows. So at most this much of the objective is given up, and only
+        where it helps. 0: the best objective on the validation rows. There is no caution on
+        training rows (``validation=None``, ``refit``), nor with ``confidence``, where the
+        certificate makes sure.
     confidence : float, optional
         Confidence, e.g. 0.9, with which the constraints must hold on new data. Certification rows
         are then split off, which neither train nor validate, and the threshold is the best one
@@ -89,10 +98,14 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
     ----------
     operating_point_ : OperatingPoint
         Threshold, counts and metrics on the rows that set the threshold: the certification rows,
-        the validation rows, or all rows; see ``operating_point_.on``. Its threshold applies to
-        ``positive_scores``, which are measured from it, and so is 0.
+        the validation rows, or all rows; see ``operating_point_.on``. On validation rows in memory
+        they are cross-fitted, which estimates them for new rows: random halves of the rows are
+        counted at the threshold that the other half would set, and the counts, averaged, need not
+        be whole. The threshold applies to ``positive_scores``, which are measured from it, and so
+        is 0.
     candidates_ : Candidates
-        The candidates and their operating points on the validation rows; ``print`` it for a table.
+        The candidates and their operating points on the validation rows that chose them, which look
+        better than new rows will; ``print`` it for a table.
     history_ : History
         Objective and violation of the best model of every outer iteration, on the validation rows,
         and lambda.
@@ -124,6 +137,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         solver: str | Solver = "projected",
         validation: Any = "auto",
         refit: bool = False,
+        caution: float = 0.2,
         confidence: float | None = None,
         certification: Any = 0.3,
         pos_label: Any = None,
@@ -138,6 +152,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self.solver = solver
         self.validation = validation
         self.refit = refit
+        self.caution = caution
         self.confidence = confidence
         self.certification = certification
         self.pos_label = pos_label
@@ -207,8 +222,11 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
             rows = certification
         self._threshold_rows = positive[rows], self._scores(X[rows])
         if certification is None:
-            self.operating_point_ = evaluate_threshold(
+            self._chosen_point = evaluate_threshold(
                 *self._threshold_rows, 0.0, goal, sample_weight=data.weight[rows], on=found.on
+            )
+            self.operating_point_ = _cross_fitted(
+                self._chosen_point, self._threshold_rows[1], found.validated
             )
 
     def _set_solution(
@@ -229,6 +247,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self._dtype = dtype
         self.certificate_ = None
         self._threshold_rows = None
+        self._chosen_point = None
         # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
         self.logit_threshold_ = solution.operating_point.threshold
 
@@ -295,3 +314,16 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
     def _scores(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         logits = self._logits(X)
         return np.asarray(logits - logits.dtype.type(self.logit_threshold_))
+
+
+def _cross_fitted(
+    point: OperatingPoint, scores: NDArray[np.floating], validated: Problem | None
+) -> OperatingPoint:
+    """Return the cross-fitted counts of validation rows; others, and too few, as they are."""
+    if validated is None or validated.halves is None:
+        return point
+    recall, fpr = validated.halves.cross_fitted(scores, validated.ranking)
+    _, _, P, N = map(float, point.counts)
+    tp, fp = recall * P, fpr * N
+    on = f"{point.on} (cross-fitted)"
+    return replace(point, tp=tp, fp=fp, fn=P - tp, tn=N - fp, on=on)

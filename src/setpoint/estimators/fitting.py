@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from setpoint._internal.devices import choose_device, requested_device, use_device
 from setpoint._internal.processes import is_distributed
-from setpoint._internal.validation import check_fraction, check_groups
+from setpoint._internal.validation import check_caution, check_fraction, check_groups
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, certification_split, validation_split
 from setpoint.data.standardize import Standardizer
@@ -94,6 +94,7 @@ class FitData:
     solver: Solver
     device: torch.device
     seed: int
+    caution: float
 
     @classmethod
     def of(
@@ -102,6 +103,7 @@ class FitData:
         """Check the parameters of a classifier and the rows that it is given."""
         if classifier.confidence is not None:
             check_fraction(classifier.confidence, "confidence")
+        caution = caution_of(classifier)
         solver = get_solver(classifier.solver)
         if classifier.callback is not None and not callable(classifier.callback):
             raise SetpointError(f"callback {classifier.callback!r} cannot be called.")
@@ -125,7 +127,7 @@ class FitData:
         )
         return cls(
             X, labels, positive, weight, groups is not None, splits,
-            classifier.standardize, solver, device, seed,
+            classifier.standardize, solver, device, seed, caution,
         )  # fmt: skip
 
     def standardizer(self, rows: Rows) -> Standardizer | None:
@@ -139,11 +141,14 @@ class FitData:
         standardizer: Standardizer | None,
         validation: Rows | None,
         on: str = "the training rows",
+        caution: float = 0.0,
     ) -> Problem:
         """Return the problem of training on some rows and validating on others."""
         held_out = None
         if validation is not None:
-            held_out = self.problem(goal, validation, standardizer, None, on="the validation rows")
+            held_out = self.problem(
+                goal, validation, standardizer, None, "the validation rows", self.caution
+            )
         return make_problem(
             features_of(self.X[rows], standardizer, self.X.dtype),
             torch.from_numpy(self.positive[rows]),
@@ -151,6 +156,7 @@ class FitData:
             torch.from_numpy(self.weight[rows]),
             validation=held_out,
             on=on,
+            caution=caution,
         )
 
 
@@ -168,6 +174,8 @@ class Trained:
         Of the rows that it was trained on.
     rows : ndarray of int
         The rows that set the threshold; ``on`` is what they are called.
+    validated : Problem or None
+        The problem of the validation rows if they set the threshold.
     """
 
     solution: Solution
@@ -175,6 +183,7 @@ class Trained:
     standardizer: Standardizer | None
     rows: Rows
     on: str
+    validated: Problem | None = None
 
 
 def train(classifier: SetpointClassifier, goal: Goal, data: FitData) -> Trained:
@@ -205,7 +214,14 @@ def train(classifier: SetpointClassifier, goal: Goal, data: FitData) -> Trained:
             )
     rows = training if validation is None else validation
     solution = on_cpu(solution, problem, data.device)
-    return Trained(solution, candidates, standardizer, rows, problem.evaluation.on)
+    on, validated = problem.evaluation.on, problem.validation
+    return Trained(solution, candidates, standardizer, rows, on, validated)
+
+
+def caution_of(classifier: SetpointClassifier) -> float:
+    """Return the caution on validation rows: none if certification rows set the threshold."""
+    caution = check_caution(classifier.caution)
+    return caution if classifier.confidence is None else 0.0
 
 
 def new_module(classifier: SetpointClassifier, problem: Problem, data: FitData) -> nn.Module:

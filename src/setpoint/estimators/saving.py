@@ -133,6 +133,8 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
         raise ModelFileError(f"the model file names the unknown precision {content['dtype']!r}.")
     model = named or module
     parameters, notes = parameters_from_json(content["parameters"], SetpointClassifier)
+    if "caution" not in {*content["parameters"]["kept"], *content["parameters"]["not_kept"]}:
+        parameters["caution"] = 0.0  # as in the version that wrote it
     clf = SetpointClassifier(**parameters, model=model)
     clf.goal_ = goal_from_json(content["goal"])
     clf.operating_point_ = point_from_json(content["operating_point"])

@@ -98,7 +98,8 @@ def _train_goals(
     rows = training if validation is None else validation
     trained = []
     for solution, goal in zip(solutions, goals, strict=True):
-        solution = on_cpu(solution, problem.for_goal(goal), data.device)
-        on = problem.evaluation.on
-        trained.append(Trained(solution, solution.candidates, standardizer, rows, on))
+        own = problem.for_goal(goal)
+        solution = on_cpu(solution, own, data.device)
+        on, candidates = own.evaluation.on, solution.candidates
+        trained.append(Trained(solution, candidates, standardizer, rows, on, own.validation))
     return trained

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setpoint._internal.devices import stream_device, use_device
-from setpoint._internal.processes import all_gather, broadcast, join_process_group
+from setpoint._internal.processes import (
+    all_gather,
+    all_reduce_sum,
+    broadcast,
+    join_process_group,
+)
 from setpoint._internal.validation import check_fraction, one_row_per_group
 from setpoint.certificates.sequence import Rows
 from setpoint.data.labels import Labels
@@ -30,8 +35,9 @@ from setpoint.data.splits import (
 from setpoint.data.standardize import Standardizer, standardizer_of
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import draw_seed
-from setpoint.estimators.fitting import check_module
+from setpoint.estimators.fitting import caution_of, check_module
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.stream import stream_threshold
 from setpoint.training import get_solver
 from setpoint.training.loop import Solver, solve
@@ -69,8 +75,10 @@ def fit_stream(
     problem = StreamProblem(source, goal, split, validation, shards=solver.shards or 4)
     n_features = _width(problem)
     standardizer = standardizer_of(problem.part(TRAINING)) if classifier.standardize else None
+    ranking = _ranking(classifier, problem)
     if standardizer is not None:
         problem = replace(problem, transform=_transform(standardizer))
+    problem = replace(problem, ranking=ranking)
     with use_device(device):
         torch.manual_seed(seed)
         module = build(classifier.model, n_features).to(device, torch.float32)
@@ -92,7 +100,7 @@ def fit_stream(
             for block in problem.part(choosing):
                 yield block.positive, scores_of(module, block.X), block.weight
 
-        point = stream_threshold(scan, goal, on=solution.operating_point.on)
+        point = stream_threshold(scan, goal, on=solution.operating_point.on, ranking=ranking)
         solution = replace(solution, operating_point=point)
     labels = _labels(source)
     classifier._set_solution(goal, labels, solution, standardizer, np.dtype(np.float32))
@@ -107,6 +115,22 @@ def fit_stream(
     else:
         _certify(classifier, problem, choosing, split_seed)
     classifier._warn_if_unmet(stacklevel=4)
+
+
+def _ranking(classifier: SetpointClassifier, problem: StreamProblem) -> Cautious | None:
+    """Return the ranking of thresholds on validation rows, whose weights take a pass."""
+    caution = caution_of(classifier)
+    if not (caution and problem.goal.constraints and problem.has_validation):
+        return None
+    sums = torch.zeros(2, 2, dtype=torch.float64)  # of weights and their squares, by class
+    for block in problem.part(VALIDATION):
+        for i, own in enumerate((block.positive, ~block.positive)):
+            weight = block.weight[own].double()
+            sums[:, i] += torch.stack([weight.sum(), (weight * weight).sum()]).cpu()
+    all_reduce_sum(sums)
+    (P, N), (of_positives, of_negatives) = sums.tolist()
+    row_weights = (of_positives / P if P else 1.0, of_negatives / N if N else 1.0)
+    return Cautious(problem.goal, caution, row_weights)
 
 
 def _certify(

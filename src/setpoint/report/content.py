@@ -311,7 +311,9 @@ def report_of(
                 "report() labelled rows, X and y."
             )
         positive, scores = labelled
-        rows = Rows(positive, scores, on=classifier.operating_point_.on, chose=True)
+        # Counted as they are: cross-fitted counts are not those of any threshold.
+        chosen = classifier._chosen_point or classifier.operating_point_
+        rows = Rows(positive, scores, on=chosen.on, chose=True)
     fields = {
         "certificate": certificate,
         "history": getattr(classifier, "history_", None),

@@ -19,7 +19,7 @@ import numpy as np
 from setpoint.data.labels import Labels
 from setpoint.errors import GoalError, ModelFileError
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.thresholds.operating_point import OperatingPoint, caution_fields, with_caution
 from setpoint.training.candidates import Candidate, Candidates
 from setpoint.training.history import History
 
@@ -172,6 +172,7 @@ def candidates_to_json(candidates: Candidates) -> Json:
         {
             "name": c.name,
             "point": point_to_json(c.point),
+            "caution": encode(caution_fields(c.point)),
             "iteration": encode(c.iteration),
             "start": c.start,
             "average": encode(c.average),
@@ -186,7 +187,7 @@ def candidates_from_json(values: Json) -> Candidates:
     found = [
         Candidate(
             c["name"],
-            point_from_json(c["point"]),
+            with_caution(point_from_json(c["point"]), decode(c.get("caution"))),
             decode(c["iteration"]),
             c["start"],
             decode(c.get("average")),

@@ -1,7 +1,9 @@
 """Exact thresholds computed on a GPU, with two short transfers to the host.
 
 The counts are integers, and the operations in float64 are those of
-:mod:`setpoint.thresholds.sweep`, so both give the same result to the last bit.
+:mod:`setpoint.thresholds.sweep`, so both give the same result to the last bit. The normal
+probabilities of :class:`setpoint.thresholds.caution.Cautious` may differ in theirs, which only
+matters between cuts that are equal up to rounding.
 """
 
 from __future__ import annotations

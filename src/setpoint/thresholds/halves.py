@@ -1,8 +1,9 @@
-"""The objective of scores averaged over random halves of the rows.
+"""Random halves of the rows: averages over them, and counts of each at the other's threshold.
 
 The objective at the threshold that is best for all rows depends on the few rows next to it, and the
 best of many models is often one that was lucky there. On random halves of the rows, each with its
-own exact threshold, other rows are next to it, and luck averages out.
+own exact threshold, other rows are next to it, and luck averages out. Counts at a threshold on the
+very rows that chose it are optimistic; counts of the other half are not.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.thresholds.sweep import Floats, Ranking, sort_keys
+from setpoint.thresholds.sweep import (
+    ClassScores,
+    Floats,
+    Ranking,
+    best_cut,
+    sort_keys,
+    threshold_below,
+)
 
 _PAIRS = 4  # pairs of complementary halves
 _NUMBERS = 2**19  # rows times pairs, at most: with more rows fewer halves suffice
@@ -56,6 +64,30 @@ class Halves:
                 return float(_best(ranking, tp, fp, float(P[0]), float(N[0])).mean())
             halves = zip(tp, fp, P.tolist(), N.tolist(), strict=True)
             return float(np.mean([_best(ranking, *half) for half in halves]))
+
+    def cross_fitted(self, scores: Floats, ranking: Ranking) -> tuple[float, float]:
+        """Return the true and the false positive rate of each half at the other one's threshold.
+
+        They are means over all halves.
+        """
+        rates = []
+        for half in range(len(self._classes[0][1])):
+            threshold = self._threshold(half, scores, ranking)
+            rates.append([
+                float(inside[half ^ 1][scores[rows] > threshold].sum() / inside[half ^ 1].sum())
+                for rows, inside in self._classes
+            ])  # fmt: skip
+        recall, fpr = np.mean(rates, axis=0).tolist()
+        return recall, fpr
+
+    def _threshold(self, half: int, scores: Floats, ranking: Ranking) -> float:
+        """Return the threshold that a half would set."""
+        positives, negatives = (
+            ClassScores(scores[rows], inside[half], inside[half] > 0)
+            for rows, inside in self._classes
+        )
+        cut = best_cut(positives, negatives, ranking)
+        return threshold_below(cut.lowest_positive, positives.sorted, negatives.sorted)
 
 
 def _from_top(values: Floats, scores: Floats, inside: NDArray[np.float64]) -> tuple[Floats, Floats]:

@@ -6,7 +6,8 @@ sort of the scores: every distinct cut is considered, and equal scores are never
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +20,7 @@ from setpoint._internal.renamed import renamed_property
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
+from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.narrowing import MANY, best_cut_of_many
 from setpoint.thresholds.sweep import (
     ClassScores,
@@ -45,6 +47,8 @@ class OperatingPoint(NotebookSummary):
         The goal that the threshold was chosen or evaluated for.
     on : str
         The name of the data in messages, e.g. ``"training data"``.
+    ranking : Cautious or None
+        The ranking by which the threshold was chosen and points are compared; None: by the goal.
     """
 
     threshold: float
@@ -54,6 +58,7 @@ class OperatingPoint(NotebookSummary):
     tn: float
     goal: Goal
     on: str = "the data given"
+    ranking: Cautious | None = field(default=None, compare=False, repr=False)
 
     def value(self, name: str) -> float:
         """Return any metric of the goal language at this point, e.g. ``value("fbeta(2)")``."""
@@ -110,7 +115,7 @@ class OperatingPoint(NotebookSummary):
     def sort_key(self) -> tuple[float, ...]:
         """Sort key, the greater, the better: -violation, gain, TP, -FP."""
         with np.errstate(all="ignore"):
-            return rank_of(self.goal, *self.counts)
+            return rank_of(self.ranking or self.goal, *self.counts)
 
     standing = renamed_property("standing", "sort_key")
 
@@ -196,6 +201,20 @@ class OperatingPoint(NotebookSummary):
         names = ("threshold", "tp", "fp", "fn", "tn", "precision", "recall", "f1", "objective",
                  "violation", "feasible", "empty", "on", "message")  # fmt: skip
         return {"goal": str(self.goal), **{name: jsonable(getattr(self, name)) for name in names}}
+
+
+def caution_fields(point: OperatingPoint) -> list[float] | None:
+    """Return the ranking of a point as plain numbers, None if it is the goal."""
+    ranking = point.ranking
+    return None if ranking is None else [ranking.caution, *ranking.row_weights]
+
+
+def with_caution(point: OperatingPoint, fields: Sequence[float] | None) -> OperatingPoint:
+    """Return the point with the ranking that :func:`caution_fields` described."""
+    if fields is None:
+        return point
+    caution, of_positive, of_negative = fields
+    return replace(point, ranking=Cautious(point.goal, caution, (of_positive, of_negative)))
 
 
 def jsonable(value: Any) -> Any:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from setpoint._internal.processes import all_gather, all_reduce_sum
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.histogram import BUCKETS, Scores, from_keys, to_keys
 from setpoint.thresholds.operating_point import OperatingPoint, check_classes, check_scores
 from setpoint.thresholds.stream_search import (
@@ -36,7 +37,13 @@ from setpoint.thresholds.stream_search import (
 from setpoint.thresholds.sweep import threshold_below
 
 
-def stream_threshold(scan: Scan, goal: str | Goal, *, on: str = "the data given") -> OperatingPoint:
+def stream_threshold(
+    scan: Scan,
+    goal: str | Goal,
+    *,
+    on: str = "the data given",
+    ranking: Cautious | None = None,
+) -> OperatingPoint:
     """Find the exact threshold for a goal on scores that need not fit into memory.
 
     The result equals that of :func:`setpoint.choose_threshold` on all rows at once, to the last
@@ -57,6 +64,8 @@ def stream_threshold(scan: Scan, goal: str | Goal, *, on: str = "the data given"
         E.g. ``"max recall s.t. precision >= 0.9"``.
     on : str
         The name of the data in messages.
+    ranking : Cautious, optional
+        The ranking of thresholds, if it is not the goal.
 
     Examples
     --------
@@ -71,7 +80,7 @@ def stream_threshold(scan: Scan, goal: str | Goal, *, on: str = "the data given"
     scans = ScoreScans(scan)
     ranges = _first_pass(scans)
     P, N = float(ranges.tp[0]), float(ranges.fp[0])
-    search = CutSearch(goal, scans.dtype, P, N)
+    search = CutSearch(ranking or goal, scans.dtype, P, N)
     search.consider(ranges)
     while len((group := search.next_group()).ranges.first):
         search.consider(_resolve(scans, group))
@@ -80,7 +89,7 @@ def stream_threshold(scan: Scan, goal: str | Goal, *, on: str = "the data given"
     values = from_keys(np.array(known, dtype=f"uint{8 * scans.dtype.itemsize}"))
     lowest = None if best.key is None else float(values[known.index(best.key)])
     threshold = threshold_below(lowest, values)
-    return OperatingPoint(threshold, best.tp, best.fp, P - best.tp, N - best.fp, goal, on)
+    return OperatingPoint(threshold, best.tp, best.fp, P - best.tp, N - best.fp, goal, on, ranking)
 
 
 def stream_evaluate(

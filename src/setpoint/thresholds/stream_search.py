@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from setpoint.goals.goal import TOLERANCE, Goal
 from setpoint.goals.metrics import Metric
+from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.histogram import BUCKETS, to_keys
 from setpoint.thresholds.sweep import best_index, rank_of
 
@@ -133,7 +134,9 @@ class Group(NamedTuple):
 class CutSearch:
     """The best cut among the known scores, and the ranges that may still hold a better one."""
 
-    def __init__(self, goal: Goal, dtype: np.dtype[np.floating], P: float, N: float) -> None:
+    def __init__(
+        self, goal: Goal | Cautious, dtype: np.dtype[np.floating], P: float, N: float
+    ) -> None:
         self._goal, self._P, self._N = goal, P, N
         self._lowest = np.uint64(to_keys(np.array(-np.inf, dtype=dtype)))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -208,13 +211,20 @@ def _within_memory(
     return collected, counted
 
 
-def bounds(ranges: KeyRanges, goal: Goal, P: float, N: float) -> tuple[Floats, Floats]:
+def bounds(ranges: KeyRanges, goal: Goal | Cautious, P: float, N: float) -> tuple[Floats, Floats]:
     """Return a lower bound of the violation and an upper bound of the gain in each range.
 
     The counts of a cut lie between those at the two ends of its range. A monotone metric is best
     where TP is largest and FP smallest, a quotient of linear functions at one of the four corners;
-    other metrics have no bound.
+    other metrics have no bound. Caution adds at most its own value to the gain.
     """
+    if isinstance(goal, Cautious):
+        violation, gain = bounds(ranges, goal.goal, P, N)
+        if not goal.is_monotone:
+            return violation, gain + goal.caution
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = goal.gain(ranges.tp, ranges.fp - ranges.negative, P, N)
+        return violation, np.asarray(best)
     with np.errstate(divide="ignore", invalid="ignore"):
         violation = np.zeros(len(ranges.first))
         for constraint in goal.constraints:

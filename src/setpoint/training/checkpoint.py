@@ -15,7 +15,7 @@ from torch import nn
 from setpoint._internal.files import AtomicFile
 from setpoint._internal.processes import broadcast, is_main_process, to_local_device
 from setpoint.errors import CheckpointError
-from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.thresholds.operating_point import OperatingPoint, caution_fields, with_caution
 from setpoint.training.candidates import Candidate, Candidates, Selection
 from setpoint.training.history import History
 
@@ -76,11 +76,13 @@ class Checkpoint:
             "run": run,
             "rng": torch.get_rng_state(),
             "best_point": _plain(point),
+            "best_caution": caution_fields(point),
             "best_module": best_module,
             "history": selection.history.to_dict(),
             "candidates": [
                 (c.name, _plain(c.point), c.iteration, c.start, c.average) for c in candidates
             ],
+            "cautions": [caution_fields(c.point) for c in candidates],
             "margin": candidates.margin,
             "finished": finished,
         }
@@ -134,17 +136,22 @@ class Checkpoint:
         for names in ("names", "starts"):
             if names in content["run"]:
                 content["run"][names] = [_renamed(name) for name in content["run"][names]]
+        stored = content["candidates"]
+        cautions = content.get("cautions", [None] * len(stored))  # none in earlier versions
         candidates = [
-            Candidate(_renamed(name), OperatingPoint(**point, goal=self._goal), *rest)
-            for name, point, *rest in content["candidates"]
+            Candidate(_renamed(name), self._point(point, caution), *rest)
+            for (name, point, *rest), caution in zip(stored, cautions, strict=True)
         ]
-        point = OperatingPoint(**content["best_point"], goal=self._goal)
+        point = self._point(content["best_point"], content.get("best_caution"))
         selection.restore(
             (point, content["best_module"]),
             History.from_dict(content["history"]),
             Candidates(candidates, margin=content["margin"]),
         )
         return content["run"], finished
+
+    def _point(self, fields: dict[str, Any], caution: list[float] | None) -> OperatingPoint:
+        return with_caution(OperatingPoint(**fields, goal=self._goal), caution)
 
 
 def _renamed(text: Any) -> Any:

@@ -18,6 +18,7 @@ from setpoint._internal.threads import map_in_threads
 from setpoint.errors import DivergedError
 from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
+from setpoint.thresholds.caution import Cautious, cautious, row_weights_of
 from setpoint.thresholds.halves import Halves
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
@@ -50,6 +51,8 @@ class Problem:
         Validation rows, on which iterates are compared. None: the training rows.
     on : str
         What to call these rows in messages.
+    caution : float
+        What it is worth that constraints hold on other rows, at thresholds on these.
     """
 
     X: Tensor
@@ -58,6 +61,7 @@ class Problem:
     goal: Goal
     validation: Problem | None = None
     on: str = "the training rows"
+    caution: float = 0.0
 
     @property
     def has_validation(self) -> bool:
@@ -78,6 +82,12 @@ class Problem:
         validation = None if self.validation is None else self.validation.for_goal(goal)
         return replace(self, goal=goal, validation=validation)
 
+    @cached_property
+    def ranking(self) -> Goal | Cautious:
+        """The ranking of cuts on these rows: the goal, or the goal with caution."""
+        positive, weight = self.positive.cpu().numpy(), self.sample_weight.cpu().numpy()
+        return cautious(self.goal, self.caution, row_weights_of(positive, weight))
+
     def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
         """Return the module's operating point at a threshold of its logits; None: the exact one."""
         return self.point_of(scores_of(module, self.X), threshold)
@@ -87,7 +97,10 @@ class Problem:
         if threshold is None:
             return self.points_of(logits[None])[0]
         scores, y, weight = self._on_host(_at_least_float32(logits))
-        return evaluate_threshold(y, scores, threshold, self.goal, sample_weight=weight, on=self.on)
+        found = evaluate_threshold(
+            y, scores, threshold, self.goal, sample_weight=weight, on=self.on
+        )
+        return self._ranked(found)
 
     def points_of(self, logits: Tensor, penalty: float | None = None) -> list[OperatingPoint]:
         """Return the operating point of each model, logits (k, n), at its exact threshold.
@@ -98,13 +111,18 @@ class Problem:
         logits = _at_least_float32(logits)
         if not len(logits):
             return []
-        ranking = self.goal if penalty is None else Penalised(self.goal, penalty)
+        ranking = self.ranking if penalty is None else Penalised(self.goal, penalty)
         found = exact_points(self, logits, ranking)
-        if found is not None:
-            return found
-        if logits.shape[1] < _ROWS_FOR_THREADS:
-            return [self._best_point(own, ranking) for own in logits]
-        return map_in_threads(partial(self._best_point, ranking=ranking), logits)
+        if found is None and logits.shape[1] < _ROWS_FOR_THREADS:
+            found = [self._best_point(own, ranking) for own in logits]
+        elif found is None:
+            found = map_in_threads(partial(self._best_point, ranking=ranking), logits)
+        return [self._ranked(point) for point in found]
+
+    def _ranked(self, point: OperatingPoint) -> OperatingPoint:
+        """Return the point, to be compared with others on these rows."""
+        own = self.ranking
+        return replace(point, ranking=own) if isinstance(own, Cautious) else point
 
     def _best_point(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
         scores, y, weight = self._on_host(logits)
@@ -134,7 +152,7 @@ class Problem:
         module.load_state_dict(weights)
         scores = _at_least_float32(scores_of(module, self.X))
         module.load_state_dict(own)
-        return self.halves.average(scores.cpu().numpy(), self.goal)
+        return self.halves.average(scores.cpu().numpy(), self.ranking)
 
     def _on_host(self, logits: Tensor) -> tuple[Any, Any, Any]:
         """Return scores, labels and weights (None where all are 1) as arrays."""
@@ -155,6 +173,8 @@ class Problem:
         return fingerprint_of(self.goal, self._bytes())
 
     def _bytes(self) -> Iterator[Any]:
+        if self.caution:
+            yield f"caution {self.caution}".encode()
         for part in (self.X, self.positive, self.sample_weight):
             kind = str(part.dtype).removeprefix("torch.")
             yield f"{tuple(part.shape)}{kind}".encode()
@@ -188,13 +208,15 @@ def make_problem(
     *,
     validation: Problem | None = None,
     on: str = "the training rows",
+    caution: float = 0.0,
 ) -> Problem:
     """Return a problem, with unit weights where none are given."""
     if sample_weight is None:
         sample_weight = torch.ones(len(X), device=X.device)
     # Features may be integers or in half precision; sums of weights must not be.
     dtype = torch.float64 if X.dtype == torch.float64 else torch.float32
-    return Problem(X, positive, sample_weight.to(dtype), Goal.parse(goal), validation, on)
+    weight = sample_weight.to(dtype)
+    return Problem(X, positive, weight, Goal.parse(goal), validation, on, caution)
 
 
 @dataclass(frozen=True)

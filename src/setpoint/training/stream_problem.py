@@ -17,6 +17,7 @@ from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights
 from setpoint.data.splits import TRAINING, VALIDATION, SplitRule, has_validation, rule_key
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.histogram import EdgeCut, ScoreHistogram
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.stream import stream_threshold
@@ -48,6 +49,8 @@ class StreamProblem:
     shards : int
         The least number of parts in which sums are computed; each process has some of them. The
         result depends on their number and not on that of the processes.
+    ranking : Cautious or None
+        The ranking of thresholds on the validation rows; None: by the goal.
     """
 
     source: RowSource
@@ -57,6 +60,7 @@ class StreamProblem:
     transform: Callable[[Tensor], Tensor] | None = None
     device: torch.device | str = "cpu"
     shards: int = 1
+    ranking: Cautious | None = None
 
     @property
     def has_validation(self) -> bool:
@@ -132,7 +136,7 @@ class StreamProblem:
                 scores = scores_of(module, block.X).float().cpu().numpy()
                 yield block.positive.cpu().numpy(), scores, block.weight.cpu().numpy()
 
-        return stream_threshold(scan, self.goal, on=on)
+        return stream_threshold(scan, self.goal, on=on, ranking=self.ranking)
 
     @property
     def evaluation(self) -> tuple[int, str]:
@@ -150,6 +154,8 @@ class StreamProblem:
         known = [self.source.fingerprint(), rule_key(self.split)]
         if self.validation is not None:
             known.append(self.validation.fingerprint())
+        if self.ranking is not None:
+            known.append(f"caution {self.ranking.caution} {self.ranking.row_weights}")
         return fingerprint_of(self.goal, [text.encode() for text in known])
 
 
@@ -206,11 +212,13 @@ class Counter:
 
 def stream_of(problem: Problem) -> StreamProblem:
     """Return a problem in memory as a stream, for solvers that read streams."""
+    ranking = problem.evaluation.ranking
     return StreamProblem(
         _rows(problem),
         problem.goal,
         validation=None if problem.validation is None else _rows(problem.validation),
         device=problem.X.device,
+        ranking=ranking if isinstance(ranking, Cautious) else None,
     )
 
 
@@ -237,12 +245,12 @@ class SplitScores:
         found = zip(self.shift.tolist(), self.scores.best(goal), strict=True)
         return [cut._replace(threshold=shift + cut.threshold) for shift, cut in found]
 
-    def points(self, goal: Goal, on: str) -> list[OperatingPoint]:
+    def points(self, goal: Goal, on: str, ranking: Cautious | None = None) -> list[OperatingPoint]:
         """Return each model's operating point at its best cut."""
         P, N = (float(w[0].sum()) for w in (self.scores.positive, self.scores.negative))
         return [
-            OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on)
-            for threshold, tp, fp in self.cuts(goal)
+            OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on, ranking)
+            for threshold, tp, fp in self.cuts(ranking or goal)
         ]
 
 
@@ -259,7 +267,7 @@ class Survey:
         """Return the models' operating points on the rows on which they are compared."""
         split, on = problem.evaluation
         seen = self.validation if split == VALIDATION else self.training
-        return seen.points(problem.goal, on)
+        return seen.points(problem.goal, on, problem.ranking)
 
 
 def survey(
