@@ -29,7 +29,6 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBClassifier
 
 import _baselines
 import _data
@@ -112,6 +111,8 @@ def weighted_regressions(parts: Parts) -> list[Any]:
 
 def boosted_trees(parts: Parts) -> Any:
     """Return the scoring function of the learning rate that is better on validation rows."""
+    from xgboost import XGBClassifier
+
     models = []
     for learning_rate in (0.3, 0.05):
         model = XGBClassifier(
