@@ -153,7 +153,8 @@ def fit_setpoint(goal: Goal, rows: Rows, callback: Any = None) -> Outcome:
         callback=callback,
     ).fit(rows.X, rows.y)
     test = clf.evaluate(rows.X_test, rows.y_test, on="the test rows")
-    return Outcome("setpoint", clf.operating_point_, test, clf.positive_scores(rows.X_test), clf)
+    chosen = clf.candidates_.winner.point  # operating_point_ is an estimate for new rows
+    return Outcome("setpoint", chosen, test, clf.positive_scores(rows.X_test), clf)
 
 
 def outcome_table(outcomes: dict[Goal, list[Outcome]]) -> Table:
