@@ -29,10 +29,12 @@ def test_the_demo_prints_a_table_draws_a_picture_and_writes_a_report(
     assert main(["demo", "--folder", str(folder)]) == 0  # it may replace its own files
 
 
-def test_on_validation_rows_the_goals_are_met_and_never_worse_than_the_baseline(outcomes):
+def test_on_validation_rows_the_goals_are_met_and_hardly_worse_than_the_baseline(outcomes):
+    """Some of the objective is given up for floors that are likelier to hold."""
     for goal, (baseline, ours) in outcomes[0].items():
         assert ours.chosen.feasible, goal
-        assert ours.chosen.rank >= baseline.chosen.rank, goal
+        assert ours.chosen.on == baseline.chosen.on
+        assert ours.chosen.objective >= baseline.chosen.objective - 0.2 * bool(goal.constraints)
 
 
 def test_json_and_quiet(outcomes, tmp_path, capsys, monkeypatch):

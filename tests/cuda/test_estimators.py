@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from setpoint import SetpointClassifier, SetpointError, choose_threshold, load
+from setpoint import Goal, SetpointClassifier, SetpointError, load
 from setpoint.data import ArrayRows, ByChance
 from setpoint.data.splits import VALIDATION, validation_split
+from setpoint.thresholds.caution import Cautious, row_weights_of
+from setpoint.thresholds.operating_point import best_point
 from setpoint.training import Lifted, LossTraining, Projected, Stochastic
 
 GOAL = "max recall s.t. precision >= 0.6"
@@ -35,6 +37,14 @@ def check_serves(clf, X):
     assert copy.operating_point_ == clf.operating_point_
 
 
+def best_cautious(y, scores, weight=None):
+    """Return the best point by the default's ranking."""
+    row_weights = row_weights_of(y, np.ones(len(y)) if weight is None else weight)
+    ranking = Cautious(Goal.parse(GOAL), 0.2, row_weights)
+    weight = None if weight is None else weight.astype(np.float64)
+    return best_point(y, scores, weight, ranking, ranking.goal, "here")
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("model", ["linear", "mlp"])
@@ -51,7 +61,7 @@ def test_a_gpu_reaches_what_a_cpu_reaches(solver, model, weighted, dtype):
         for device in ("cpu", "cuda")
     )
     check_serves(there, X)
-    assert there.operating_point_.feasible
+    assert there._chosen_point.feasible
     objectives = [clf.operating_point_.objective for clf in (here, there)]
     assert objectives[0] == pytest.approx(objectives[1], abs=0.04)
     # The very scores that decide have set the threshold.
@@ -59,11 +69,11 @@ def test_a_gpu_reaches_what_a_cpu_reaches(solver, model, weighted, dtype):
     _, judging = validation_split("auto", y, np.ones(len(y), dtype=bool), None, seed)
     scores = there.positive_scores(X[judging])
     w = None if weight is None else weight[judging]
-    best = choose_threshold(y[judging], scores, GOAL, sample_weight=w)
-    assert best.counts == there.operating_point_.counts
+    best = best_cautious(y[judging], scores, w)
+    assert best.counts == there._chosen_point.counts
     alarm = there.predict(X[judging])
     assert (
-        there.operating_point_.tp
+        there._chosen_point.tp
         == (np.ones(len(judging)) if w is None else w)[alarm & y[judging]].sum()
     )
 
@@ -134,7 +144,7 @@ def test_a_stream(model):
     split = ByChance(0.25, seed=seed)
     part = torch.cat([split(block) for block in ArrayRows(X, y).blocks()]).numpy()
     judged = part == VALIDATION
-    best = choose_threshold(y[judged], there.positive_scores(X[judged]), GOAL)
+    best = best_cautious(y[judged], there.positive_scores(X[judged]))
     assert there.operating_point_.counts == best.counts
     assert there.operating_point_.on == "the validation rows"
     assert there.evaluate(X[judged], y[judged]).counts == best.counts

@@ -100,7 +100,7 @@ class TableModel:
 
     @property
     def operating_point(self) -> OperatingPoint:
-        """The operating point on the rows that set the threshold, which is 0 for ``scores``."""
+        """The classifier's operating point; its threshold is 0 for ``scores``."""
         return replace(self.classifier.operating_point_, threshold=0.0)
 
     @property
