@@ -208,6 +208,11 @@ def test_a_refusal_says_if_the_threshold_would_pass_had_it_been_fixed_beforehand
     assert "at a threshold that is chosen on the same rows" in found.refusal
 
 
+def test_a_refusal_names_the_missing_class():
+    found = certify(np.ones(100), np.arange(100.0), "max recall s.t. precision >= 0.5")
+    assert found.refusal == "all rows are positive; precision needs both classes."
+
+
 def test_metrics_that_were_not_observed_are_not_printed_as_nan():
     for goal in ("max precision s.t. recall >= 0.9", "max f1 s.t. precision >= 0.9, recall >= 0.5"):
         found = certify(np.zeros(20), np.linspace(0, 1, 20), goal, threshold=2.0)
@@ -289,6 +294,17 @@ def test_metrics_that_do_not_depend_on_the_prevalence_are_certified_at_any(goal,
     assert found.certified
     assert there.certified
     assert there.bounds == found.bounds
+
+
+def test_guarantees_that_do_not_depend_on_the_prevalence_stay():
+    goal = "max precision s.t. recall >= 0.6, fpr <= 0.3"
+    for method in ("simultaneous", "sequence"):
+        found = certify(*normal(n=1500, gap=2.0), goal, method=method)
+        there = found.at_prevalence(0.01)
+        assert found.certified
+        assert there.certified
+        assert there.bounds[:2] == found.bounds[:2]
+        assert there.certified_thresholds == found.certified_thresholds
 
 
 def test_elsewhere_only_the_chosen_threshold_is_certified_if_the_metric_depends_on_prevalence():

@@ -157,6 +157,25 @@ def test_no_seed_decides_what_is_certified_at_all_thresholds_at_once():
         assert all(first == other for other in others)
 
 
+def test_weights_and_groups_of_different_lengths_raise():
+    y, scores = normal(n=40)
+    with pytest.raises(SetpointError, match="one weight per row"):
+        certify(y, scores, FPOR(0.8), groups=np.arange(40), sample_weight=np.ones(4))
+
+
+def test_a_floor_that_nothing_reaches_is_refused_where_it_is_closest():
+    y, scores = normal(n=400)
+    found = certify(y, scores, "max precision s.t. recall >= 1")
+    assert not found.certified
+    assert found.operating_point.recall == 1
+
+
+def test_negatives_alone_allow_as_many_alarms_as_possible():
+    found = certify(np.zeros(300), np.arange(300.0), "max recall s.t. fpr <= 0.1")
+    assert found.certified
+    assert 15 < found.operating_point.fp < 30
+
+
 def test_planning_is_the_fraction_of_planning_rows():
     y, scores = normal(n=4000)
     for planning in (0.1, 0.3, 0.7):

@@ -157,9 +157,20 @@ def test_other_planning_rows_raise(bad):
         certify(*normal(), "max recall s.t. precision >= 0.8", planning_rows=bad)
 
 
-def test_nothing_is_certified_at_a_level_of_one():
-    found = certify(np.repeat([1, 0], 500), np.repeat([1.0, 0.0], 500), "max recall s.t. npv >= 1")
-    assert not found.certified
+@pytest.mark.parametrize("level", [1, 0.9999999999, 0.99999999, 0.9999995])
+@pytest.mark.parametrize("name", ["precision", "npv"])
+def test_nothing_is_certified_at_a_level_of_almost_one(name, level):
+    rows = np.repeat([1, 0], 500), np.repeat([1.0, 0.0], 500)
+    assert not certify(*rows, f"max recall s.t. {name} >= {level}").certified
+
+
+def test_tables_that_are_sorted_by_score_are_not_planned_on_the_same_ranks():
+    ranks = []
+    for seed in range(3):
+        scores = np.sort(np.random.default_rng(seed).normal(size=1000))
+        found = certify(np.arange(1000) > 500, scores, "max recall s.t. precision >= 0.8")
+        ranks.append(found.operating_point.counts[2])
+    assert len(set(map(float, ranks))) > 1
 
 
 # --- exact validity ------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from setpoint import (
     SetpointThreshold,
     UncertifiedWarning,
     certify,
+    load,
 )
 from setpoint._internal.validation import one_row_per_group
 from setpoint.data.splits import certification_split
@@ -162,6 +163,18 @@ def test_thresholds_of_other_goals_are_planned_on_other_rows(which):
         again = clone(clf).fit(X, other)
     assert again.certificate_.tested == clf.certificate_.tested
     assert not again.certificate_.certified  # shuffled labels cannot be precise
+
+
+@BOTH
+@pytest.mark.parametrize("goal", ["max f1", "max recall s.t. f1 >= 0.5", PRECISE])
+def test_a_certified_model_of_single_precision_is_saved_and_loaded(which, goal, tmp_path):
+    """Planned thresholds are single numbers, which must survive a change of precision."""
+    X, y = cases()
+    clf = both(goal)[which].fit(X.astype(np.float32), y)
+    assert clf.certificate_.certified
+    assert clf.certificate_.threshold in clf.certificate_.certified_thresholds
+    clf.save(tmp_path / "model")
+    assert load(tmp_path / "model").certificate_ == clf.certificate_
 
 
 @BOTH

@@ -30,6 +30,19 @@ def test_negatives_alone_certify_fpr():
     assert "known negatives" in " ".join(found.assumptions)
 
 
+def test_without_positives_as_many_alarms_as_allowed_are_raised():
+    found = certify_known_classes("max recall s.t. fpr <= 0.05", None, NEGATIVES)
+    assert found.certified
+    assert 0.03 < norm.sf(found.threshold) < 0.05
+
+
+def test_a_prevalence_does_not_matter_for_recall():
+    goal = "max precision s.t. recall >= 0.9"
+    found = certify_known_classes(goal, POSITIVES, prevalence=0.1)
+    assert str(found) == str(certify_known_classes(goal, POSITIVES))
+    assert "known positives" in " ".join(found.at_prevalence(0.2).assumptions)
+
+
 def test_both_certify_precision_at_a_stated_prevalence():
     goal = "max recall s.t. precision >= 0.8"
     found = certify_known_classes(goal, POSITIVES, NEGATIVES, prevalence=0.1)

@@ -143,6 +143,11 @@ class Certificate(NotebookSummary):
             return f"there is no exact bound for {which}.{estimate}"
         if not weakest.trials:
             return f"no row counts towards {which} at the threshold."
+        P, N = map(float, self.operating_point.counts[2:])
+        if self.choice == "any" and 0 in (P, N) and which.depends_on_prevalence:
+            return (
+                f"all rows are {'positive' if N == 0 else 'negative'}; {which} needs both classes."
+            )
         if weakest.level is None or weakest.p_value is None:
             return f"the exact bound is only {weakest}."
         observed = f"{which} is {weakest.value:.3f} ({weakest.successes} of {weakest.trials})"
@@ -221,10 +226,14 @@ class Certificate(NotebookSummary):
         divisor = None
         if self.tested is not None:
             divisor = 1 if self.tested == 1 else self.tested * max(1, len(self.goal.constraints))
+        constraints = self.goal.constraints
+        keeps = bool(constraints) and not any(c.metric.depends_on_prevalence for c in constraints)
         bounds = []
         for bound in self.bounds:
             rate = None if bound.metric.depends_on_prevalence else rate_of(bound.metric)
-            if rate is not None and divisor is not None:
+            if keeps and bound.level is not None:
+                bounds.append(bound)  # the guarantee does not depend on the prevalence
+            elif rate is not None and divisor is not None:
                 exact = rate.bound(1 - (1 - self.confidence) / divisor, *counts)
                 bounds.append(replace(bound, bound=exact))
             elif rate is not None:
@@ -234,13 +243,14 @@ class Certificate(NotebookSummary):
                     bound.metric, prevalence, counts, self.confidence, divisor
                 )
                 bounds.append(Bound(bound.metric, bound.level, value, exact_there, "exact"))
-        certified = all(
-            b.bound is not None and (b.level is None or b.metric.sign * (b.bound - b.level) >= 0)
-            for b in (bounds[:-1] or bounds)
-        )
-        thresholds = self.certified_thresholds
-        if any(b.metric.depends_on_prevalence for b in (bounds[:-1] or bounds)):
-            # Their bounds at the other prevalence are known at this threshold only.
+        certified, thresholds = self.certified, self.certified_thresholds
+        if not keeps:
+            certified = all(
+                b.bound is not None
+                and (b.level is None or b.metric.sign * (b.bound - b.level) >= 0)
+                for b in (bounds[:-1] or bounds)
+            )
+            # The bounds at the other prevalence are known at this threshold only.
             thresholds = ThresholdSet.of_points([self.threshold] if certified else [])
         changed = {
             "certified": certified,

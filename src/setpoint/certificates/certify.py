@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -90,8 +91,8 @@ def certify(
         The label of the positive class.
     random_state : int, RandomState or None
         Seed of the planning rows, and of the row drawn from each group, for ``"sequence"`` and
-        ``"split"``. Trying several and keeping the best invalidates the guarantee. Otherwise they
-        are drawn in the same way each time: the result depends on the rows and their order alone.
+        ``"split"``. Trying several and keeping the best invalidates the guarantee. Otherwise the
+        scores determine the seed: the result depends on the rows and their order alone.
     on : str
         The name of these rows in messages.
 
@@ -109,11 +110,17 @@ def certify(
     check_fraction(confidence, "confidence")
     if method not in _METHODS:
         raise SetpointError(f"method is {', '.join(map(repr, _METHODS))}, not {method!r}.")
-    seed = 0
-    if method != "simultaneous":
+    if method == "simultaneous":
+        seed = _seed_from(scores)
+    else:
         seed = int(check_random_state(random_state).randint(2**31 - 1))
     details = {"one_per_group": groups is not None, "pos_label": pos_label}
-    if groups is not None and sample_weight is not None and np.shape(sample_weight) == np.shape(y):
+    if groups is not None and sample_weight is not None:
+        if np.shape(sample_weight) != np.shape(y):
+            raise SetpointError(
+                f"sample_weight has the shape {np.shape(sample_weight)}, and the labels "
+                f"{np.shape(y)}; give one weight per row."
+            )
         # A row that does not count must not be drawn for its group.
         counts = np.asarray(sample_weight) != 0
         y, scores, groups, sample_weight = (
@@ -202,7 +209,10 @@ def _certify_anywhere(
     if threshold is None:
         cuts = closest_thresholds(testing)
         tp, fp = testing.counts(cuts)
-        closest = int(np.argmin(worst_p_value(goal, tp, fp, *testing.totals)))
+        with np.errstate(all="ignore"):
+            missed = np.nan_to_num(goal.violation(tp, fp, *testing.totals))
+        p_values = worst_p_value(goal, tp, fp, *testing.totals)
+        closest = int(np.lexsort((np.broadcast_to(missed, p_values.shape), p_values))[0])
         threshold = float(cuts[closest])
         more = _more_positives(
             goal, tp[[closest]], fp[[closest]], testing.totals, found.error, positives
@@ -280,6 +290,19 @@ def _more_positives(
     if not np.isfinite(times) or P == 0:
         return None
     return max(1, int(np.ceil((times - 1) * positives)))
+
+
+def _seed_from(scores: ArrayLike) -> int:
+    """Return a seed that depends on the scores.
+
+    With the same seed for all tables, those that are sorted by score would always be planned on the
+    same ranks.
+    """
+    try:
+        values = np.asarray(scores, dtype=np.float64).ravel()
+    except (TypeError, ValueError):  # the check of the scores raises a better error
+        return 0
+    return zlib.crc32(values[:: max(1, len(values) // 2**14)].tobytes())
 
 
 def _draw_rows(n: int, fraction: float, seed: int) -> NDArray[np.bool_]:

@@ -163,8 +163,11 @@ def certified_thresholds(
     if len(allowed) == 0:
         return Certified(intervals, None, error)
     with np.errstate(all="ignore"):
-        gain = np.nan_to_num(goal.gain(cells.tp_top, cells.fp_top, *testing.totals), nan=-np.inf)
-    at = int(allowed[np.argmax(np.broadcast_to(gain, certified.shape)[allowed])])
+        gain = goal.gain(cells.tp_top, cells.fp_top, *testing.totals)
+    gain = np.broadcast_to(np.nan_to_num(gain, nan=-np.inf), certified.shape)[allowed]
+    at = int(allowed[np.argmax(gain)])
+    if not np.isfinite(gain).any() and testing.positive.total == 0:
+        at = int(allowed[-1])  # as many alarms as are allowed
     best = _halfway(cells, at, testing)
     if best not in intervals:  # only the start's cell is not certified as a whole
         assert way is not None

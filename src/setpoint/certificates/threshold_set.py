@@ -59,7 +59,12 @@ class ThresholdSet:
     @property
     def is_one_threshold(self) -> bool:
         """Whether it consists of a single number."""
-        return len(self.intervals) == 1 and self.intervals[0][1] == _next(self.intervals[0][0])
+        return len(self.intervals) == 1 and not self.has_ranges
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether it is more than single numbers."""
+        return not all(map(_is_point, self.intervals))
 
     def __contains__(self, threshold: Any) -> bool:
         return any(
@@ -77,32 +82,43 @@ class ThresholdSet:
         return bool(self.intervals)
 
     def less(self, threshold: float, dtype: Any = np.float64) -> ThresholdSet:
-        """Return the set for scores from which a threshold was subtracted.
+        """Return the set for scores from which one of its thresholds was subtracted.
 
         Rounding keeps it right: subtraction in the scores' dtype is monotone, so a score less the
         threshold exceeds a number of [low', high') exactly if the score exceeds one of [low, high).
+        Intervals that are too narrow for the dtype are left out, but not the threshold itself.
         """
         kind = np.dtype(dtype).type
         ends = np.array(self.intervals, dtype=kind).reshape(-1, 2) - kind(threshold)
         ends = ends[ends[:, 0] < ends[:, 1]]
-        return self.of(ends[:, 0], ends[:, 1])
+        found = self.of(ends[:, 0], ends[:, 1])
+        if threshold not in self or 0.0 in found:
+            return found
+        zero = (0.0, float(np.nextafter(kind(0), kind(1))))
+        return type(self)(tuple(sorted([*found.intervals, zero])))
 
     def __str__(self) -> str:
-        if not self.intervals:
-            return "none"
-        if self.is_one_threshold:
-            return f"{self.intervals[0][0]:.6g}"
-        return ", ".join(map(_described, self.intervals))
+        n = len(self.intervals)
+        if n <= _MOST_SHOWN:
+            return ", ".join(map(_described, self.intervals)) or "none"
+        first, last = self.intervals[0][0], self.intervals[-1][0]
+        if not self.has_ranges:
+            return f"{n} single thresholds from {first!r} to {last!r}"
+        return f"{n} intervals, the first {_described(self.intervals[0])} and the last " + (
+            _described(self.intervals[-1])
+        )
 
 
 NO_THRESHOLDS = ThresholdSet()
 _DIGITS = Context(prec=6)
+_MOST_SHOWN = 3
+_NARROW = 1e-14  # relative width of an interval that is a single number, up to rounding
 
 
 def _described(interval: Interval) -> str:
     low, high = interval
-    if _next(low) == high:
-        return f"{low:.6g}"
+    if _is_point(interval):
+        return repr(low)
     if low == -math.inf and high == math.inf:
         return "any"
     # Rounded to the inside, so that what is shown belongs to the set.
@@ -111,13 +127,21 @@ def _described(interval: Interval) -> str:
         first = _DIGITS.next_plus(first)
     if float(last) >= high:
         last = _DIGITS.next_minus(last)
+    up_to = "to below 0" if high == 0 else f"to {float(last):.6g}"
     if low == -math.inf:
-        return f"up to {float(last):.6g}"
+        return up_to.replace("to below", "below") if high == 0 else f"up {up_to}"
     if high == math.inf:
         return f"{float(first):.6g} or more"
-    if not low <= float(first) < float(last) < high:  # too narrow for so many digits
+    if high != 0 and not low <= float(first) < float(last) < high:  # too narrow for so many digits
         return f"from {low!r} to below {high!r}"
-    return f"{float(first):.6g} to {float(last):.6g}"
+    return f"{float(first):.6g} {up_to}"
+
+
+def _is_point(interval: Interval) -> bool:
+    low, high = interval
+    if math.isinf(low) or math.isinf(high):
+        return _next(low) == high
+    return high - low <= max(_NARROW * max(abs(low), abs(high)), 1e-40)
 
 
 def _next(value: float) -> float:

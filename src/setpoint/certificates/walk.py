@@ -74,14 +74,19 @@ class WalkTest:
         """Whether the level is 0, so that every threshold passes."""
         return self.level <= 0
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether the test decides; levels near 1 would take millions of trials and never pass."""
+        return 0 < self.level <= 1 - 1e-6
+
     @functools.cached_property
     def crossing(self) -> float:
         """The probability, at most e, that the walk ever reaches the line."""
-        return 0.0 if not 0 < self.level < 1 else _crossing(self.level, self.planned, self.error)
+        return _crossing(self.level, self.planned, self.error) if self.is_possible else 0.0
 
     def passes_anywhere(self, successes: Floats, failures: Floats) -> Mask:
         """Return whether the counts are on the line or beyond it."""
-        if not 0 < self.level < 1:
+        if not self.is_possible:
             return np.full(np.shape(successes), self.is_trivial)
         win, lose = _line(self.level, self.planned, self.error)
         reached = successes * win - failures * lose
@@ -90,7 +95,7 @@ class WalkTest:
     def passes_on_the_way(self, successes: Floats, failures: Floats, error: float) -> Mask:
         """Return whether the counts pass at one fixed threshold with this error, d, or anywhere."""
         passed = self.passes_anywhere(successes, failures)
-        if not 0 < self.level < 1 or error <= 0:
+        if not self.is_possible or error <= 0:
             return passed
         required = _on_the_way(self.level, self.planned, self.error, error)
         successes, trials = np.asarray(successes), np.asarray(successes + failures)
@@ -106,8 +111,8 @@ class WalkTest:
 def share_anywhere(trials: float) -> float:
     """Return the fraction of the error for the line, given the number of trials to expect.
 
-    The fewer trials, the less certain is it where to start. The constants were chosen in
-    simulations with 20 to 2,000 alarms, where results vary little with them.
+    With few trials it is less clear where to start. The constants were chosen in simulations with
+    20 to 2,000 alarms, where results vary little with them.
     """
     return min(max(6 / math.sqrt(rounded_trials(trials)), 0.2), 0.85)
 

@@ -46,6 +46,8 @@ def floors_of(goal: Goal) -> tuple[float | None, float | None]:
 def check_pool(scores: ArrayLike) -> Floats:
     """Return the scores of a pool as an array; raise SetpointError if they are not numbers."""
     values = np.asarray(scores)
+    if values.ndim == 0:
+        raise SetpointError("scores must be an array with one number per row.")
     if values.ndim == 1 and len(values) == 0:
         raise SetpointError("the pool has no rows.")
     checked = check_scores(np.zeros(len(values), dtype=bool), values, None, None)[1]

@@ -36,6 +36,11 @@ def choose_top_down(
     ``order`` holds the rows of the pool that were not set aside, in random order.
     """
     least = least_for_precision(level, alpha)
+    if least > len(order):
+        raise SetpointError(
+            f"precision >= {level:g} needs at least {least:,} labels at {100 * (1 - alpha):g} % "
+            f"confidence, and the pool has {len(order):,} rows; lower the floor, or use more rows."
+        )
     rows: Indices | None = None if len(aside) == 0 else order
     plan = None
     if guess is not None:

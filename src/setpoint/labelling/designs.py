@@ -272,8 +272,11 @@ def from_fields(
             float(fields["precision"]), recall, tuple(map(float, fields["thresholds"]))
         )
     rows = np.array(fields["rows"], dtype=np.intp)
+    chosen = np.array(fields["chances"], dtype=float)
+    if max(recall.bets) * recall.level > chosen.min(initial=1.0) * (1 + 1e-9):
+        raise ValueError("a bet exceeds what the selection probabilities allow")
     return SampleDesign(
-        both, rows, pool[rows], np.array(fields["chances"], dtype=float), np.sort(pool[used]),
+        both, rows, pool[rows], chosen, np.sort(pool[used]),
         float(fields["aim"]), bool(fields["to_the_end"]),
         None if chances is None else chances[rows],
     )  # fmt: skip

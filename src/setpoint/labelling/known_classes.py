@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setpoint._internal.validation import check_fraction, check_number
+from setpoint._internal.validation import check_fraction, check_number, check_whole
 from setpoint.certificates.bounds import bound_at_prevalence
 from setpoint.certificates.certificate import Certificate, Choice, ShiftedCertificate
 from setpoint.certificates.certify import certify, certify_threshold
@@ -69,6 +69,10 @@ class _ByClass:
 @dataclass(frozen=True)
 class ClassCertificate(_ByClass, Certificate):
     """A certificate from rows that were drawn by class, for metrics of one class."""
+
+    def at_prevalence(self, prevalence: float) -> ShiftedClassCertificate:
+        """Return the certificate for a stated prevalence."""
+        return ShiftedClassCertificate(**vars(super().at_prevalence(prevalence)))
 
 
 @dataclass(frozen=True)
@@ -124,14 +128,18 @@ def certify_known_classes(
     scores = np.concatenate(classes)
     y = np.arange(len(scores)) < len(classes[0])
     fixed = None if threshold is None else check_number(threshold, "threshold")
-    if prevalence is None:
+    metrics = [c.metric for c in parsed.constraints]
+    if all(map(len, classes)):
+        metrics.append(parsed.objective)
+    if prevalence is None or not any(m.depends_on_prevalence for m in metrics):
         found = certify(y, scores, parsed, fixed, confidence, random_state=seed, on=_ON)
         return ClassCertificate(**vars(found))
     shift = check_fraction(prevalence, "prevalence")
     kept = np.ones(len(y), dtype=bool)
     choice: Choice = "beforehand"
     if fixed is None:
-        planning = np.random.default_rng([seed, 20_214]).random(len(y)) < _PLANNING
+        rng = np.random.default_rng([check_whole(seed, "seed", 0), 20_214])
+        planning = rng.random(len(y)) < _PLANNING
         fixed = _plan(y[planning], scores[planning], parsed, shift, confidence)
         kept, choice = ~planning, "planned"
     rows = Rows.of(y[kept], scores[kept])

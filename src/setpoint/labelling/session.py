@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,8 +106,9 @@ class LabellingSession:
             plan costs labels, but the guarantees hold.
         eta : array-like of shape (n,) or callable, optional
             Instead of planning rows: a guess of the probability that each row of the pool is
-            positive, or a function of the scores. One row in ten is then set aside for planning,
-            and is never asked for.
+            positive, or a function of the scores. The guess for a row must not depend on other
+            rows of the pool, as ranks would. One row in ten is then set aside for planning, and is
+            never asked for.
         pos_label : optional
             The label of the positive class among the planning rows.
         seed : int
@@ -123,7 +125,10 @@ class LabellingSession:
         pool = check_pool(scores)
         if budget is not None:
             budget = check_whole(budget, "budget")
-        rng = np.random.default_rng([check_whole(seed, "seed", 0), 20_213])
+        # With the scores, so that pools that are sorted by score do not share their random ranks.
+        rng = np.random.default_rng(
+            [check_whole(seed, "seed", 0), 20_213, zlib.crc32(pool.tobytes())]
+        )
         order = rng.permutation(len(pool))
         aside, guess = order[:0], None
         if planning is not None:
@@ -166,7 +171,7 @@ class LabellingSession:
 
     @property
     def may_change_budget(self) -> bool:
-        """Whether labelling may go on beyond the budget: the plan does not depend on it."""
+        """Whether labelling may go on beyond the budget, by the same plan."""
         return isinstance(self._design, TopDownDesign)
 
     @property

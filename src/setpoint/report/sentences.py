@@ -232,6 +232,9 @@ def certified_range(report: Report) -> str:
     thresholds = certificate.certified_thresholds
     if thresholds.is_one_threshold:
         return "Only the chosen threshold is certified."
+    if not thresholds.has_ranges:
+        others = len(thresholds) - 1
+        return f"The chosen threshold and {others} others that were planned are certified."
     held = " and ".join(f"{c.metric} {format_requirement(c)}" for c in certificate.guarantees)
     return (
         "Green marks the certified thresholds. You may use any of them, even after looking at "
