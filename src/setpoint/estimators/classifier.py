@@ -63,8 +63,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         are chosen by the objective plus ``caution`` times the estimated probability that the
         constraints hold on new rows. So at most this much of the objective is given up, and only
         where it helps. 0: the best objective on the validation rows. There is no caution on
-        training rows (``validation=None``, ``refit``), nor with ``confidence``, where the
-        certificate makes sure.
+        training rows (``validation=None``, ``refit``), nor with ``confidence``.
     confidence : float, optional
         Confidence, e.g. 0.9, with which the constraints must hold on new data. Certification rows
         are then split off, which neither train nor validate, and the threshold is the best one
