@@ -261,9 +261,8 @@ def test_sessions_that_stop_as_soon_as_something_is_certified(setting, record):
         session = LabellingSession.start(scores, goal, planning=planning, seed=draw)
         while len(rows := session.next(40)) and not session.certificate.certified:
             session.add(rows, y[rows])
-        found = np.array(
-            [t for t in np.unique(scores) if t in session.certificate.certified_thresholds]
-        )
+        thresholds = session.certificate.certified_thresholds
+        found = np.array([t for t in np.unique(scores) if t in thresholds])
         certified += len(found) > 0
         if len(found):
             wrong = np.zeros(len(found), dtype=bool)
