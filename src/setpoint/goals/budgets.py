@@ -9,6 +9,7 @@ are equal at the last place, which are then left out together.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -113,3 +114,12 @@ def precision_at(budget: float, share: bool, per: str = "", periods: int = 1) ->
     name = f"precision@{shown}{f' per {per}' if per else ''}"
     found = from_fraction(name, lambda P, N: (0, 1, 0), allowed)
     return replace(found, made_by=(precision_at, budget, share, per, periods))
+
+
+def for_periods(which: Metric, found: Mapping[str, tuple[str, ...]]) -> Metric:
+    """Return an objective for the periods of some rows; one that needs none is unchanged."""
+    made_by = which.made_by
+    if made_by is None or made_by[0] is not precision_at or not made_by[3]:
+        return which
+    _, budget, share, per, _ = made_by
+    return precision_at(budget, share, per, len(found[f"per {per}"]))

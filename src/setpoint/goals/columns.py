@@ -5,6 +5,7 @@ They say what a row counts in each of the goal's tallies, and which segments and
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 
 from setpoint._internal.validation import did_you_mean, listed
 from setpoint.errors import SetpointError
-from setpoint.goals.budgets import precision_at
 from setpoint.goals.goal import Goal
+from setpoint.goals.metrics import Metric
 from setpoint.goals.tallies import PLAIN, Tally
 
 Floats = NDArray[np.floating]
 Rows = Any  # a mask, indices or a slice
+OTHER = "(other)"  # small segments together
+FEWEST = 10  # rows of each class in a segment that is judged by itself
 _LARGEST = 1e100  # amounts up to this can be summed
 
 
@@ -42,10 +45,17 @@ class Codes:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def present(self) -> tuple[str, ...]:
-        """Return the texts that occur."""
-        counts = np.bincount(self.codes, minlength=len(self.values))
-        return tuple(v for v, count in zip(self.values, counts.tolist(), strict=True) if count)
+    def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
+        """Return how often each text occurs, in some or all rows."""
+        codes = self.codes if rows is None else self.codes[rows]
+        found = np.bincount(codes, minlength=len(self.values))
+        return dict(zip(self.values, found.tolist(), strict=True))
+
+    def keeping(self, values: tuple[str, ...]) -> Codes:
+        """Return the column in which every other text is ``OTHER``, or "" if that is not kept."""
+        rest = OTHER if OTHER in values else ""
+        texts = np.array([value if value in values else rest for value in self.values], dtype=str)
+        return Codes.of(texts[self.codes])
 
     def members(self, value: str, rows: Rows = slice(None)) -> NDArray[np.bool_]:
         """Return which rows hold a text."""
@@ -103,17 +113,62 @@ class GoalColumns:
             for columns in (self.amounts, self.segments, self.periods)
         ))  # fmt: skip
 
-    def bind(self, goal: Goal) -> Goal:
-        """Return the goal for the segments and periods of these rows."""
-        if goal.is_bound and not _names_periods(goal):
-            return goal
-        known = {name: c.present() for name, c in (*self.segments.items(), *self.periods.items())}
-        constraints = tuple(bound for c in goal.constraints for bound in c.bind(known))
-        objective = goal.objective
-        if _names_periods(goal):
-            function, budget, share, per, _ = objective.made_by or ()
-            objective = function(budget, share, per, len(known[per]))
-        return Goal(objective, constraints, stated=goal)
+    def bind(self, goal: Goal, positive: NDArray[np.bool_]) -> Goal:
+        """Return the goal for the segments and periods of these rows.
+
+        A segment in which a constrained metric is undefined, such as recall without positives, is
+        left out.
+        """
+        goal = goal if goal.stated is None else goal.stated
+        found = {f"per {name}": _present(codes) for name, codes in self.periods.items()}
+        for name, codes in self.segments.items():
+            P, N = codes.counts(positive), codes.counts(~positive)
+            own = [c.metric for c in goal.constraints if c.each == name]
+            found[name] = tuple(
+                value for value in _present(codes) if _all_defined(own, P[value], N[value])
+            )
+        return goal.bind(found)
+
+    def keeping(self, segments: Mapping[str, tuple[str, ...]]) -> GoalColumns:
+        """Return the columns in which only these segments, by column, have their own names."""
+        kept = {
+            name: codes.keeping(segments[name]) if name in segments else codes
+            for name, codes in self.segments.items()
+        }
+        return replace(self, segments=kept)
+
+    def large_segments(
+        self, goal: Goal, positive: NDArray[np.bool_], fewest: int = FEWEST
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the segments in which a goal's constraints can be judged, by column.
+
+        A segment needs ``fewest`` positives and as many negatives. Smaller ones are pooled as
+        ``OTHER``; if they are too few together, a warning says that they are held to nothing.
+        """
+        found = {}
+        for name in dict.fromkeys(c.each for c in goal.constraints if c.each):
+            codes = self.segments[name]
+            P, N = codes.counts(positive), codes.counts(~positive)
+            large = [v for v in _present(codes) if min(P[v], N[v]) >= fewest]
+            small = [v for v in _present(codes) if v not in large]
+            if not large:
+                raise SetpointError(
+                    f"no segment of {name!r} has {fewest} positives and {fewest} negatives, which "
+                    f"'{goal}' needs; the largest have {max(P.values())} positives and "
+                    f"{max(N.values())} negatives. Use more rows, or larger segments."
+                )
+            positives, negatives = (sum(count[v] for v in small) for count in (P, N))
+            if min(positives, negatives) >= fewest:
+                large.append(OTHER)
+            elif small:
+                warnings.warn(
+                    f"{listed(small, 4)} of {name!r} are too small to be judged: together they "
+                    f"have {positives} positives and {negatives} negatives, and {fewest} of each "
+                    f"are needed. '{goal}' does not apply to them.",
+                    stacklevel=4,
+                )
+            found[name] = tuple(large)
+        return found
 
     def factors(self, tallies: tuple[Tally, ...], rows: Rows = slice(None)) -> Floats:
         """Return what rows count in each tally, relative to their weight: shape (tallies, rows)."""
@@ -130,10 +185,20 @@ class GoalColumns:
         return np.asarray(found, dtype=np.float64)
 
 
-def _names_periods(goal: Goal) -> bool:
-    """Whether the objective needs to know how many periods there are."""
-    made_by = goal.objective.made_by
-    return goal.stated is None and made_by is not None and made_by[0] is precision_at and bool(made_by[3])
+def _present(codes: Codes) -> tuple[str, ...]:
+    return tuple(value for value, count in codes.counts().items() if count and value)
+
+
+def _all_defined(metrics: list[Metric], P: int, N: int) -> bool:
+    """Whether the rows of a segment, so many of each class, define all metrics."""
+    zero, tallies = np.float64(0), [len(which.tallies) for which in metrics]
+    with np.errstate(all="ignore"):
+        at = [np.full(n, x, dtype=float) if n > 1 else np.float64(x) for n in tallies for x in (P, N)]
+        values = [
+            which.value(zero * p, zero * n, p, n)
+            for which, p, n in zip(metrics, at[::2], at[1::2], strict=True)
+        ]
+    return not np.isnan(values).any()
 
 
 def _find(given: Any, kind: str, name: str, goal: Goal) -> Any:

@@ -15,6 +15,7 @@ be evaluated.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,9 +23,12 @@ from typing import Any
 import numpy as np
 
 from setpoint.errors import GoalError
-from setpoint.goals.budgets import Per, alarms_per
+from setpoint.goals.budgets import Per, alarms_per, for_periods
 from setpoint.goals.metrics import ALARMS, Counts, Metric, format_number, metric
 from setpoint.goals.tallies import PLAIN, Tally, quoted_name
+
+# The values of each column of segments ("region") and kind of period ("per day") in some rows.
+Found = Mapping[str, tuple[str, ...]]
 
 # A constraint counts as met within this rounding error of weighted sums.
 TOLERANCE = 1e-9
@@ -90,13 +94,14 @@ class Constraint:
         """Whether it names the rows that it is about, so that it can be evaluated."""
         return not self.each and self.per is None
 
-    def bind(self, values: dict[str, tuple[str, ...]]) -> tuple[Constraint, ...]:
-        """Return the constraints for these values of each column of segments and kind of period."""
+    def bind(self, found: Found) -> tuple[Constraint, ...]:
+        """Return the constraints for the segments and periods that were found in rows."""
         if self.each:
-            tallies = [Tally(segment=self.each, value=value) for value in values[self.each]]
+            tallies = [Tally(segment=self.each, value=value) for value in found[self.each]]
             return tuple(Constraint(self.metric.within(tally), self.level) for tally in tallies)
         if self.per is not None:
-            return (Constraint(alarms_per(self.per, values[self.per.period]), self.level),)
+            periods = found[f"per {self.per.period}"]
+            return (Constraint(alarms_per(self.per, periods), self.level),)
         return (self,)
 
     @property
@@ -162,6 +167,8 @@ class Goal:
         Levels that metrics must reach.
     stated : Goal or None
         The goal as it was stated, if this one is bound to the segments and periods of some rows.
+    found : tuple of (str, tuple of str)
+        These segments and periods.
 
     Examples
     --------
@@ -176,6 +183,7 @@ class Goal:
     objective: Metric
     constraints: tuple[Constraint, ...] = ()
     stated: Goal | None = field(default=None, repr=False)
+    found: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         from setpoint.goals.language import parse_constraint
@@ -244,6 +252,16 @@ class Goal:
     def is_bound(self) -> bool:
         """Whether it can be evaluated: it does not speak of each segment or period."""
         return all(c.is_bound for c in self.constraints)
+
+    def bind(self, found: Found) -> Goal:
+        """Return the goal for the segments and periods that were found in rows."""
+        names = [*self.segments, *(f"per {period}" for period in self.periods)]
+        if self.stated is not None or (self.is_bound and not self.periods):
+            return self
+        constraints = tuple(bound for c in self.constraints for bound in c.bind(found))
+        objective = for_periods(self.objective, found)
+        known = tuple((name, found[name]) for name in names if name in found)
+        return Goal(objective, constraints, self, known)
 
     @cached_property
     def tallies(self) -> tuple[Tally, ...]:

@@ -332,7 +332,19 @@ def choose_threshold(
         y, scores, goal, sample_weight, amounts, segments, times, pos_label
     )
     check_classes(bool(positive.any()), not positive.all(), weighted=weights is not None)
-    goal = columns.bind(goal)
+    return best_point_of(positive, scores, weights, columns, goal, on)
+
+
+def best_point_of(
+    positive: NDArray[np.bool_],
+    scores: Floats,
+    weights: Floats | None,
+    columns: GoalColumns,
+    goal: Goal,
+    on: str,
+) -> OperatingPoint:
+    """Return the operating point at the best cut of validated rows, with the goal's columns."""
+    goal = columns.bind(goal, positive)
     rows = None if goal.is_plain else TalliedRows.of(positive, weights, columns, goal)
     return best_point(positive, scores, weights, goal, goal, on, rows)
 
@@ -393,7 +405,6 @@ def evaluate_threshold(
     )
     if np.isnan(threshold):
         raise SetpointError("the threshold is NaN.")
-    goal = columns.bind(goal)
     # numpy would round a Python float to the precision of the scores before comparing.
     alarm = scores.astype(np.float64, copy=False) > float(threshold)
     return point_at(positive, alarm, weights, columns, goal, float(threshold), on)
@@ -408,7 +419,8 @@ def point_at(
     threshold: float,
     on: str,
 ) -> OperatingPoint:
-    """Return the operating point of decisions on validated rows, for a bound goal."""
+    """Return the operating point of decisions on validated rows."""
+    goal = columns.bind(goal, positive)
     if not goal.is_plain:
         rows = TalliedRows.of(positive, weights, columns, goal)
         return OperatingPoint.of_counts(threshold, *rows.counts(alarm), *rows.totals(), goal, on)

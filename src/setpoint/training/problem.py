@@ -87,7 +87,7 @@ class Problem:
     judge = renamed_property("judge", "evaluation")
 
     def for_goal(self, goal: Goal) -> Problem:
-        """Return the same rows with another goal."""
+        """Return the same rows with another goal, one that counts all rows alike."""
         validation = None if self.validation is None else self.validation.for_goal(goal)
         return replace(self, goal=goal, validation=validation)
 
@@ -264,7 +264,7 @@ def make_problem(
     weight = sample_weight.to(dtype)
     goal, factors = Goal.parse(goal), None
     if columns is not None:
-        goal = columns.bind(goal)
+        goal = columns.bind(goal, positive.cpu().numpy())
     if not goal.is_plain:
         if columns is None:
             raise SetpointError(f"the goal '{goal}' names columns, which training must be given.")
