@@ -193,7 +193,9 @@ def _all_defined(metrics: list[Metric], P: int, N: int) -> bool:
     """Whether the rows of a segment, so many of each class, define all metrics."""
     zero, tallies = np.float64(0), [len(which.tallies) for which in metrics]
     with np.errstate(all="ignore"):
-        at = [np.full(n, x, dtype=float) if n > 1 else np.float64(x) for n in tallies for x in (P, N)]
+        at = [
+            np.full(n, x, dtype=float) if n > 1 else np.float64(x) for n in tallies for x in (P, N)
+        ]
         values = [
             which.value(zero * p, zero * n, p, n)
             for which, p, n in zip(metrics, at[::2], at[1::2], strict=True)

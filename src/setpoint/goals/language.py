@@ -53,7 +53,9 @@ _PER = re.compile(
     r"|(?P<period>[a-z]+?)(?:\s+on\s+(?:(?P<average>average)|(?P<share>\S+)\s+of\s+\S+))?)"
 )
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,.])")
-_AT = re.compile(rf"(?P<metric>[a-z_][a-z0-9_]*)\s*@\s*(?P<budget>[^\s%]+\s*%?)(?P<scope>\s+per\b.*)?", re.DOTALL)
+_AT = re.compile(
+    r"(?P<metric>[a-z_][a-z0-9_]*)\s*@\s*(?P<budget>[^\s%]+\s*%?)(?P<scope>\s+per\b.*)?", re.DOTALL
+)
 
 
 class _Masked:
@@ -133,9 +135,7 @@ def _parse_goal(masked: _Masked, text: str) -> Goal:
         raise GoalError(f"{text!r} contains 's.t.' twice; separate constraints by commas.")
     if comma := _DECIMAL_COMMA.search(source):
         raise GoalError(f"{comma[0]!r} in {text!r}: write decimals with a point.")
-    objective, budget = _parse_objective(
-        head.strip().removesuffix(",").rstrip(), text, masked
-    )
+    objective, budget = _parse_objective(head.strip().removesuffix(",").rstrip(), text, masked)
     constraints: list[Constraint] = []
     if tails:
         constraints = [_parse_constraint(part, masked) for part in _SEPARATOR.split(tails[0])]

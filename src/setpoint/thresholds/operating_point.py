@@ -35,7 +35,6 @@ from setpoint.thresholds.sweep import (
 )
 from setpoint.thresholds.tallied import TalliedRows, best_tallied_cut
 
-
 _MOST_LISTED = 4  # constraints in a message
 
 
@@ -121,7 +120,9 @@ class OperatingPoint(NotebookSummary):
     def missed(self) -> list[Constraint]:
         """The constraints that are not met."""
         with np.errstate(all="ignore"):
-            found = [(c, self.goal.shortfall_of(c, *self.goal_counts)) for c in self.goal.constraints]
+            found = [
+                (c, self.goal.shortfall_of(c, *self.goal_counts)) for c in self.goal.constraints
+            ]
         return [constraint for constraint, shortfall in found if shortfall > TOLERANCE]
 
     @property

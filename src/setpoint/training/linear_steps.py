@@ -55,7 +55,9 @@ class LinearSteps:
         assert isinstance(descent.bundle, LinearBundle)
         self._descent, self._counts, self._bundle = descent, counts, descent.bundle
         k = len(self._bundle.matrix)
-        positives, negatives = (own.nonzero().squeeze(1) for own in (batch.sign > 0, batch.sign < 0))
+        positives, negatives = (
+            own.nonzero().squeeze(1) for own in (batch.sign > 0, batch.sign < 0)
+        )
         order, first = torch.cat([positives, negatives]), len(positives)
         X = batch.X[order]
         sign = -batch.sign[order]

@@ -34,6 +34,7 @@ from setpoint.thresholds.tallied import TalliedRows
 from setpoint.training.gpu import exact_points
 from setpoint.training.models import scores_of
 
+_LEAST_PRICE = 1e-3  # of a row, relative to the mean: with no weight at all it would not count
 _MOST_TALLIES = 128  # whose counts every step of a training updates
 _ROWS_FOR_THREADS = 2**15  # a threshold of so many takes longer than handing it to a thread
 
@@ -108,6 +109,31 @@ class Problem:
         P, N = (tallied[own].sum(dim=0).cpu().numpy() for own in (positive, ~positive))
         return P, N
 
+    def row_prices(self) -> Tensor | None:
+        """Return what a right decision on each row is worth to the objective, 1 on average.
+
+        None unless rows have prices of their own: the objective is linear in amounts, such as a
+        cost. A row on which the right decision costs more than the wrong one has nearly none.
+        """
+        objective, (P, N) = self.goal.objective, self.totals
+        if self.factors is None or objective.is_bounded or objective.fraction is None:
+            return None
+        nothing = 0.0 * P[:, None]
+        with np.errstate(all="ignore"):
+            at = self.goal.counts_of(objective, nothing, nothing, P, N)
+            slopes = [objective.sign * objective.d_tp(*at), -objective.sign * objective.d_fp(*at)]
+        places = [self.goal.tallies.index(tally) for tally in objective.tallies]
+        if len(places) == 1:
+            return None  # the same for all rows of a class
+        factors = self.factors[:, places].double()
+        worth, cost = (
+            factors @ torch.from_numpy(np.asarray(slope).reshape(len(places))).to(factors)
+            for slope in slopes
+        )
+        price = torch.where(self.positive, worth, cost).clamp_(min=0.0)
+        mean = float(price.mean())
+        return None if not mean > 0 else (price / mean).clamp_(min=_LEAST_PRICE)
+
     @cached_property
     def _host_factors(self) -> NDArray[np.floating] | None:
         return None if self.factors is None else np.asarray(self.factors.cpu().numpy())
@@ -170,7 +196,12 @@ class Problem:
 
     @cached_property
     def halves(self) -> Halves | None:
-        """Random halves of these rows, on which models are compared; None with too few rows."""
+        """Random halves of these rows, on which models are compared; None with too few rows.
+
+        Nor are there any for a budget per period, which halves of a period would not use up.
+        """
+        if self.goal.periods:
+            return None
         y, weight = self.positive.cpu().numpy(), self.sample_weight.cpu().numpy()
         if min(y.sum(), len(y) - y.sum()) < 2:
             return None
