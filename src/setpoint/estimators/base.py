@@ -57,8 +57,8 @@ class SetpointEstimator:
         scores = self.positive_scores(X)
         return evaluate_threshold(
             self._labels.is_positive(y), scores, getattr(self, "threshold_", 0.0), self.goal_,
-            sample_weight=sample_weight, amounts=amounts, segments=self._pooled(segments, len(scores)),
-            times=times, on=on,
+            sample_weight=sample_weight, amounts=amounts,
+            segments=self._pooled(segments, len(scores)), times=times, on=on,
         )  # fmt: skip
 
     def _pooled(self, segments: Any, n: int) -> Any:

@@ -108,7 +108,8 @@ class LabelledRows:
         groups = check_groups(groups, y.shape)
         positive = labels.is_positive(y)
         included = np.ones(len(y), dtype=bool) if weight is None else weight > 0
-        columns, segments = GoalColumns(), {}
+        columns = GoalColumns()
+        segments: dict[str, tuple[str, ...]] = {}
         if goal is not None:
             columns, segments = columns_for(goal, positive, included, **named)
         groups = whole_periods(groups, columns, y.shape)

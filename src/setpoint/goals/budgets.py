@@ -122,4 +122,5 @@ def for_periods(which: Metric, found: Mapping[str, tuple[str, ...]]) -> Metric:
     if made_by is None or made_by[0] is not precision_at or not made_by[3]:
         return which
     _, budget, share, per, _ = made_by
-    return precision_at(budget, share, per, len(found[f"per {per}"]))
+    bound: Metric = precision_at(budget, share, per, len(found[f"per {per}"]))
+    return bound

@@ -108,10 +108,11 @@ class GoalColumns:
 
     def take(self, rows: Rows) -> GoalColumns:
         """Return the columns of some rows."""
-        return GoalColumns(*(
-            {name: column[rows] for name, column in columns.items()}
-            for columns in (self.amounts, self.segments, self.periods)
-        ))  # fmt: skip
+        return GoalColumns(
+            {name: column[rows] for name, column in self.amounts.items()},
+            {name: column[rows] for name, column in self.segments.items()},
+            {name: column[rows] for name, column in self.periods.items()},
+        )
 
     def bind(self, goal: Goal, positive: NDArray[np.bool_]) -> Goal:
         """Return the goal for the segments and periods of these rows.
@@ -191,16 +192,13 @@ def _present(codes: Codes) -> tuple[str, ...]:
 
 def _all_defined(metrics: list[Metric], P: int, N: int) -> bool:
     """Whether the rows of a segment, so many of each class, define all metrics."""
-    zero, tallies = np.float64(0), [len(which.tallies) for which in metrics]
-    with np.errstate(all="ignore"):
-        at = [
-            np.full(n, x, dtype=float) if n > 1 else np.float64(x) for n in tallies for x in (P, N)
-        ]
-        values = [
-            which.value(zero * p, zero * n, p, n)
-            for which, p, n in zip(metrics, at[::2], at[1::2], strict=True)
-        ]
-    return not np.isnan(values).any()
+    for which in metrics:
+        shape = () if len(which.tallies) == 1 else (len(which.tallies),)
+        none, p, n = (np.full(shape, count, dtype=np.float64)[()] for count in (0, P, N))
+        with np.errstate(all="ignore"):
+            if np.isnan(which.value(none, none, p, n)):
+                return False
+    return True
 
 
 def _find(given: Any, kind: str, name: str, goal: Goal) -> Any:
@@ -208,9 +206,9 @@ def _find(given: Any, kind: str, name: str, goal: Goal) -> Any:
     example = f"{kind}={{{name!r}: ...}}"
     if given is None:
         raise SetpointError(f"the goal '{goal}' names {name!r}; pass {example}, one entry per row.")
-    names = list(getattr(given, "columns", None) if hasattr(given, "columns") else given)
     if not hasattr(given, "keys"):
         raise SetpointError(f"{kind} must map names to arrays, e.g. {example}.")
+    names = list(given.keys())
     if name not in names:
         raise SetpointError(
             f"the goal '{goal}' names {name!r}, and {kind} has {listed(names)}."

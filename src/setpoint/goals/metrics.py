@@ -32,7 +32,7 @@ from setpoint.errors import GoalError
 from setpoint.goals.tallies import PLAIN, Tally, parse_tally
 
 Counts = Any  # a float, a numpy array or a torch tensor of (weighted) counts
-CountFunction = Callable[[Counts, Counts, float, float], Any]
+CountFunction = Callable[[Counts, Counts, Any, Any], Any]
 # (constant, coefficient of TP, coefficient of FP); with several tallies, tuples of coefficients
 Linear = tuple[Any, Any, Any]
 Direction = Literal["max", "min"]
@@ -66,7 +66,8 @@ def maximum(x: Any, floor: float) -> Any:
 def stack(parts: list[Any]) -> Any:
     """Return arrays or tensors of one shape, stacked along a new first axis."""
     if any(isinstance(part, torch.Tensor) for part in parts):
-        return torch.stack(torch.broadcast_tensors(*map(torch.as_tensor, parts)))
+        shape = np.broadcast_shapes(*(np.shape(part) for part in parts))
+        return torch.stack([torch.as_tensor(part).expand(shape) for part in parts])
     return np.stack(np.broadcast_arrays(*parts))
 
 

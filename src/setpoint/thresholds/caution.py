@@ -138,14 +138,15 @@ def _is_rate(which: Metric) -> bool:
 
 
 def _delta_error(
-    which: Metric, row_weights: tuple[float, float], tp: Counts, fp: Counts, P: float, N: float
+    which: Metric, row_weights: tuple[float, float], tp: Counts, fp: Counts, P: Any, N: Any
 ) -> Any:
     variance: Any = 0.0 * (tp + fp)
     for slope, count, total, size in (
         (which.d_tp(tp, fp, P, N), tp, P, row_weights[0]),
         (which.d_fp(tp, fp, P, N), fp, N, row_weights[1]),
     ):
-        total = np.reshape(total, (-1, *([1] * (np.ndim(count) - 1)))) if np.ndim(total) else total
+        if len(which.tallies) > 1:
+            total = np.reshape(total, (-1, *[1] * (np.ndim(count) - 1)))
         found = slope * slope * maximum(size * count * (1 - count / total), 0.0)
         variance = variance + where(found < np.inf, found, 0.0)  # neither infinite nor NaN
     return sqrt(variance if len(which.tallies) == 1 else variance.sum(axis=0))

@@ -56,7 +56,7 @@ class TalliedRows(NamedTuple):
         """Return rows with their factors in each tally, shape (n, tallies)."""
 
         def weigh(rows: Any) -> Floats:
-            own = factors[rows].T.astype(np.float64)
+            own: Floats = factors[rows].T.astype(np.float64)
             return own if weight is None else own * weight[rows]
 
         return cls(positive, weigh, factors.shape[1])
