@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from setpoint.certificates.certificate import Certificate
 from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
-from setpoint.goals.columns import OTHER, segment_texts
+from setpoint.goals.columns import NO_SEGMENT, OTHER, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
 
@@ -57,21 +57,25 @@ class SetpointEstimator:
         scores = self.positive_scores(X)
         return evaluate_threshold(
             self._labels.is_positive(y), scores, getattr(self, "threshold_", 0.0), self.goal_,
-            sample_weight=sample_weight, amounts=amounts,
-            segments=self._pooled(segments, len(scores)), times=times, on=on,
+            sample_weight=sample_weight, on=on,
+            **self.pooled({"amounts": amounts, "segments": segments, "times": times}),
         )  # fmt: skip
 
-    def _pooled(self, segments: Any, n: int) -> Any:
-        """Return segments with the pools that were made in ``fit``."""
+    def pooled(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Return amounts, segments and times with the pools of segments that ``fit`` made.
+
+        Segments that ``fit`` has not seen belong to the pool of the small ones.
+        """
+        segments = named.get("segments")
         if segments is None or not self.segments_:
-            return segments
+            return named
         found = {name: segments[name] for name in segments}
         for name, values in self.segments_.items():
             if name in found:
-                texts = segment_texts(name, found[name], n)
-                pool = OTHER if OTHER in values else ""
+                texts = segment_texts(name, found[name], len(found[name]))
+                pool = OTHER if OTHER in values else NO_SEGMENT
                 found[name] = np.where(np.isin(texts, values), texts, pool)
-        return found
+        return {**named, "segments": found}
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write a report, one HTML file, on the classifier and its certificate.

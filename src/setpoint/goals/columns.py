@@ -22,6 +22,7 @@ from setpoint.goals.tallies import PLAIN, Tally
 Floats = NDArray[np.floating]
 Rows = Any  # a mask, indices or a slice
 OTHER = "(other)"  # small segments together
+NO_SEGMENT = "(none)"  # rows of no segment that is judged
 FEWEST = 10  # rows of each class in a segment that is judged by itself
 _LARGEST = 1e100  # amounts up to this can be summed
 
@@ -52,8 +53,8 @@ class Codes:
         return dict(zip(self.values, found.tolist(), strict=True))
 
     def keeping(self, values: tuple[str, ...]) -> Codes:
-        """Return the column in which every other text is ``OTHER``, or "" if that is not kept."""
-        rest = OTHER if OTHER in values else ""
+        """Return the column in which every other text is ``OTHER``, or else ``NO_SEGMENT``."""
+        rest = OTHER if OTHER in values else NO_SEGMENT
         texts = np.array([value if value in values else rest for value in self.values], dtype=str)
         return Codes.of(texts[self.codes])
 
@@ -187,7 +188,8 @@ class GoalColumns:
 
 
 def _present(codes: Codes) -> tuple[str, ...]:
-    return tuple(value for value, count in codes.counts().items() if count and value)
+    counts = codes.counts()
+    return tuple(value for value, count in counts.items() if count and value != NO_SEGMENT)
 
 
 def _all_defined(metrics: list[Metric], P: int, N: int) -> bool:
