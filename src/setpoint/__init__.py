@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from setpoint.method import ExactPenalty as ExactPenalty
     from setpoint.model_files import load as load
     from setpoint.thresholds import OperatingPoint as OperatingPoint
+    from setpoint.thresholds import compare_decisions as compare_decisions
     from setpoint.thresholds import choose_threshold as choose_threshold
     from setpoint.thresholds import evaluate_threshold as evaluate_threshold
 
@@ -47,7 +48,7 @@ _NAMES = {
     "goals": "FPOR FROP OFOS Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",
-    "thresholds": "OperatingPoint choose_threshold evaluate_threshold",
+    "thresholds": "OperatingPoint choose_threshold compare_decisions evaluate_threshold",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()

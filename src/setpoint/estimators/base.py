@@ -37,6 +37,10 @@ class SetpointEstimator:
         """Return one score per row, larger for likely positives."""
         raise NotImplementedError
 
+    def _scores_of(self, X: Any, named: dict[str, Any]) -> NDArray[np.floating]:
+        """Return the scores of rows with the amounts, segments and times that the goal names."""
+        return self.positive_scores(X)
+
     def evaluate(
         self,
         X: Any,
@@ -54,11 +58,11 @@ class SetpointEstimator:
         Segments that were too small to be judged, or unknown, in ``fit`` are pooled in the same
         way.
         """
-        scores = self.positive_scores(X)
+        named = self.pooled({"amounts": amounts, "segments": segments, "times": times})
         return evaluate_threshold(
-            self._labels.is_positive(y), scores, getattr(self, "threshold_", 0.0), self.goal_,
-            sample_weight=sample_weight, on=on,
-            **self.pooled({"amounts": amounts, "segments": segments, "times": times}),
+            self._labels.is_positive(y), self._scores_of(X, named),
+            getattr(self, "threshold_", 0.0), self.goal_, sample_weight=sample_weight, on=on,
+            **named,
         )  # fmt: skip
 
     def pooled(self, named: dict[str, Any]) -> dict[str, Any]:

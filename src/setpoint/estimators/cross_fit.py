@@ -27,6 +27,12 @@ from setpoint.errors import SetpointError
 from setpoint.estimators.fitting import columns_for, whole_periods
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.expected_value import (
+    DecisionTable,
+    check_probability,
+    decisions_on,
+    expected_saving,
+)
 from setpoint.thresholds.operating_point import OperatingPoint, best_point_of, choose_threshold
 
 Floats = NDArray[np.floating]
@@ -160,6 +166,17 @@ class LabelledRows:
             return choose_threshold(positive, fold.scores, goal, sample_weight=weight, on=on)
         columns = self.columns.take(fold.rows)
         return best_point_of(positive, fold.scores, weight, columns, goal, on)
+
+    def decisions(self, fold: Fold, goal: Goal, on: str) -> DecisionTable:
+        """Compare ways to decide on the rows of a fold, whose scores are probabilities."""
+        weight = None if self.weight is None else self.weight[fold.rows]
+        positive, columns = self.positive[fold.rows], self.columns.take(fold.rows)
+        return decisions_on(positive, check_probability(fold.scores), weight, columns, goal, on)
+
+    def valued(self, fold: Fold, goal: Goal) -> Fold:
+        """Return a fold with expected savings in place of probabilities."""
+        amounts = self.columns.take(fold.rows).amounts
+        return fold._replace(scores=expected_saving(check_probability(fold.scores), goal, amounts))
 
     def thresholds(self, folds: list[Fold], goal: Goal) -> NDArray[np.float64]:
         """Return the best threshold of each fold that has both classes."""

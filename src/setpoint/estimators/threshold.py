@@ -24,7 +24,9 @@ from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator, draw_seed
 from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, positive_scores
 from setpoint.estimators.fitting import check_trainable
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
 
 
 def _has(name: str) -> Any:
@@ -58,6 +60,12 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         trees, a calibrated or a fitted classifier.
     goal : str or Goal
         What the threshold is for, e.g. ``"max recall s.t. precision >= 0.9"``.
+    decision : {"threshold", "expected_value"}
+        How rows are decided. ``"threshold"``: by one threshold of the scores.
+        ``"expected_value"``: for a goal such as ``"min cost(fp=5, fn=amount)"``, an alarm is
+        raised where it is expected to save money, given the row's own prices. That needs calibrated
+        probabilities, and the amounts at ``predict``; scores are expected savings, and their
+        threshold is 0, or the best one if the goal has constraints. ``decisions_`` compares both.
     cv : int, float, splitter, iterable, "prefit" or None
         Where scores come from. An int is the number of stratified folds (None: 5), which respect
         groups; a float the fraction of held-out rows in a single split; a splitter or an iterable
@@ -95,6 +103,9 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         The threshold that each fold alone would have chosen; their spread is its uncertainty.
     certificate_ : Certificate or None
         What is certified on new data.
+    decisions_ : DecisionTable or None
+        Both ways to decide, on the rows that set the threshold, if the decision is
+        ``"expected_value"``.
     classes_, pos_label_, goal_
         The labels, the positive one, and the goal, parsed.
 
@@ -115,6 +126,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         estimator: Any,
         goal: str | Goal = "max f1",
         *,
+        decision: str = "threshold",
         cv: Any = None,
         refit: bool = True,
         confidence: float | None = None,
@@ -126,6 +138,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
     ) -> None:
         self.estimator = estimator
         self.goal = goal
+        self.decision = decision
         self.cv = cv
         self.refit = refit
         self.confidence = confidence
@@ -172,6 +185,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         if self.confidence is not None:
             check_fraction(self.confidence, "confidence")
         check_trainable(goal)
+        method = self._response_method(goal)
         data = LabelledRows.of(
             X, y, sample_weight, groups, self.pos_label, goal, amounts=amounts, segments=segments,
             times=times,
@@ -185,7 +199,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             rows = data.rows
             if self.confidence is not None and data.groups is not None:
                 rows = rows[one_row_per_group(data.groups[rows], seed)]
-            folds = [data.score(estimator, rows, self.response_method)]
+            folds = [data.score(estimator, rows, method)]
         else:
             seen = data.rows
             if self.confidence is not None:
@@ -199,16 +213,21 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
                     f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
                     "fraction such as cv=0.25."
                 )
-            folds = data.cross_fit(
-                self.estimator, splits, fit_params, self.response_method, self.n_jobs
-            )
+            folds = data.cross_fit(self.estimator, splits, fit_params, method, self.n_jobs)
             on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
             estimator = folds[0].classifier
             if self.refit:
                 estimator = data.fit(clone(self.estimator), seen, fit_params)
         unseen = Fold.merged(estimator, folds)
+        self.decisions_ = None
+        if self.decision == "expected_value":
+            self.decisions_ = data.decisions(unseen, goal, on)
+            folds = [data.valued(fold, goal) for fold in folds]
+            unseen = data.valued(unseen, goal)
         self._threshold_rows = data.positive[unseen.rows], unseen.scores
-        if self.confidence is None:
+        if self.decisions_ is not None and self.confidence is None:
+            certificate, point = None, self.decisions_["expected value"]
+        elif self.confidence is None:
             certificate, point = None, data.point(unseen, goal, on)
         else:
             certificate = replace(
@@ -246,21 +265,51 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
                 *planning, goal, confidence=self.confidence, sample_weight=weight,
                 random_state=seed, on="the rows given",
             )  # fmt: skip
-        testing = data.score(unseen.classifier, certification, self.response_method)
+        testing = data.score(unseen.classifier, certification, self._response_method(goal))
+        if self.decision == "expected_value":
+            testing = data.valued(testing, goal)
         self._threshold_rows = data.positive[certification], testing.scores
         return certify_best(
             Rows.of(*planning), Rows.of(*self._threshold_rows), goal, self.confidence,
             on="the certification rows",
         )  # fmt: skip
 
-    def positive_scores(self, X: Any) -> NDArray[np.floating]:
-        """Return the scores that the threshold applies to, larger for likely positives."""
-        check_is_fitted(self, "threshold_")
-        return positive_scores(self.estimator_, X, self._labels, self.response_method)
+    def _response_method(self, goal: Goal) -> str:
+        """Return the method of the classifier that gives the scores."""
+        if self.decision == "threshold":
+            return self.response_method
+        if self.decision != "expected_value":
+            raise SetpointError(
+                f"decision is 'threshold' or 'expected_value', not {self.decision!r}."
+            )
+        check_prices(goal)
+        if self.response_method == "decision_function":
+            raise SetpointError(
+                "decisions by expected value need probabilities; leave response_method out."
+            )
+        return "predict_proba"
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label decided at the threshold."""
-        scores = self.positive_scores(X)
+    def positive_scores(self, X: Any, *, amounts: Any = None) -> NDArray[np.floating]:
+        """Return the scores that the threshold applies to, larger for likely positives.
+
+        For decisions by expected value they are expected savings; ``amounts`` are those that the
+        goal names, by default columns of the data frame X.
+        """
+        check_is_fitted(self, "threshold_")
+        method = self._response_method(self.goal_)
+        scores = positive_scores(self.estimator_, X, self._labels, method)
+        if self.decision == "threshold":
+            return scores
+        goal = Goal(self.goal_.objective)
+        columns = GoalColumns.of(goal, len(scores), X if amounts is None else amounts)
+        return expected_saving(check_probability(scores), goal, columns.amounts)
+
+    def _scores_of(self, X: Any, named: dict[str, Any]) -> NDArray[np.floating]:
+        return self.positive_scores(X, amounts=named.get("amounts"))
+
+    def predict(self, X: Any, *, amounts: Any = None) -> NDArray[Any]:
+        """Return the label decided at the threshold; ``amounts`` as in ``positive_scores``."""
+        scores = self.positive_scores(X, amounts=amounts)
         return self._labels.of_decisions(scores.astype(np.float64, copy=False) > self.threshold_)
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from setpoint._internal.imports import lazy
 
 if TYPE_CHECKING:
+    from setpoint.thresholds.expected_value import compare_decisions as compare_decisions
     from setpoint.thresholds.operating_point import OperatingPoint as OperatingPoint
     from setpoint.thresholds.operating_point import choose_threshold as choose_threshold
     from setpoint.thresholds.operating_point import evaluate_threshold as evaluate_threshold
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from setpoint.thresholds.stream import stream_threshold as stream_threshold
 
 _NAMES = {
+    "expected_value": "compare_decisions",
     "operating_point": "OperatingPoint choose_threshold evaluate_threshold",
     "stream": "stream_evaluate stream_threshold",
 }

@@ -329,7 +329,7 @@ def choose_threshold(
     (0.6, 2.0, 0.0)
     """
     goal = Goal.parse(goal)
-    positive, scores, weights, columns = _check_rows(
+    positive, scores, weights, columns = check_rows(
         y, scores, goal, sample_weight, amounts, segments, times, pos_label
     )
     check_classes(bool(positive.any()), not positive.all(), weighted=weights is not None)
@@ -401,7 +401,7 @@ def evaluate_threshold(
     need positives are NaN.
     """
     goal = Goal.parse(goal)
-    positive, scores, weights, columns = _check_rows(
+    positive, scores, weights, columns = check_rows(
         y, scores, goal, sample_weight, amounts, segments, times, pos_label
     )
     if np.isnan(threshold):
@@ -431,7 +431,7 @@ def point_at(
     return OperatingPoint(threshold, tp, fp, fn, tn, goal, on)
 
 
-def _check_rows(
+def check_rows(
     y: ArrayLike,
     scores: ArrayLike,
     goal: Goal,
