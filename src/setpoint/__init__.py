@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from setpoint.method import ExactPenalty as ExactPenalty
     from setpoint.model_files import load as load
     from setpoint.thresholds import OperatingPoint as OperatingPoint
-    from setpoint.thresholds import compare_decisions as compare_decisions
     from setpoint.thresholds import choose_threshold as choose_threshold
+    from setpoint.thresholds import compare_decisions as compare_decisions
     from setpoint.thresholds import evaluate_threshold as evaluate_threshold
 
 # Names are imported on first use: torch and scikit-learn take seconds to import, and

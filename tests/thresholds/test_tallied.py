@@ -178,7 +178,7 @@ def test_amounts_of_one_are_plain_counts():
 
 
 def test_blocks_give_the_same_counts(monkeypatch):
-    y, scores, weight, amount, region, day = rows_of(5)
+    y, scores, weight, amount, *_ = rows_of(5)
     goal = Goal.parse("min cost(fp=5, fn=amount)")
     columns = GoalColumns.of(goal, len(y), {"amount": amount})
     rows = TalliedRows.of(y, weight, columns, goal)
@@ -194,7 +194,7 @@ def test_blocks_give_the_same_counts(monkeypatch):
 
 
 def test_rows_of_weight_zero_do_not_count():
-    y, scores, _, amount, region, day = rows_of(8)
+    y, scores, _, amount, *_ = rows_of(8)
     weight = np.ones(len(y))
     weight[2:4] = 0
     kept = weight > 0

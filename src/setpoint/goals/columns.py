@@ -101,7 +101,7 @@ class GoalColumns:
                 name: Codes.of(segment_texts(name, _find(segments, "segments", name, goal), n))
                 for name in goal.segments
             },
-            {period: Codes.of(period_texts(times, period, n, goal)) for period in goal.periods},
+            {period: Codes.of(_periods(times, period, n, goal)) for period in goal.periods},
         )
 
     def __bool__(self) -> bool:
@@ -273,18 +273,22 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-_UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
-
-
-def period_texts(times: Any, period: str, n: int, goal: Goal) -> NDArray[np.str_]:
-    """Return the period of each row, named by its first hour, day or month.
-
-    Weeks begin on Monday. Plain numbers are days, counted from 0.
-    """
+def _periods(times: Any, period: str, n: int, goal: Goal) -> NDArray[np.str_]:
     if times is None:
         raise SetpointError(
             f"the goal '{goal}' is per {period}; pass times=..., the time of each row."
         )
+    return period_texts(times, period, n)
+
+
+_UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
+
+
+def period_texts(times: Any, period: str, n: int) -> NDArray[np.str_]:
+    """Return the period of each row, named by its first hour, day or month.
+
+    Weeks begin on Monday. Plain numbers are days, counted from 0.
+    """
     values = np.asarray(times)
     if values.dtype.kind in "OU":
         try:

@@ -367,7 +367,7 @@ def _whole_periods(
     So whole periods stay in the same split.
     """
     for period in goal.periods[:1]:
-        texts = period_texts(named["times"], period, len(times), goal)
+        texts = period_texts(named["times"], period, len(times))
         _, codes = np.unique(texts, return_inverse=True)
         first = np.full(codes.max() + 1, np.inf)
         np.minimum.at(first, codes, times)

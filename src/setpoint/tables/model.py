@@ -162,10 +162,15 @@ class TableModel:
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
         return self.predict_checked(checked, first_row)
 
-    def predict_checked(self, checked: Any, first_row: int = 0) -> Any:
-        """Do the same as ``predict`` for rows that ``schema.check`` returned."""
+    def predict_checked(
+        self, checked: Any, first_row: int = 0, alarm: NDArray[np.bool_] | None = None
+    ) -> Any:
+        """Do the same as ``predict`` for rows that ``schema.check`` returned.
+
+        ``alarm`` says which rows raise one, if that is not decided by the threshold.
+        """
         scores = self._scored(checked, first_row)
-        alarm = scores > 0
+        alarm = scores > 0 if alarm is None else alarm
         labels = pd.Series([self.negative, self.positive]).take(alarm.astype(int))
         columns = {"score": scores, "alarm": alarm, "predicted": labels.array}
         return pd.DataFrame(columns, index=checked.index)
