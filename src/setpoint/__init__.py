@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from setpoint.goals import metric_names as metric_names
     from setpoint.method import ExactPenalty as ExactPenalty
     from setpoint.model_files import load as load
+    from setpoint.thresholds import MultilabelPoint as MultilabelPoint
     from setpoint.thresholds import OperatingPoint as OperatingPoint
     from setpoint.thresholds import choose_threshold as choose_threshold
+    from setpoint.thresholds import choose_thresholds as choose_thresholds
     from setpoint.thresholds import evaluate_threshold as evaluate_threshold
+    from setpoint.thresholds import evaluate_thresholds as evaluate_thresholds
 
 # Names are imported on first use: torch and scikit-learn take seconds to import, and
 # `setpoint --help` needs neither.
@@ -47,7 +50,8 @@ _NAMES = {
     "goals": "FPOR FROP OFOS Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",
-    "thresholds": "OperatingPoint choose_threshold evaluate_threshold",
+    "thresholds": "MultilabelPoint OperatingPoint choose_threshold choose_thresholds "
+    "evaluate_threshold evaluate_thresholds",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()
