@@ -251,7 +251,13 @@ def choose_thresholds(
     (array([0.55, 0.4 ]), 0.857)
     """
     data = LabelMatrix.of(Y, scores, sample_weight, names)
-    goals = LabelGoals.of(goal, data.names, average)
+    found = best_points(data, LabelGoals.of(goal, data.names, average), on)
+    warn_of_one_class(found, stacklevel=3)
+    return found
+
+
+def best_points(data: LabelMatrix, goals: LabelGoals, on: str) -> MultilabelPoint:
+    """Return the best thresholds of checked labels and scores."""
     if goals.average == "micro" or goals.on_sums:
         points = _micro_points(data, goals, on)
     else:
@@ -261,9 +267,7 @@ def choose_thresholds(
             else best_point(*rows, own, own, on)
             for rows, own in zip(data.columns, goals.goals, strict=True)
         ]
-    found = MultilabelPoint(data.names, tuple(points), goals, on)
-    _warn_of_one_class(found, stacklevel=3)
-    return found
+    return MultilabelPoint(data.names, tuple(points), goals, on)
 
 
 def evaluate_thresholds(
@@ -413,7 +417,8 @@ def _one_class(point: OperatingPoint) -> bool:
     return point.tp + point.fn == 0 or point.fp + point.tn == 0
 
 
-def _warn_of_one_class(point: MultilabelPoint, stacklevel: int) -> None:
+def warn_of_one_class(point: MultilabelPoint, stacklevel: int) -> None:
+    """Warn of labels without positives or without negatives."""
     if point.left_out:
         warnings.warn(
             f"only one class occurs for {len(point.left_out)} of {len(point.names)} labels: "
