@@ -252,6 +252,15 @@ def test_200_labels_of_which_one_has_no_positives(goal):
     assert same.micro("f1") == point.micro("f1")
 
 
+@pytest.mark.filterwarnings("ignore:only one class")
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_no_label_with_both_classes(average):
+    point = choose_thresholds([[0, 1], [0, 1]], np.eye(2), "max f1", average=average)
+    assert point.thresholds.tolist() == [np.inf, -np.inf]
+    assert np.isnan(point.macro("f1"))
+    assert point.micro("f1") == 1.0
+
+
 def test_labels_that_fail_are_named():
     rng = np.random.default_rng(0)
     Y = rng.random((100, 3)) < 0.3
@@ -347,7 +356,6 @@ def test_a_knapsack_that_is_too_large_is_refused():
         ([[0, 1], [1, 0]], np.eye(2), {"names": ["a"]}, "1 names for 2 labels"),
         ([[0, 1], [1, 0]], np.eye(2), {"names": ["a", "a"]}, "several labels are called 'a'"),
         ([[0, 1], [1, 0]], np.eye(2), {"sample_weight": [0, 0]}, "zero in all rows"),
-        ([[0, 0], [0, 0]], np.eye(2), {"average": "micro"}, "no positives, or no negatives"),
     ],
 )
 def test_invalid_data(Y, scores, options, message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -162,7 +161,9 @@ class LabelledMatrix:
             if not 0 < float(cv) < 1:
                 raise SetpointError(f"cv must be a fraction between 0 and 1, not {cv}.")
             fraction = float(cv)
-            y = self._strata(rows, math.ceil(2 / min(fraction, 1 - fraction)))
+            y = self._strata(rows, 2)
+            if len(np.unique(y[rows])) > min(fraction, 1 - fraction) * len(rows) - 1:
+                y = np.zeros(len(y), dtype=np.int64)  # too few rows for all strata on both sides
             kind = StratifiedShuffleSplit if self.groups is None else GroupShuffleSplit
             cv = kind(1, test_size=fraction, random_state=seed)
         nothing = np.zeros(len(self.Y), dtype=bool)
@@ -186,12 +187,8 @@ class LabelledMatrix:
 def takes_matrices(estimator: Any) -> bool:
     """Return whether a classifier is multilabel itself."""
     tags = get_tags(estimator)
-    of_classes = tags.classifier_tags
-    return bool(of_classes is not None and (of_classes.multi_label or not _takes_vectors(tags)))
-
-
-def _takes_vectors(tags: Any) -> bool:
-    return bool(tags.target_tags.single_output)
+    multilabel = tags.classifier_tags is not None and tags.classifier_tags.multi_label
+    return bool(multilabel or tags.target_tags.multi_output)
 
 
 def matrix_scores(classifier: Any, X: Any, labels: int, unknown: float) -> NDArray[np.float64]:

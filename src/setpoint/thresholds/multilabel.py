@@ -258,7 +258,8 @@ def choose_thresholds(
 
 def best_points(data: LabelMatrix, goals: LabelGoals, on: str) -> MultilabelPoint:
     """Return the best thresholds of checked labels and scores."""
-    if goals.average == "micro" or goals.on_sums:
+    one_class = all(map(_has_one_class, data.columns))
+    if (goals.average == "micro" or goals.on_sums) and not one_class:
         points = _micro_points(data, goals, on)
     else:
         points = [
@@ -305,8 +306,6 @@ def evaluate_thresholds(
 def _micro_points(data: LabelMatrix, goals: LabelGoals, on: str) -> list[OperatingPoint]:
     """Return the best points for a metric of the summed counts."""
     cuts = [LabelCuts.of(*rows, own) for rows, own in zip(data.columns, goals.goals, strict=True)]
-    if not sum(label.P for label in cuts) or not sum(label.N for label in cuts):
-        raise SetpointError("the labels have no positives, or no negatives, in any row.")
     if goals.on_sums:
         best = best_total(cuts, goals.of_sums, weighted=data.weighted)
     else:
