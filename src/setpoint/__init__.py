@@ -11,8 +11,10 @@ from setpoint._internal.provenance import __version__ as __version__
 if TYPE_CHECKING:
     from setpoint.certificates import Bound as Bound
     from setpoint.certificates import Certificate as Certificate
+    from setpoint.certificates import MultilabelCertificate as MultilabelCertificate
     from setpoint.certificates import Verdict as Verdict
     from setpoint.certificates import certify as certify
+    from setpoint.certificates import certify_labels as certify_labels
     from setpoint.errors import CheckpointError as CheckpointError
     from setpoint.errors import GoalError as GoalError
     from setpoint.errors import InfeasibleGoalWarning as InfeasibleGoalWarning
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from setpoint.errors import SetpointError as SetpointError
     from setpoint.errors import UncertifiedWarning as UncertifiedWarning
     from setpoint.estimators import SetpointClassifier as SetpointClassifier
+    from setpoint.estimators import SetpointMultilabel as SetpointMultilabel
     from setpoint.estimators import SetpointThreshold as SetpointThreshold
     from setpoint.estimators import fit_goals as fit_goals
     from setpoint.goals import FPOR as FPOR
@@ -33,22 +36,26 @@ if TYPE_CHECKING:
     from setpoint.goals import metric_names as metric_names
     from setpoint.method import ExactPenalty as ExactPenalty
     from setpoint.model_files import load as load
+    from setpoint.thresholds import MultilabelPoint as MultilabelPoint
     from setpoint.thresholds import OperatingPoint as OperatingPoint
     from setpoint.thresholds import choose_threshold as choose_threshold
+    from setpoint.thresholds import choose_thresholds as choose_thresholds
     from setpoint.thresholds import compare_decisions as compare_decisions
     from setpoint.thresholds import evaluate_threshold as evaluate_threshold
+    from setpoint.thresholds import evaluate_thresholds as evaluate_thresholds
 
 # Names are imported on first use: torch and scikit-learn take seconds to import, and
 # `setpoint --help` needs neither.
 _NAMES = {
-    "certificates": "Bound Certificate Verdict certify",
+    "certificates": "Bound Certificate MultilabelCertificate Verdict certify certify_labels",
     "errors": "CheckpointError GoalError InfeasibleGoalWarning ModelFileError "
     "ModelVersionWarning SetpointError UncertifiedWarning",
-    "estimators": "SetpointClassifier SetpointThreshold fit_goals",
+    "estimators": "SetpointClassifier SetpointMultilabel SetpointThreshold fit_goals",
     "goals": "FPOR FROP OFOS Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",
-    "thresholds": "OperatingPoint choose_threshold compare_decisions evaluate_threshold",
+    "thresholds": "MultilabelPoint OperatingPoint choose_threshold choose_thresholds "
+    "compare_decisions evaluate_threshold evaluate_thresholds",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()

@@ -81,6 +81,12 @@ class SetpointEstimator:
                 found[name] = np.where(np.isin(texts, values), texts, pool)
         return {**named, "segments": found}
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of ``predict``, as everywhere in scikit-learn."""
+        if hasattr(self, "_labels") and self._labels.positive_labels:  # predict returns classes
+            y = self._labels.of_decisions(self._labels.is_positive(y))
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write a report, one HTML file, on the classifier and its certificate.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -61,7 +61,7 @@ class LabelledRows:
     Attributes
     ----------
     X, y
-        Rows and labels as they were given.
+        Rows and labels as they were given; labels are booleans if there are more than two.
     labels : Labels
         The two labels.
     positive : ndarray of bool
@@ -82,8 +82,8 @@ class LabelledRows:
     positive: NDArray[np.bool_]
     weight: Floats | None
     groups: NDArray[Any] | None
-    columns: GoalColumns
-    segments: dict[str, tuple[str, ...]]
+    columns: GoalColumns = field(default_factory=GoalColumns)
+    segments: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -119,7 +119,8 @@ class LabelledRows:
         if goal is not None:
             columns, segments = columns_for(goal, positive, included, **named)
         groups = whole_periods(groups, columns, y.shape)
-        return cls(X, y, labels, positive, weight, groups, columns, segments)
+        targets = positive if labels.positive_labels else y
+        return cls(X, targets, labels, positive, weight, groups, columns, segments)
 
     @property
     def rows(self) -> Rows:
@@ -196,6 +197,8 @@ def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Flo
                 "threshold needs scores."
             )
         method = found[0]
+        if labels.positive_labels and len(getattr(classifier, "classes_", ())) > 2:
+            method = "predict_proba"  # decision functions of several classes cannot be added
     if not hasattr(classifier, method):
         raise SetpointError(f"{type(classifier).__name__} has no {method}.")
     scores = np.asarray(getattr(classifier, method)(X))
@@ -203,6 +206,11 @@ def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Flo
         raise SetpointError(
             f"{np.isnan(scores).sum()} scores of {type(classifier).__name__} are NaN."
         )
+    if labels.positive_labels:
+        known = np.asarray(getattr(classifier, "classes_", [False, True]))
+        if scores.ndim == 2:
+            return two_columns(scores, known, labels, method)[:, 1]
+        return np.asarray(scores if _positive_classes(known, labels)[1] else -scores)
     known = np.asarray(getattr(classifier, "classes_", labels.classes))
     index = np.flatnonzero(known == labels.positive)
     if set(known.tolist()) != set(labels.classes.tolist()):
@@ -214,6 +222,34 @@ def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Flo
         return np.asarray(scores[:, int(index[0])])
     scores = scores.reshape(len(scores))
     return scores if index[0] == 1 else -scores
+
+
+def two_columns(
+    scores: Any, known: Any, labels: Labels, method: str = "predict_proba"
+) -> NDArray[np.floating]:
+    """Return the summed probabilities of the negative and of the positive labels.
+
+    ``known`` are the classes of the columns: booleans, or labels of which some are positive.
+    """
+    found, known = np.asarray(scores), np.asarray(known)
+    positive = _positive_classes(known, labels)
+    if len(known) > 2 and method != "predict_proba":
+        raise SetpointError(
+            f"the classifier knows the classes {known.tolist()}; only probabilities of several "
+            "classes can be added. Use response_method='predict_proba'."
+        )
+    return np.column_stack([found[:, ~positive].sum(axis=1), found[:, positive].sum(axis=1)])
+
+
+def _positive_classes(known: NDArray[Any], labels: Labels) -> NDArray[np.bool_]:
+    """Return which classes of a classifier are positive; some must be, and some not."""
+    positive, _ = labels.compare(known)
+    if positive.all() or not positive.any():
+        raise SetpointError(
+            f"the classifier knows the classes {known.tolist()}; some must be positive "
+            f"({labels.positive}) and some negative."
+        )
+    return positive
 
 
 def cv_splits(

@@ -15,6 +15,8 @@ from setpoint._internal.imports import need
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.multilabel import SetpointMultilabel
+from setpoint.estimators.multilabel_saving import multilabel_from_json, multilabel_to_json
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.saving.certificate import certificate_from_json, certificate_to_json
 from setpoint.saving.document import Described
@@ -51,8 +53,8 @@ def describe(model: Any) -> Described:
     described = _describe(model)
     if described is None:
         raise ModelFileError(
-            f"{type(model).__name__} cannot be saved by setpoint, only SetpointClassifier and "
-            "SetpointThreshold, and no subclasses of them."
+            f"{type(model).__name__} cannot be saved by setpoint, only SetpointClassifier, "
+            "SetpointThreshold and SetpointMultilabel, and no subclasses of them."
         )
     return described
 
@@ -65,6 +67,9 @@ def _describe(model: Any) -> Described | None:
     if type(model) is SetpointThreshold:
         check_is_fitted(model, "threshold_")
         return threshold_to_json(model)
+    if type(model) is SetpointMultilabel:
+        check_is_fitted(model, "thresholds_")
+        return multilabel_to_json(model, _describe)
     return None
 
 
@@ -75,6 +80,8 @@ def restore(content: Json, parts: dict[str, bytes], module: Any) -> Any:
         return classifier_from_json(content, parts, module)
     if kind == "SetpointThreshold":
         return threshold_from_json(content, parts, module)
+    if kind == "SetpointMultilabel":
+        return multilabel_from_json(content, parts, lambda inner, own: restore(inner, own, module))
     raise ModelFileError(f"the model is a {kind!r}, which this version of setpoint does not know.")
 
 

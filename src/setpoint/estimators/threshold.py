@@ -22,7 +22,13 @@ from setpoint.certificates.sequence import Rows
 from setpoint.data.splits import certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator, draw_seed
-from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, positive_scores
+from setpoint.estimators.cross_fit import (
+    Fold,
+    LabelledRows,
+    cv_splits,
+    positive_scores,
+    two_columns,
+)
 from setpoint.estimators.fitting import check_trainable
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
@@ -85,7 +91,11 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         Which scores to use. ``"auto"``: the decision function if there is one, since probabilities
         near 0 and 1 may be equal.
     pos_label : optional
-        The label of the positive class; by default the larger of the two.
+        The label of the positive class; by default the larger of the two. A list: these labels
+        are positive. With a list, and with more than two labels, all others are negative;
+        ``classes_`` are then two texts, such as ``"other"`` and ``"1 or 2"``, which ``predict``
+        returns. The classifier learns from booleans, or is ``"prefit"`` and knows all classes: the
+        score is then the sum of the positive ones' probabilities.
     n_jobs : int, optional
         How many folds are fitted at once, as in joblib.
     random_state : int, RandomState or None
@@ -167,7 +177,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         X : array-like, data frame or sparse matrix
             Rows that the classifier takes.
         y : array-like of shape (n,)
-            Two different labels.
+            Two different labels, or more if ``pos_label`` names the positive ones.
         sample_weight : array-like of shape (n,), optional
             Weights >= 0 of the counts; also given to the classifier if its ``fit`` takes them (that
             of a pipeline does not: give ``step__sample_weight`` as well, or enable routing).
@@ -233,7 +243,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             certificate = replace(
                 self._certify(data, unseen, goal, certification, seed),
                 one_per_group=data.groups is not None,
-                pos_label=data.labels.positive,
+                pos_label=data.labels.pos_label,
             )
             point = certificate.operating_point
 
@@ -316,13 +326,21 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
     def predict_proba(self, X: Any) -> Any:
         """Return the classifier's own probabilities; the threshold does not change them."""
         check_is_fitted(self, "threshold_")
-        return self.estimator_.predict_proba(X)
+        found = self.estimator_.predict_proba(X)
+        several = self._labels.positive_labels
+        return two_columns(found, self.estimator_.classes_, self._labels) if several else found
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         """Return the classifier's own decision function; the threshold does not change it."""
         check_is_fitted(self, "threshold_")
-        return self.estimator_.decision_function(X)
+        found = self.estimator_.decision_function(X)
+        if self._labels.positive_labels and np.ndim(found) == 2:
+            raise SetpointError(
+                f"the classifier has a decision function for each of its {np.shape(found)[1]} "
+                "classes; use positive_scores or predict_proba."
+            )
+        return found
 
     # --- scikit-learn ---------------------------------------------------------------------------
 

@@ -8,6 +8,9 @@ from setpoint._internal.imports import lazy
 
 if TYPE_CHECKING:
     from setpoint.thresholds.expected_value import compare_decisions as compare_decisions
+    from setpoint.thresholds.multilabel import MultilabelPoint as MultilabelPoint
+    from setpoint.thresholds.multilabel import choose_thresholds as choose_thresholds
+    from setpoint.thresholds.multilabel import evaluate_thresholds as evaluate_thresholds
     from setpoint.thresholds.operating_point import OperatingPoint as OperatingPoint
     from setpoint.thresholds.operating_point import choose_threshold as choose_threshold
     from setpoint.thresholds.operating_point import evaluate_threshold as evaluate_threshold
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "expected_value": "compare_decisions",
+    "multilabel": "MultilabelPoint choose_thresholds evaluate_thresholds",
     "operating_point": "OperatingPoint choose_threshold evaluate_threshold",
     "stream": "stream_evaluate stream_threshold",
 }
