@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from setpoint.model_files import load as load
     from setpoint.thresholds import MultilabelPoint as MultilabelPoint
     from setpoint.thresholds import OperatingPoint as OperatingPoint
+    from setpoint.thresholds import SegmentThresholds as SegmentThresholds
     from setpoint.thresholds import choose_threshold as choose_threshold
     from setpoint.thresholds import choose_thresholds as choose_thresholds
+    from setpoint.thresholds import choose_thresholds_by_segment as choose_thresholds_by_segment
     from setpoint.thresholds import compare_decisions as compare_decisions
     from setpoint.thresholds import evaluate_threshold as evaluate_threshold
     from setpoint.thresholds import evaluate_thresholds as evaluate_thresholds
@@ -54,8 +56,9 @@ _NAMES = {
     "goals": "FPOR FROP OFOS Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",
-    "thresholds": "MultilabelPoint OperatingPoint choose_threshold choose_thresholds "
-    "compare_decisions evaluate_threshold evaluate_thresholds",
+    "thresholds": "MultilabelPoint OperatingPoint SegmentThresholds choose_threshold "
+    "choose_thresholds choose_thresholds_by_segment compare_decisions evaluate_threshold "
+    "evaluate_thresholds",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()

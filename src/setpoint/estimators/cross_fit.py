@@ -27,6 +27,7 @@ from setpoint.errors import SetpointError
 from setpoint.estimators.fitting import columns_for, whole_periods
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.by_segment import SegmentThresholds, thresholds_by_segment
 from setpoint.thresholds.expected_value import (
     DecisionTable,
     check_probability,
@@ -178,6 +179,17 @@ class LabelledRows:
         """Return a fold with expected savings in place of probabilities."""
         amounts = self.columns.take(fold.rows).amounts
         return fold._replace(scores=expected_saving(check_probability(fold.scores), goal, amounts))
+
+    def by_segment(self, fold: Fold, goal: Goal, on: str) -> SegmentThresholds:
+        """Return the best threshold of each segment on the rows of a fold."""
+        weight = None if self.weight is None else self.weight[fold.rows]
+        positive, columns = self.positive[fold.rows], self.columns.take(fold.rows)
+        return thresholds_by_segment(positive, fold.scores, weight, columns, goal, on)
+
+    def above(self, fold: Fold, thresholds: SegmentThresholds) -> Fold:
+        """Return a fold whose scores are measured from the threshold of their segment."""
+        codes = self.columns.segments[thresholds.column][fold.rows]
+        return fold._replace(scores=thresholds.above(fold.scores, codes.texts))
 
     def thresholds(self, folds: list[Fold], goal: Goal) -> NDArray[np.float64]:
         """Return the best threshold of each fold that has both classes."""

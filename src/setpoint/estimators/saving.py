@@ -39,6 +39,8 @@ from setpoint.saving.values import (
     point_from_json,
     point_to_json,
 )
+from setpoint.thresholds.by_segment import SegmentThresholds
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.models import build, scores_of
 
 WEIGHTS = "weights.safetensors"
@@ -267,6 +269,7 @@ def threshold_to_json(clf: SetpointThreshold) -> Described:
         "operating_point": point_to_json(clf.operating_point_),
         "certificate": certificate_to_json(clf.certificate_),
         "segments": encode(clf.segments_),
+        "segment_thresholds": _by_segment_to_json(clf.segment_thresholds_),
         "threshold": encode(clf.threshold_),
         "thresholds": encode(clf.thresholds_),
     }
@@ -288,6 +291,10 @@ def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> 
     clf.operating_point_ = point_from_json(content["operating_point"])
     clf.certificate_ = certificate_from_json(content["certificate"], clf.goal_)
     clf.threshold_ = cutoff_from_json(content["threshold"])
+    clf.decisions_ = None  # about rows that the file does not hold
+    clf.segment_thresholds_ = _by_segment_from_json(
+        content.get("segment_thresholds"), clf.operating_point_
+    )
     clf.thresholds_ = decode(content["thresholds"])
     clf._set_labels(labels_from_json(content["labels"]))
     for name in ("n_features_in_", "feature_names_in_"):
@@ -295,6 +302,22 @@ def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> 
             setattr(clf, name, getattr(estimator, name))
     clf.load_notes_ = notes
     return clf
+
+
+def _by_segment_to_json(found: SegmentThresholds | None) -> Json | None:
+    if found is None:
+        return None
+    values = {name: encode(float(value)) for name, value in found.thresholds.items()}
+    return {"column": found.column, "thresholds": values, "other": encode(float(found.other))}
+
+
+def _by_segment_from_json(values: Json | None, point: OperatingPoint) -> SegmentThresholds | None:
+    if values is None:
+        return None
+    thresholds = {str(k): cutoff_from_json(v) for k, v in values["thresholds"].items()}
+    return SegmentThresholds(
+        str(values["column"]), thresholds, cutoff_from_json(values["other"]), point
+    )
 
 
 def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:

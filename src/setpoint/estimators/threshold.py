@@ -30,8 +30,9 @@ from setpoint.estimators.cross_fit import (
     two_columns,
 )
 from setpoint.estimators.fitting import check_trainable
-from setpoint.goals.columns import GoalColumns
+from setpoint.goals.columns import GoalColumns, segment_texts
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.by_segment import segment_column
 from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
 
 
@@ -72,6 +73,12 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         raised where it is expected to save money, given the row's own prices. That needs calibrated
         probabilities, and the amounts at ``predict``; scores are expected savings, and their
         threshold is 0, or the best one if the goal has constraints. ``decisions_`` compares both.
+    thresholds : {"one", "per group"}
+        One threshold for all rows or, for a goal such as
+        ``"max recall s.t. precision >= 0.9 for each region"``, one for each region. Scores are then
+        measured from the threshold of their region, so that ``threshold_`` is 0, and ``predict``
+        needs the segments. Rows of unknown segments have the threshold that is best for all rows
+        together.
     cv : int, float, splitter, iterable, "prefit" or None
         Where scores come from. An int is the number of stratified folds (None: 5), which respect
         groups; a float the fraction of held-out rows in a single split; a splitter or an iterable
@@ -116,6 +123,8 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
     decisions_ : DecisionTable or None
         Both ways to decide, on the rows that set the threshold, if the decision is
         ``"expected_value"``.
+    segment_thresholds_ : SegmentThresholds or None
+        The threshold of each segment, if there is one per group.
     classes_, pos_label_, goal_
         The labels, the positive one, and the goal, parsed.
 
@@ -137,6 +146,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         goal: str | Goal = "max f1",
         *,
         decision: str = "threshold",
+        thresholds: str = "one",
         cv: Any = None,
         refit: bool = True,
         confidence: float | None = None,
@@ -149,6 +159,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         self.estimator = estimator
         self.goal = goal
         self.decision = decision
+        self.thresholds = thresholds
         self.cv = cv
         self.refit = refit
         self.confidence = confidence
@@ -234,8 +245,15 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             self.decisions_ = data.decisions(unseen, goal, on)
             folds = [data.valued(fold, goal) for fold in folds]
             unseen = data.valued(unseen, goal)
+        self.segment_thresholds_ = None
+        if self.thresholds == "per group":
+            self.segment_thresholds_ = data.by_segment(unseen, goal, on)
+            folds = [data.above(fold, self.segment_thresholds_) for fold in folds]
+            unseen = data.above(unseen, self.segment_thresholds_)
         self._threshold_rows = data.positive[unseen.rows], unseen.scores
-        if self.decisions_ is not None and self.confidence is None:
+        if self.segment_thresholds_ is not None and self.confidence is None:
+            certificate, point = None, self.segment_thresholds_.operating_point
+        elif self.decisions_ is not None and self.confidence is None:
             certificate, point = None, self.decisions_["expected value"]
         elif self.confidence is None:
             certificate, point = None, data.point(unseen, goal, on)
@@ -286,6 +304,10 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
 
     def _response_method(self, goal: Goal) -> str:
         """Return the method of the classifier that gives the scores."""
+        if self.thresholds not in ("one", "per group"):
+            raise SetpointError(f"thresholds is 'one' or 'per group', not {self.thresholds!r}.")
+        if self.thresholds == "per group":
+            segment_column(goal)  # raises an error if there is none
         if self.decision == "threshold":
             return self.response_method
         if self.decision != "expected_value":
@@ -299,27 +321,44 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             )
         return "predict_proba"
 
-    def positive_scores(self, X: Any, *, amounts: Any = None) -> NDArray[np.floating]:
+    def positive_scores(
+        self, X: Any, *, amounts: Any = None, segments: Any = None
+    ) -> NDArray[np.floating]:
         """Return the scores that the threshold applies to, larger for likely positives.
 
-        For decisions by expected value they are expected savings; ``amounts`` are those that the
-        goal names, by default columns of the data frame X.
+        For decisions by expected value they are expected savings, and ``amounts`` those that the
+        goal names. With thresholds per group they are measured from the threshold of each row's
+        segment, in ``segments``. Both may be columns of the data frame X instead.
         """
         check_is_fitted(self, "threshold_")
         method = self._response_method(self.goal_)
         scores = positive_scores(self.estimator_, X, self._labels, method)
-        if self.decision == "threshold":
-            return scores
-        goal = Goal(self.goal_.objective)
-        columns = GoalColumns.of(goal, len(scores), X if amounts is None else amounts)
-        return expected_saving(check_probability(scores), goal, columns.amounts)
+        if self.decision == "expected_value":
+            goal = Goal(self.goal_.objective)
+            columns = GoalColumns.of(goal, len(scores), X if amounts is None else amounts)
+            scores = expected_saving(check_probability(scores), goal, columns.amounts)
+        if self.segment_thresholds_ is not None:
+            column = self.segment_thresholds_.column
+            given = X if segments is None and hasattr(X, "keys") else segments
+            if given is None or column not in given:
+                raise SetpointError(
+                    f"there is a threshold for each {column}; pass segments={{{column!r}: ...}}, "
+                    "one entry per row."
+                )
+            texts = segment_texts(column, given[column], len(scores))
+            scores = self.segment_thresholds_.above(scores, self._known_segments(column, texts))
+        return scores
+
+    def _known_segments(self, column: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
+        """Return segments with the pool that ``fit`` made of small ones."""
+        return np.asarray(self.pooled({"segments": {column: texts}})["segments"][column])
 
     def _scores_of(self, X: Any, named: dict[str, Any]) -> NDArray[np.floating]:
-        return self.positive_scores(X, amounts=named.get("amounts"))
+        return self.positive_scores(X, amounts=named.get("amounts"), segments=named.get("segments"))
 
-    def predict(self, X: Any, *, amounts: Any = None) -> NDArray[Any]:
-        """Return the label decided at the threshold; ``amounts`` as in ``positive_scores``."""
-        scores = self.positive_scores(X, amounts=amounts)
+    def predict(self, X: Any, *, amounts: Any = None, segments: Any = None) -> NDArray[Any]:
+        """Return the label decided at the threshold; parameters as in ``positive_scores``."""
+        scores = self.positive_scores(X, amounts=amounts, segments=segments)
         return self._labels.of_decisions(scores.astype(np.float64, copy=False) > self.threshold_)
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]

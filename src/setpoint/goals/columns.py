@@ -46,6 +46,11 @@ class Codes:
     def __len__(self) -> int:
         return len(self.codes)
 
+    @property
+    def texts(self) -> NDArray[np.str_]:
+        """The text of each row."""
+        return np.asarray(np.array(self.values)[self.codes])
+
     def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
         """Return how often each text occurs, in some or all rows."""
         codes = self.codes if rows is None else self.codes[rows]
@@ -173,9 +178,12 @@ class GoalColumns:
         return found
 
     def factors(self, tallies: tuple[Tally, ...], rows: Rows = slice(None)) -> Floats:
-        """Return what rows count in each tally, relative to their weight: shape (tallies, rows)."""
+        """Return what rows count in each tally, relative to their weight: shape (tallies, rows).
+
+        The rows of a plain goal must be given by their indices: no column says how many there are.
+        """
         parts = [self._factor(tally, rows) for tally in tallies if tally != PLAIN]
-        ones = np.ones(len(parts[0])) if parts else np.ones(0)
+        ones = np.ones(len(parts[0]) if parts else np.size(rows))
         return np.stack([ones if tally == PLAIN else parts.pop(0) for tally in tallies])
 
     def _factor(self, tally: Tally, rows: Rows) -> Floats:

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 from setpoint._internal.imports import lazy
 
 if TYPE_CHECKING:
+    from setpoint.thresholds.by_segment import SegmentThresholds as SegmentThresholds
+    from setpoint.thresholds.by_segment import (
+        choose_thresholds_by_segment as choose_thresholds_by_segment,
+    )
     from setpoint.thresholds.expected_value import compare_decisions as compare_decisions
     from setpoint.thresholds.multilabel import MultilabelPoint as MultilabelPoint
     from setpoint.thresholds.multilabel import choose_thresholds as choose_thresholds
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from setpoint.thresholds.stream import stream_threshold as stream_threshold
 
 _NAMES = {
+    "by_segment": "SegmentThresholds choose_thresholds_by_segment",
     "expected_value": "compare_decisions",
     "multilabel": "MultilabelPoint choose_thresholds evaluate_thresholds",
     "operating_point": "OperatingPoint choose_threshold evaluate_threshold",
