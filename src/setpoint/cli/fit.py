@@ -37,6 +37,8 @@ def fit(
     model: Annotated[
         str, typer.Option(help="linear or mlp (trained for the goal), hgb, logistic or forest.")
     ] = "linear",
+    decision: o.Decision = "threshold",
+    thresholds: o.Thresholds = "one",
     confidence: o.Confidence = None,
     group: o.Group = None,
     time: o.Time = None,
@@ -66,12 +68,14 @@ def fit(
         from setpoint.goals.goal import Goal
         from setpoint.report.sentences import headline_parts
         from setpoint.saving.storage import check_target
-        from setpoint.tables.classifiers import check_device, check_model
+        from setpoint.tables.classifiers import check_decision, check_device, check_model
 
     # Everything that can be checked now is not left to fail after a long training.
     parsed = Goal.parse(goal)
     check_model(model)
     check_device(device, model)
+    ways = {"decision": decision.replace("-", "_"), "thresholds": thresholds.replace("-", " ")}
+    check_decision(model, **ways)
     costs = costs_of(cost_alarm, cost_miss, currency)
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
@@ -95,6 +99,7 @@ def fit(
                 group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
                 callback=lambda record, total: show(record.iteration, total),
                 checkpoint=checkpoint, device=device,
+                **(ways if streamed is None else {}),
             )  # fmt: skip
         except SplitError as error:
             hint = " (--test is that fraction; --test 0 holds out no test rows.)"
@@ -115,7 +120,7 @@ def fit(
         "test": None if point is None else point.to_dict(),
         "certificate": None if certificate is None else certificate.to_dict(),
     }
-    parts = [point_table(fitted.model.operating_point, point)]
+    parts = [point_table(fitted.model.operating_point, point), *_ways_to_decide(fitted.model)]
     if certificate is not None:
         parts.append(str(certificate))
         if certificate.certified:
@@ -145,6 +150,14 @@ def fit(
         exit_if_missed(strict, bool(is_met(point or fitted.model.operating_point)))
     else:
         exit_if_missed(strict, certificate.certified and not certificate.operating_point.empty)
+
+
+def _ways_to_decide(model: Any) -> Iterator[str]:
+    """Yield the comparison of decisions, and the thresholds of segments, where there are some."""
+    if (decisions := getattr(model.classifier, "decisions_", None)) is not None:
+        yield f"On {decisions['single threshold'].on}:\n{decisions}"
+    if (found := getattr(model.classifier, "segment_thresholds_", None)) is not None:
+        yield "\n".join(str(found).split("\n")[1:])
 
 
 def _check_checkpoint(

@@ -51,6 +51,18 @@ def _check_called(value: str | None) -> str | None:
     return value
 
 
+def _check_decision(value: str) -> str:
+    if value not in ("threshold", "expected-value"):
+        raise typer.BadParameter(f"{value!r} is neither threshold nor expected-value.")
+    return value
+
+
+def _check_thresholds(value: str) -> str:
+    if value not in ("one", "per-group"):
+        raise typer.BadParameter(f"{value!r} is neither one nor per-group.")
+    return value
+
+
 Data = Annotated[Path, argument(help=f"Table: {_FILES}.")]
 DataOrFolder = Annotated[
     Path, argument(help=f"Table: {_FILES}, or a folder of Parquet or Arrow files.")
@@ -123,6 +135,21 @@ IgnoreExtra = Annotated[
 ]
 After = Annotated[
     Path | None, option(help="Output of 'evaluate --json' for earlier rows, to continue its check.")
+]
+Decision = Annotated[
+    str,
+    typer.Option(
+        help="How rows are decided (hgb, logistic, forest): threshold, or expected-value, which "
+        "raises an alarm where it is expected to save money.",
+        callback=_check_decision,
+    ),
+]
+Thresholds = Annotated[
+    str,
+    typer.Option(
+        help="One threshold, or one per-group for a goal 'for each' group (hgb, logistic, forest).",
+        callback=_check_thresholds,
+    ),
 ]
 Report = Annotated[Path | None, option(help="Write a report to this HTML file.")]
 Figures = Annotated[

@@ -330,22 +330,43 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         goal names. With thresholds per group they are measured from the threshold of each row's
         segment, in ``segments``. Both may be columns of the data frame X instead.
         """
+        table = X if hasattr(X, "keys") else None
+        named = {
+            "amounts": table if amounts is None else amounts,
+            "segments": table if segments is None else segments,
+        }
+        return self.decision_scores(self.raw_scores(X), named)
+
+    def raw_scores(self, X: Any) -> NDArray[np.floating]:
+        """Return the classifier's scores of the positive class, before prices and segments."""
         check_is_fitted(self, "threshold_")
         method = self._response_method(self.goal_)
-        scores = positive_scores(self.estimator_, X, self._labels, method)
+        return positive_scores(self.estimator_, X, self._labels, method)
+
+    @property
+    def decision_columns(self) -> tuple[str, ...]:
+        """The columns that decisions need besides features: amounts, and segments."""
+        found = self.goal_.objective.tallies if self.decision == "expected_value" else ()
+        amounts = [tally.amount for tally in found if tally.amount]
+        by = [] if self.segment_thresholds_ is None else [self.segment_thresholds_.column]
+        return (*amounts, *by)
+
+    def decision_scores(
+        self, scores: NDArray[np.floating], named: dict[str, Any]
+    ) -> NDArray[np.floating]:
+        """Return the scores that the threshold applies to, given raw ones."""
         if self.decision == "expected_value":
             goal = Goal(self.goal_.objective)
-            columns = GoalColumns.of(goal, len(scores), X if amounts is None else amounts)
+            columns = GoalColumns.of(goal, len(scores), named.get("amounts"))
             scores = expected_saving(check_probability(scores), goal, columns.amounts)
         if self.segment_thresholds_ is not None:
-            column = self.segment_thresholds_.column
-            given = X if segments is None and hasattr(X, "keys") else segments
-            if given is None or column not in given:
+            column, segments = self.segment_thresholds_.column, named.get("segments")
+            if segments is None or column not in segments:
                 raise SetpointError(
                     f"there is a threshold for each {column}; pass segments={{{column!r}: ...}}, "
                     "one entry per row."
                 )
-            texts = segment_texts(column, given[column], len(scores))
+            texts = segment_texts(column, segments[column], len(scores))
             scores = self.segment_thresholds_.above(scores, self._known_segments(column, texts))
         return scores
 

@@ -46,6 +46,14 @@ def check_model(name: str) -> None:
         )
 
 
+def check_decision(model: str, decision: str, thresholds: str) -> None:
+    """Raise SetpointError if a model cannot decide in this way."""
+    if model in TRAINED and (decision, thresholds) != ("threshold", "one"):
+        asked = "decisions by expected value" if decision != "threshold" else "thresholds per group"
+        others = ", ".join(name for name in MODELS if name not in TRAINED)
+        raise SetpointError(f"{asked} work with {others}; {model!r} is trained for one threshold.")
+
+
 def check_device(device: Any, model: str) -> None:
     """Raise an error if a device is not available, or cannot train the model."""
     if requested_device(device) not in (None, CPU) and model not in TRAINED:
@@ -76,6 +84,8 @@ def make_classifier(
     validation: Any,
     random_state: int,
     callback: Any,
+    decision: str = "threshold",
+    thresholds: str = "one",
 ) -> Any:
     """Return an unfitted classifier; parameters as for the estimators.
 
@@ -97,8 +107,9 @@ def make_classifier(
         )
     classifier = _conventional(name, schema, random_state)
     return SetpointThreshold(
-        classifier, goal, cv=validation, random_state=random_state, **certified
-    )
+        classifier, goal, decision=decision, thresholds=thresholds, cv=validation,
+        random_state=random_state, **certified,
+    )  # fmt: skip
 
 
 def logistic() -> Any:
@@ -167,13 +178,19 @@ def fit_baselines(
     return Baseline(f"{name} at 0.5", scores, 0.5), tuned
 
 
-def above_threshold(classifier: Any, features: Floats) -> Floats:
-    """Return a classifier's scores of the positive class, minus its threshold."""
+def above_threshold(
+    classifier: Any, features: Floats, named: Mapping[str, Any] | None = None
+) -> Floats:
+    """Return a classifier's scores of the positive class, minus its threshold.
+
+    ``named`` are the amounts and segments that its decisions need.
+    """
     trees = is_tree_model(getattr(classifier, "estimator_", None))
-    score = classifier.positive_scores
+    score = getattr(classifier, "raw_scores", classifier.positive_scores)
     scores = np.asarray(score(features)) if trees else in_blocks(score, features)
     if not hasattr(classifier, "threshold_"):  # relative to the threshold already
         return scores
+    scores = classifier.decision_scores(scores, dict(named or {}))
     # In 64 bits, as the classifier compares, a difference has the sign of the comparison.
     return np.asarray(scores.astype(np.float64, copy=False) - classifier.threshold_)
 

@@ -35,6 +35,7 @@ from setpoint.tables.classifiers import (
     TRAINED,
     Floats,
     above_threshold,
+    check_decision,
     check_device,
     check_model,
     fit_baselines,
@@ -121,6 +122,8 @@ def fit_table(
     device: Any = "auto",
     callback: Any = None,
     checkpoint: str | Path | None = None,
+    decision: str = "threshold",
+    thresholds: str = "one",
 ) -> FittedTable:
     """Train a model on a table.
 
@@ -156,6 +159,8 @@ def fit_table(
         Seed of all randomness.
     device, callback, checkpoint : optional
         As for :class:`SetpointClassifier`; only for models that are trained for the goal.
+    decision, thresholds : optional
+        As for :class:`SetpointThreshold`; only for the other models.
 
     Examples
     --------
@@ -169,6 +174,7 @@ def fit_table(
     started = clock.perf_counter()
     goal = check_options(goal, model, confidence)
     check_device(device, model)
+    check_decision(model, decision, thresholds)
     if checkpoint is not None and model not in TRAINED:
         raise SetpointError(
             f"checkpoints are only for the models {' and '.join(TRAINED)}, not for {model!r}."
@@ -209,7 +215,7 @@ def fit_table(
             else _as_splitter(split.train, training, certification)
         ),
         validation=None if validation is None else _as_splitter(split.train, *validation),
-        random_state=random_state, callback=callback,
+        random_state=random_state, callback=callback, decision=decision, thresholds=thresholds,
     )  # fmt: skip
     groups = None if table.groups is None else table.groups[split.train]
     features = encode(encoder, table.rows.iloc[split.train])
@@ -238,12 +244,13 @@ def fit_table(
         return FittedTable(fitted, None, None, None, leakage, notes)
     from setpoint.thresholds.operating_point import evaluate_threshold
 
+    test_named = classifier.pooled(take(named, split.test))
     tested = TestRows(
         split.test,
         table.y[split.test],
-        above_threshold(classifier, encode(encoder, table.rows.iloc[split.test])),
+        above_threshold(classifier, encode(encoder, table.rows.iloc[split.test]), test_named),
         None if table.groups is None else table.groups[split.test],
-        classifier.pooled(take(named, split.test)),
+        test_named,
     )
     point = evaluate_threshold(
         tested.y, tested.scores, 0.0, goal, on="the test rows", **tested.named

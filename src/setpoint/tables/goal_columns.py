@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,14 @@ def goal_columns(frame: Any, goal: Goal, time: str | None = None) -> dict[str, A
     if goal.periods and time is not None:
         found["times"] = calendar_times(frame[time])
     return found
+
+
+def decision_values(frame: Any, goal: Goal, wanted: Collection[str]) -> dict[str, Any]:
+    """Return those amounts and segments of a table's rows that decisions need."""
+    return {
+        "amounts": {name: _amounts(frame[name]) for name in goal.amounts if name in wanted},
+        "segments": {name: _segments(frame[name]) for name in goal.segments if name in wanted},
+    }
 
 
 def take(named: dict[str, Any], rows: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from setpoint.saving.values import Json, decode
 from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
-from setpoint.tables.goal_columns import goal_columns, named_columns
+from setpoint.tables.goal_columns import decision_values, goal_columns, named_columns
 from setpoint.tables.schema import Schema
 from setpoint.tables.scoring import UnseenValues
 
@@ -155,10 +155,34 @@ class TableModel:
             The number of earlier rows of the file, for messages.
         """
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
-        return self._scored(checked, first_row)
+        return self._scored(checked, first_row, self.decided_by(frame))
 
-    def _scored(self, checked: Any, first_row: int) -> Floats:
-        scores = above_threshold(self.classifier, encode(self.encoder, checked))
+    @property
+    def decision_columns(self) -> tuple[str, ...]:
+        """The columns that decisions need besides the model's own: amounts, and segments."""
+        return getattr(self.classifier, "decision_columns", ())
+
+    def example_decision(self) -> dict[str, Any]:
+        """Return amounts and segments of one made-up row, with which the model can be tried."""
+        names = self.decision_columns
+        return {
+            "amounts": {name: np.ones(1) for name in self.goal.amounts if name in names},
+            "segments": {name: np.array(["?"]) for name in self.goal.segments if name in names},
+        }
+
+    def decided_by(self, frame: Any) -> dict[str, Any]:
+        """Return the amounts and segments that the decisions on rows need."""
+        wanted = self.decision_columns
+        if not wanted:
+            return {}
+        if missing := [name for name in wanted if name not in frame.columns]:
+            raise SchemaError(
+                f"decisions need the column {missing[0]!r}; the table has {listed(frame.columns)}."
+            )
+        return decision_values(frame, self.goal, wanted)
+
+    def _scored(self, checked: Any, first_row: int, named: dict[str, Any]) -> Floats:
+        scores = above_threshold(self.classifier, encode(self.encoder, checked), named)
         if np.isnan(scores).any():
             row = int(np.flatnonzero(np.isnan(scores))[0])
             raise SetpointError(
@@ -171,16 +195,21 @@ class TableModel:
     def predict(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Any:
         """Return a data frame with score, alarm and predicted label; see ``scores``."""
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
-        return self.predict_checked(checked, first_row)
+        return self.predict_checked(checked, first_row, named=self.decided_by(frame))
 
     def predict_checked(
-        self, checked: Any, first_row: int = 0, alarm: NDArray[np.bool_] | None = None
+        self,
+        checked: Any,
+        first_row: int = 0,
+        alarm: NDArray[np.bool_] | None = None,
+        named: dict[str, Any] | None = None,
     ) -> Any:
         """Do the same as ``predict`` for rows that ``schema.check`` returned.
 
-        ``alarm`` says which rows raise one, if that is not decided by the threshold.
+        ``alarm`` says which rows raise one, if that is not decided by the threshold; ``named`` is
+        what :meth:`decided_by` returned.
         """
-        scores = self._scored(checked, first_row)
+        scores = self._scored(checked, first_row, named or {})
         alarm = scores > 0 if alarm is None else alarm
         labels = pd.Series([self.negative, self.positive]).take(alarm.astype(int))
         columns = {"score": scores, "alarm": alarm, "predicted": labels.array}
@@ -268,7 +297,7 @@ def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableM
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.unseen_values(row)
-            model.scores(row)
+            model._scored(model.schema.check(row), 0, model.example_decision())
     except ImportError:  # a missing extra, which it names
         raise
     except Exception as error:  # anything that mismatched parts may raise

@@ -105,8 +105,10 @@ def score_file(
         raise TableFileError(
             f"there is no column {missing[0]!r} with the times; the table has {listed(file.names)}."
         )
-    model.schema.check_names(file.names, ignore_extra, known=[*keep, *timed])
-    wanted = list(dict.fromkeys([*keep, *model.schema.names]))
+    known = [*keep, *timed, *model.decision_columns]
+    model.schema.check_names(file.names, ignore_extra, known=known)
+    decided = [name for name in model.decision_columns if name in file.names]
+    wanted = list(dict.fromkeys([*keep, *model.schema.names, *decided]))
     unseen = UnseenValues(model.schema, model.encoder)
     chosen = None if top is None else _top_rows(model, file, batch_rows, top)
     rows = alarms = 0
@@ -118,7 +120,7 @@ def score_file(
                 raise SchemaError(f"{error}{file.where(rows)}") from error
             unseen.add(checked, frame)
             alarm = None if chosen is None else chosen[rows : rows + len(checked)]
-            found = model.predict_checked(checked, rows, alarm)
+            found = model.predict_checked(checked, rows, alarm, model.decided_by(frame))
             for position, name in enumerate(dict.fromkeys(keep)):
                 found.insert(position, name, frame[name])
             writer.write(found)
@@ -132,7 +134,8 @@ def score_file(
 def _top_rows(model: TableModel, file: TableFile, batch_rows: int, top: Top) -> NDArray[np.bool_]:
     """Return which rows of a file have the highest scores of their period."""
     timed = [] if top.time is None else [top.time]
-    wanted = list(dict.fromkeys([*model.schema.names, *timed]))
+    decided = [name for name in model.decision_columns if name in file.names]
+    wanted = list(dict.fromkeys([*model.schema.names, *timed, *decided]))
     scores: list[Any] = []
     times: list[Any] = []
     for frame in file.frames(batch_rows, wanted, model.schema.texts):
