@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from setpoint.goals import metric_names as metric_names
     from setpoint.method import ExactPenalty as ExactPenalty
     from setpoint.model_files import load as load
+    from setpoint.thresholds import ClassWeights as ClassWeights
     from setpoint.thresholds import MultilabelPoint as MultilabelPoint
     from setpoint.thresholds import OperatingPoint as OperatingPoint
+    from setpoint.thresholds import choose_class_weights as choose_class_weights
     from setpoint.thresholds import choose_threshold as choose_threshold
     from setpoint.thresholds import choose_thresholds as choose_thresholds
     from setpoint.thresholds import evaluate_threshold as evaluate_threshold
@@ -53,8 +55,8 @@ _NAMES = {
     "goals": "FPOR FROP OFOS Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",
-    "thresholds": "MultilabelPoint OperatingPoint choose_threshold choose_thresholds "
-    "evaluate_threshold evaluate_thresholds",
+    "thresholds": "ClassWeights MultilabelPoint OperatingPoint choose_class_weights "
+    "choose_threshold choose_thresholds evaluate_threshold evaluate_thresholds",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from setpoint._internal.imports import lazy
 
 if TYPE_CHECKING:
+    from setpoint.thresholds.multiclass import ClassWeights as ClassWeights
+    from setpoint.thresholds.multiclass import choose_class_weights as choose_class_weights
     from setpoint.thresholds.multilabel import MultilabelPoint as MultilabelPoint
     from setpoint.thresholds.multilabel import choose_thresholds as choose_thresholds
     from setpoint.thresholds.multilabel import evaluate_thresholds as evaluate_thresholds
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from setpoint.thresholds.stream import stream_threshold as stream_threshold
 
 _NAMES = {
+    "multiclass": "ClassWeights choose_class_weights",
     "multilabel": "MultilabelPoint choose_thresholds evaluate_thresholds",
     "operating_point": "OperatingPoint choose_threshold evaluate_threshold",
     "stream": "stream_evaluate stream_threshold",
