@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from setpoint.goals import metric_names as metric_names
     from setpoint.method import ExactPenalty as ExactPenalty
     from setpoint.model_files import load as load
+    from setpoint.thresholds import ClassWeights as ClassWeights
     from setpoint.thresholds import MultilabelPoint as MultilabelPoint
     from setpoint.thresholds import OperatingPoint as OperatingPoint
     from setpoint.thresholds import SegmentThresholds as SegmentThresholds
+    from setpoint.thresholds import choose_class_weights as choose_class_weights
     from setpoint.thresholds import choose_threshold as choose_threshold
     from setpoint.thresholds import choose_thresholds as choose_thresholds
     from setpoint.thresholds import choose_thresholds_by_segment as choose_thresholds_by_segment
@@ -59,6 +61,8 @@ _NAMES = {
     "thresholds": "MultilabelPoint OperatingPoint SegmentThresholds choose_threshold "
     "choose_thresholds choose_thresholds_by_segment compare_decisions evaluate_threshold "
     "evaluate_thresholds",
+    "thresholds": "ClassWeights MultilabelPoint OperatingPoint choose_class_weights "
+    "choose_threshold choose_thresholds evaluate_threshold evaluate_thresholds",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()

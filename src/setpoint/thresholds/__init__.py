@@ -12,6 +12,8 @@ if TYPE_CHECKING:
         choose_thresholds_by_segment as choose_thresholds_by_segment,
     )
     from setpoint.thresholds.expected_value import compare_decisions as compare_decisions
+    from setpoint.thresholds.multiclass import ClassWeights as ClassWeights
+    from setpoint.thresholds.multiclass import choose_class_weights as choose_class_weights
     from setpoint.thresholds.multilabel import MultilabelPoint as MultilabelPoint
     from setpoint.thresholds.multilabel import choose_thresholds as choose_thresholds
     from setpoint.thresholds.multilabel import evaluate_thresholds as evaluate_thresholds
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "by_segment": "SegmentThresholds choose_thresholds_by_segment",
     "expected_value": "compare_decisions",
+    "multiclass": "ClassWeights choose_class_weights",
     "multilabel": "MultilabelPoint choose_thresholds evaluate_thresholds",
     "operating_point": "OperatingPoint choose_threshold evaluate_threshold",
     "stream": "stream_evaluate stream_threshold",
