@@ -291,8 +291,12 @@ def _worst(cells: Cells) -> tuple[Floats, Floats, Floats]:
 
 
 def _share_anywhere(planned: Plan, goal: Goal) -> float:
-    """Return the fraction of the error for tests anywhere; the way has the rest."""
+    """Return the fraction of the error for tests anywhere; the way has the rest.
+
+    Many segments would leave little for each of them anywhere, while each has all of the rest.
+    """
     if planned.start is None:
         return 1.0
     trials = [n for c, n in zip(goal.constraints, planned.trials, strict=True) if _is_walk(c)]
-    return share_anywhere(min(trials)) if trials else 0.5
+    segments = len({getattr(c, "tally", None) for c in goal.constraints})
+    return (share_anywhere(min(trials)) if trials else 0.5) / segments
