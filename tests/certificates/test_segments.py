@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certificate_rows import rows_with_counts
 from setpoint import Goal, SetpointError
 from setpoint.certificates import certify_best
 from setpoint.certificates.nested import NestedTest
@@ -221,6 +222,23 @@ def test_fixed_thresholds_are_tested_by_holm():
     ]
     assert [name in found.jointly_certified for name in rows] == holm(p, 0.1).tolist()
     assert [name in found.individually_certified for name in rows] == [x <= 0.1 for x in p]
+
+
+def test_a_segment_that_passes_alone_may_be_refused_jointly():
+    y, scores = rows_with_counts(30, 1, 5, 30)
+    every = {name: (Rows.of(y, scores),) * 2 for name in "abc"}
+    low = Rows.of(*rows_with_counts(15, 0, 5, 30))  # p = 0.035, too much for three or two
+    every["d"] = low, low
+    found = certify_each(every, PRECISION, 0.9, thresholds=dict.fromkeys(every, 0.5))
+    assert "d" in found.jointly_certified  # the others passed before it
+    every["e"] = every["d"]
+    every["f"] = every["d"]
+    found = certify_each(every, PRECISION, 0.9, thresholds=dict.fromkeys(every, 0.5))
+    assert found.jointly_certified == ("a", "b", "c")
+    assert len(found.individually_certified) == 6
+    refused = found.joint["d"]
+    assert not refused.certified_thresholds
+    assert "15 of 15), not enough to certify 'precision >= 0.8';" in refused.refusal
 
 
 @given(st.lists(st.floats(0, 0.2), min_size=1, max_size=8))

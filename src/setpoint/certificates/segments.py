@@ -39,6 +39,7 @@ from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import Method, certify_best, certify_threshold
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.sequence import Rows, TalliedRows, worst_p_value
+from setpoint.certificates.threshold_set import NO_THRESHOLDS
 from setpoint.errors import GoalError, SetpointError
 from setpoint.goals.goal import Constraint, Goal
 
@@ -355,9 +356,12 @@ def _holm_certificates(
         tp, fp = testing.counts(np.array([float(thresholds[name])]))
         p_values.append(float(worst_p_value(goal, tp, fp, *testing.totals)[0]))
     passed = holm(p_values, error)
+    # Those that did not pass all exceed the error that Holm's method had for the next one.
+    level = 1 - error / max(1, int((~passed).sum()))
+    refused = {"certified": False, "confidence": level, "certified_thresholds": NO_THRESHOLDS}
     return {
-        name: replace(own, certified=own.certified and bool(ok))
-        for (name, own), ok in zip(fixed.items(), passed, strict=True)
+        name: own if ok else replace(own, **refused)
+        for (name, own), ok in zip(fixed.items(), passed.tolist(), strict=True)
     }
 
 
