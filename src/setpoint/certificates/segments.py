@@ -358,7 +358,11 @@ def _holm_certificates(
     passed = holm(p_values, error)
     # Those that did not pass all exceed the error that Holm's method had for the next one.
     level = 1 - error / max(1, int((~passed).sum()))
-    refused = {"certified": False, "confidence": level, "certified_thresholds": NO_THRESHOLDS}
+    refused: dict[str, Any] = {
+        "certified": False,
+        "confidence": level,
+        "certified_thresholds": NO_THRESHOLDS,
+    }
     return {
         name: own if ok else replace(own, **refused)
         for (name, own), ok in zip(fixed.items(), passed.tolist(), strict=True)
