@@ -132,9 +132,10 @@ bench-end-to-end: $(VENV)/.dev ## fit, predict, evaluate and report on real tabl
 bench-predict: $(VENV)/.dev ## memory and speed of `setpoint predict` on five million rows (ten minutes)
 	$(BIN)/python benchmarks/bench_predict.py
 
-bench-certify: $(VENV)/.dev ## time of a certificate, compared with numpy.sort; objective kept by each planning method
+bench-certify: $(VENV)/.dev ## time of a certificate, compared with numpy.sort; objective kept by each planning method; width of bounds on a mean cost
 	$(BIN)/python benchmarks/bench_certify.py
 	$(BIN)/python benchmarks/bench_planning.py
+	$(BIN)/python benchmarks/bench_mean_bounds.py
 
 reproduce: $(VENV)/.dev ## write the paper's tables and figures to results/ (needs SETPOINT_DATA; hours on a CPU)
 	$(BIN)/python -m setpoint.paper all --scale small --out results

@@ -14,8 +14,9 @@ threshold has at most the fpr of the next such score below it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import betaincinv
@@ -78,6 +79,7 @@ def bounds_of(
     tested: int | None,
     certified: bool,
     everywhere: bool = True,
+    counted: Sequence[tuple[Any, Any, float, float]] | None = None,
 ) -> tuple[Bound, ...]:
     """Return the bounds on each constrained metric, and on the objective, at a point.
 
@@ -85,14 +87,22 @@ def bounds_of(
     thresholds, the bound of a certified constraint is its level, and one that is not certified has
     no bound: choosing between two bounds would add up their errors. The bound of the objective then
     holds at all thresholds if that is possible and wanted (``everywhere``, which must not depend on
-    the rows of the point); otherwise the thresholds divide the error equally.
+    the rows of the point); otherwise the thresholds divide the error equally. ``counted`` holds the
+    counts of each constraint where these are not those of the point.
     """
-    goal, counts = point.goal, point.counts
+    goal = point.goal
     each = None if tested is None else 1 - (1 - confidence) / tested
     required = [(c.metric, c.level) for c in goal.constraints]
     bounds = []
-    for which, level in [*required, (goal.objective, None)]:
-        rate, value = rate_of(which), point.value(which.name)
+    for i, (which, level) in enumerate([*required, (goal.objective, None)]):
+        counts, rate = point.counts, rate_of(which)
+        if counted is None or level is None:
+            value = point.value(which.name)
+        else:
+            tp, fp, P, N = (np.float64(np.squeeze(x)) for x in counted[i])
+            counts = tp, fp, P, N
+            with np.errstate(all="ignore"):
+                value = float(which.value(*counts))
         if rate is None:
             estimate = None
             if tested == 1:  # at a threshold chosen among several, it would be optimistic

@@ -19,7 +19,18 @@ from setpoint.certificates.bounds import (
 from setpoint.certificates.certificate import Certificate, Choice, sample_groups
 from setpoint.certificates.nested import is_nested
 from setpoint.certificates.rates import rate_of
-from setpoint.certificates.sequence import STEPS, Rows, plan, try_in_order, worst_p_value
+from setpoint.certificates.sequence import (
+    STEPS,
+    AnyRows,
+    Counted,
+    Rows,
+    TalliedRows,
+    counted,
+    plan,
+    try_in_order,
+    violation,
+    worst_of,
+)
 from setpoint.certificates.simultaneous import (
     Plan,
     certified_thresholds,
@@ -148,7 +159,7 @@ def certify(
 
 
 def certify_threshold(
-    rows: Rows, goal: Goal, threshold: float, confidence: float, *, on: str
+    rows: AnyRows, goal: Goal, threshold: float, confidence: float, *, on: str
 ) -> Certificate:
     """Certify a threshold that was fixed without using these rows."""
     only = np.array([float(threshold)])
@@ -156,8 +167,8 @@ def certify_threshold(
 
 
 def certify_best(
-    planning: Rows,
-    testing: Rows,
+    planning: AnyRows,
+    testing: AnyRows,
     goal: Goal,
     confidence: float,
     *,
@@ -181,7 +192,7 @@ def certify_best(
 
 
 def _prefers_everywhere(
-    planning: Rows, testing: Rows, goal: Goal, thresholds: Floats, confidence: float
+    planning: AnyRows, testing: AnyRows, goal: Goal, thresholds: Floats, confidence: float
 ) -> bool:
     """Return which bound of the objective is likely to be sharper, by the planning rows alone."""
     rate = rate_of(goal.objective)
@@ -198,7 +209,7 @@ def _prefers_everywhere(
 
 
 def _certify_anywhere(
-    planning: Rows, testing: Rows, goal: Goal, confidence: float, on: str, positives: float
+    planning: AnyRows, testing: AnyRows, goal: Goal, confidence: float, on: str, positives: float
 ) -> Certificate:
     """Test all thresholds at once; certify the best that passed, or refuse the closest one."""
     alpha = 1 - confidence
@@ -209,15 +220,12 @@ def _certify_anywhere(
     threshold, more = found.best, None
     if threshold is None:
         cuts = closest_thresholds(testing)
-        tp, fp = testing.counts(cuts)
-        with np.errstate(all="ignore"):
-            missed = np.nan_to_num(goal.violation(tp, fp, *testing.totals))
-        p_values = worst_p_value(goal, tp, fp, *testing.totals)
-        closest = int(np.lexsort((np.broadcast_to(missed, p_values.shape), p_values))[0])
+        counts = counted(testing, goal, cuts)
+        p_values = worst_of(goal, counts, cuts.shape)
+        closest = int(np.lexsort((violation(goal, counts, cuts.shape), p_values))[0])
         threshold = float(cuts[closest])
-        more = _more_positives(
-            goal, tp[[closest]], fp[[closest]], testing.totals, found.error, positives
-        )
+        there = [(tp[[closest]], fp[[closest]], P, N) for tp, fp, P, N in counts]
+        more = _more_positives(goal, there, testing, found.error, positives)
     return _certificate(
         testing, goal, threshold, confidence, "any", on, found.best is not None, None, more,
         found.thresholds,
@@ -225,7 +233,7 @@ def _certify_anywhere(
 
 
 def _certify_in_order(
-    rows: Rows,
+    rows: AnyRows,
     goal: Goal,
     thresholds: Floats,
     confidence: float,
@@ -248,7 +256,8 @@ def _certify_in_order(
             best = int(np.argmax(gain))
         else:
             best = int(np.argmin(values))
-            more = _more_positives(goal, tp, fp, rows.totals, 1 - confidence, positives)
+            counts = counted(rows, goal, thresholds)
+            more = _more_positives(goal, counts, rows, 1 - confidence, positives)
     return _certificate(
         rows, goal, float(thresholds[best]), confidence, choice, on, passed > 0, len(thresholds),
         more, ThresholdSet.of_points(thresholds[:passed]), everywhere,
@@ -256,7 +265,7 @@ def _certify_in_order(
 
 
 def _certificate(
-    rows: Rows,
+    rows: AnyRows,
     goal: Goal,
     threshold: float,
     confidence: float,
@@ -275,7 +284,8 @@ def _certificate(
     if not goal.constraints:
         certified = has_informative_bound(goal.objective, point, confidence)
         thresholds = ThresholdSet.of_points([threshold] if certified else [])
-    bounds = bounds_of(point, confidence, tested, certified, everywhere)
+    own = counted(rows, goal, np.array([threshold])) if isinstance(rows, TalliedRows) else None
+    bounds = bounds_of(point, confidence, tested, certified, everywhere, own)
     return Certificate(
         goal, threshold, confidence, certified, point, bounds, choice, tested, more,
         certified_thresholds=thresholds,
@@ -283,12 +293,15 @@ def _certificate(
 
 
 def _more_positives(
-    goal: Goal, tp: Floats, fp: Floats, totals: tuple[float, float], error: float, positives: float
+    goal: Goal, counts: Counted, rows: AnyRows, error: float, positives: float
 ) -> int | None:
     """Return roughly how many more labelled positives would be needed, or None."""
-    P, N = totals
-    times = min(_growth_needed(goal, a, b, P, N, error) for a, b in zip(tp, fp, strict=True))
-    if not np.isfinite(times) or P == 0:
+    every = range(len(counts[0][0]))
+    times = min(
+        _growth_needed(goal, [(tp[i], fp[i], P, N) for tp, fp, P, N in counts], error)
+        for i in every
+    )
+    if not np.isfinite(times) or rows.positive.total == 0:
         return None
     return max(1, int(np.ceil((times - 1) * positives)))
 
@@ -313,11 +326,11 @@ def _draw_rows(n: int, fraction: float, seed: int) -> NDArray[np.bool_]:
     return np.asarray(rng.integers(0, 2**16, n, dtype=np.uint16) < fraction * 2**16)
 
 
-def _growth_needed(goal: Goal, tp: float, fp: float, P: float, N: float, alpha: float) -> float:
+def _growth_needed(goal: Goal, counts: Counted, alpha: float) -> float:
     """Return how many times as many rows, at the same rates, would pass; inf if none would."""
 
     def passes(times: float) -> bool:
-        return bool(worst_p_value(goal, times * tp, times * fp, times * P, times * N) <= alpha)
+        return bool(worst_of(goal, counts, times=times) <= alpha)
 
     if not passes(1e6):
         return float("inf")

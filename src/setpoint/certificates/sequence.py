@@ -14,13 +14,16 @@ that one passes with a probability of at most 1 - confidence.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setpoint.certificates.rates import p_value, rate_of
-from setpoint.goals.goal import Goal
+from setpoint.errors import SetpointError
+from setpoint.goals.goal import TOLERANCE, Constraint, Goal
 from setpoint.thresholds.sweep import ClassScores, best_cut, threshold_below
 
 Floats = NDArray[np.floating]
@@ -61,14 +64,100 @@ class Rows(NamedTuple):
         """Return TP and FP at each threshold."""
         return self.positive.above(thresholds), self.negative.above(thresholds)
 
+    def of_constraint(self, constraint: Constraint) -> Rows:
+        """Return the rows that a constraint counts: all of them."""
+        return self
+
+
+@dataclass(frozen=True)
+class TalliedRows:
+    """Rows of which each constraint counts its own: all of them, or those of one segment.
+
+    A constraint with an attribute ``tally`` that is not None counts the rows stored under it. Each
+    such set of rows must consist of independent draws given its size, as the rows of a segment do.
+    The tests of several constraints need nothing else: the error of each is that of its own rows.
+
+    Attributes
+    ----------
+    plain : Rows
+        All rows, which the objective counts.
+    tallies : mapping of Rows
+        The rows of each other tally.
+    """
+
+    plain: Rows
+    tallies: Mapping[Hashable, Rows] = field(default_factory=dict)
+
+    def of_constraint(self, constraint: Constraint) -> Rows:
+        """Return the rows that a constraint counts."""
+        tally = getattr(constraint, "tally", None)
+        if tally is None:
+            return self.plain
+        if tally not in self.tallies:
+            raise SetpointError(f"there are no rows of {tally} to test '{constraint}' on.")
+        return self.tallies[tally]
+
+    def __iter__(self) -> Iterator[ClassScores]:
+        return iter(self.plain)
+
+    @property
+    def positive(self) -> ClassScores:
+        """All positives."""
+        return self.plain.positive
+
+    @property
+    def negative(self) -> ClassScores:
+        """All negatives."""
+        return self.plain.negative
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """P and N of all rows."""
+        return self.plain.totals
+
+    def counts(self, thresholds: Floats) -> tuple[Floats, Floats]:
+        """Return TP and FP of all rows at each threshold."""
+        return self.plain.counts(thresholds)
+
+
+AnyRows = Rows | TalliedRows
+Counted = list[tuple[Floats, Floats, float, float]]  # TP, FP, P and N of each constraint
+
+
+def counted(rows: AnyRows, goal: Goal, thresholds: Floats) -> Counted:
+    """Return the counts of each constraint at each threshold."""
+    own = [rows.of_constraint(c) for c in goal.constraints]
+    return [(*r.counts(thresholds), *r.totals) for r in own]
+
+
+def worst_of(goal: Goal, counts: Counted, shape: Any = (), times: float = 1.0) -> Floats:
+    """Return the p-value of "some constraint is missed" from the counts of each constraint.
+
+    ``times`` is for the counts expected of so many times the rows.
+    """
+    values = [
+        p_value(c, times * tp, times * fp, times * P, times * N)
+        for c, (tp, fp, P, N) in zip(goal.constraints, counts, strict=True)
+    ]
+    return np.asarray(np.max(np.broadcast_arrays(*values, np.zeros(shape)), axis=0))
+
+
+def violation(goal: Goal, counts: Counted, shape: Any = ()) -> Floats:
+    """Return the sum of the shortfalls of all constraints, each from its own counts."""
+    total = np.zeros(shape)
+    with np.errstate(all="ignore"):
+        for c, at in zip(goal.constraints, counts, strict=True):
+            shortfall = np.nan_to_num(c.shortfall(*at))
+            total = total + shortfall * (shortfall > TOLERANCE)
+    return total
+
 
 def worst_p_value(goal: Goal, tp: Any, fp: Any, P: Any, N: Any) -> Floats:
     """Return the p-value of "some constraint is missed" at each threshold."""
-    values = [p_value(c, tp, fp, P, N) for c in goal.constraints]
-    return np.asarray(np.max(np.broadcast_arrays(*values, np.zeros(np.shape(tp))), axis=0))
+    return worst_of(goal, [(tp, fp, P, N)] * len(goal.constraints), np.shape(tp))
 
 
-def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = STEPS) -> Floats:
+def plan(rows: AnyRows, goal: Goal, test_rows: float, alpha: float, steps: int = STEPS) -> Floats:
     """Return thresholds in the order in which to test them on ``test_rows`` other rows.
 
     The first is the one most certain to pass according to the planning rows. The next ones lead
@@ -93,7 +182,9 @@ def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = ST
     tp, fp = positive.at_or_above(cuts), negative.at_or_above(cuts)
     more = test_rows / (P + N)
     with np.errstate(all="ignore"):
-        expected = worst_p_value(goal, more * tp, more * fp, more * P, more * N)
+        own = [rows.of_constraint(c) for c in goal.constraints]
+        at = [(r.positive.at_or_above(cuts), r.negative.at_or_above(cuts), *r.totals) for r in own]
+        expected = worst_of(goal, at, tp.shape, more)
         gain = np.nan_to_num(goal.gain(tp, fp, P, N), nan=-np.inf)
     if steps == 1:
         hopeful = expected <= _PROMISING * alpha
@@ -104,10 +195,9 @@ def plan(rows: Rows, goal: Goal, test_rows: float, alpha: float, steps: int = ST
     return thresholds_below(cuts[order], positive.sorted, negative.sorted)
 
 
-def try_in_order(rows: Rows, goal: Goal, thresholds: Floats, alpha: float) -> tuple[Floats, int]:
+def try_in_order(rows: AnyRows, goal: Goal, thresholds: Floats, alpha: float) -> tuple[Floats, int]:
     """Return the p-value at each threshold, and how many pass before the first failure."""
-    tp, fp = rows.counts(thresholds)
-    values = worst_p_value(goal, tp, fp, *rows.totals)
+    values = worst_of(goal, counted(rows, goal, thresholds), np.shape(thresholds))
     failed = np.flatnonzero(~(values <= alpha))
     return values, int(failed[0]) if len(failed) else len(values)
 

@@ -32,7 +32,15 @@ from numpy.typing import NDArray
 
 from setpoint.certificates.nested import NestedTest, is_monotone, is_nested
 from setpoint.certificates.rates import rate_of
-from setpoint.certificates.sequence import Rows, plan, some_cuts, thresholds_below, worst_p_value
+from setpoint.certificates.sequence import (
+    AnyRows,
+    Rows,
+    counted,
+    plan,
+    some_cuts,
+    thresholds_below,
+    worst_of,
+)
 from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.certificates.walk import WalkTest, rounded_trials, share_anywhere
 from setpoint.goals.goal import Constraint, Goal
@@ -74,8 +82,8 @@ class Cells(NamedTuple):
     fp_bottom: Floats
 
     @classmethod
-    def of(cls, rows: Rows) -> Cells:
-        """Return cells that cover all thresholds."""
+    def of(cls, rows: AnyRows) -> Cells:
+        """Return cells that cover all thresholds, with the counts of all rows."""
         positive, negative = rows
         classes = positive.sorted, negative.sorted
         if sum(map(len, classes)) <= _EVERY:
@@ -87,8 +95,16 @@ class Cells(NamedTuple):
             edges = np.unique(np.concatenate([cuts, *(_next_lower(own, cuts) for own in classes)]))
         edges = edges[np.isfinite(edges)][::-1]
         low, high = np.append(edges, -np.inf), np.append(np.inf, edges)
-        tops = positive.at_or_above(high), negative.at_or_above(high)
-        return cls(low, high, *tops, positive.above(low), negative.above(low))
+        return cls._of_ends(low, high, Rows(positive, negative))
+
+    @classmethod
+    def _of_ends(cls, low: Floats, high: Floats, rows: Rows) -> Cells:
+        tops = rows.positive.at_or_above(high), rows.negative.at_or_above(high)
+        return cls(low, high, *tops, *rows.counts(low))
+
+    def counting(self, rows: Rows) -> Cells:
+        """Return the same cells with the counts of other rows, e.g. those of one segment."""
+        return self._of_ends(self.low, self.high, rows)
 
     @property
     def is_exact(self) -> Mask:
@@ -113,21 +129,21 @@ class Plan(NamedTuple):
     trials: tuple[float, ...]
 
     @classmethod
-    def of(cls, planning: Rows, goal: Goal, test_rows: float, alpha: float) -> Plan:
+    def of(cls, planning: AnyRows, goal: Goal, test_rows: float, alpha: float) -> Plan:
         """Plan the test of ``test_rows`` other rows."""
         thresholds = plan(planning, goal, test_rows, alpha)
         start = float(thresholds[0])
         if not np.isfinite(start):
             return cls(None, False, (_TYPICAL_TRIALS,) * len(goal.constraints))
         more = test_rows / sum(planning.totals)
-        tp, fp = planning.counts(thresholds)
-        expected = [more * x for x in (tp, fp, *planning.totals)]
-        likely = np.flatnonzero(worst_p_value(goal, *expected) <= 0.5)
+        counts = counted(planning, goal, thresholds)
+        likely = np.flatnonzero(worst_of(goal, counts, times=more) <= 0.5)
         ends = [0, int(likely[-1]) if len(likely) else 0]
         trials = []
-        for constraint in goal.constraints:
+        for constraint, at in zip(goal.constraints, counts, strict=True):
             rate = rate_of(constraint.metric)
             assert rate is not None
+            expected = (more * x for x in at)
             at_ends = np.maximum(rate.draws(*expected)[1][ends], 1.0)
             trials.append(float(np.sqrt(at_ends.prod())))
         return cls(start, bool(thresholds[-1] > start), tuple(trials))
@@ -142,13 +158,13 @@ class Certified(NamedTuple):
 
 
 def certified_thresholds(
-    testing: Rows, goal: Goal, planned: Plan | None, alpha: float
+    testing: AnyRows, goal: Goal, planned: Plan | None, alpha: float
 ) -> Certified:
     """Return every threshold that is certified on the rows, and the best of them.
 
     Rows of a single class, which may have been drawn by class, certify no precision and no npv.
     """
-    if 0 in testing.totals and any(map(_is_walk, goal.constraints)):
+    if any(_is_walk(c) and 0 in testing.of_constraint(c).totals for c in goal.constraints):
         return Certified(ThresholdSet(), None, alpha)
     cells = Cells.of(testing)
     anywhere, on_the_way, error = _passing(cells, testing, goal, planned, alpha)
@@ -175,7 +191,7 @@ def certified_thresholds(
     return Certified(intervals, best, error)
 
 
-def closest_thresholds(rows: Rows) -> Floats:
+def closest_thresholds(rows: AnyRows) -> Floats:
     """Return thresholds just below positives, among which the closest to pass is sought."""
     cuts = some_cuts(rows.positive)
     if len(cuts) == 0:
@@ -221,7 +237,7 @@ def _leading(mask: Mask) -> int:
     return len(mask) if mask.all() else int(np.argmin(mask))
 
 
-def _halfway(cells: Cells, at: int, rows: Rows) -> float:
+def _halfway(cells: Cells, at: int, rows: AnyRows) -> float:
     """Return the threshold of an exact cell, halfway between two scores where possible."""
     no_alarms = cells.tp_top[at] + cells.fp_top[at] == 0
     classes = [own.sorted for own in rows if len(own.sorted)]
@@ -229,43 +245,58 @@ def _halfway(cells: Cells, at: int, rows: Rows) -> float:
 
 
 def _passing(
-    cells: Cells, testing: Rows, goal: Goal, planned: Plan | None, alpha: float
+    cells: Cells, testing: AnyRows, goal: Goal, planned: Plan | None, alpha: float
 ) -> tuple[Mask, Mask, float]:
     """Return which cells pass anywhere, which pass on the way, and with which error."""
-    P, N = testing.totals
-    counts = cells.tp_top, cells.tp_bottom + cells.fp_bottom, cells.fp_bottom  # the worst
+    tested = [(c, *_counts(cells, testing, c)) for c in goal.constraints]
     everywhere = np.ones(len(cells.low), dtype=bool)
     if is_nested(goal):
-        for c in goal.constraints:
-            everywhere &= NestedTest(c, P, N).passes(*counts, alpha)
+        for c, own, (P, N) in tested:
+            everywhere &= NestedTest(c, P, N).passes(*_worst(own), alpha)
         return everywhere, everywhere, alpha
     assert planned is not None
     J = len(goal.constraints)
-    share = _share_anywhere(planned, goal)
-    walks, nested = {}, {}
-    for c, trials in zip(goal.constraints, planned.trials, strict=True):
-        if _is_walk(c):
-            walks[c] = WalkTest(c.level, rounded_trials(trials), share * alpha / J)
-        else:
-            nested[c] = NestedTest(c, P, N)
-    each = share * alpha / J
-    total = sum(walk.crossing for walk in walks.values()) + each * len(nested)
+    each = _share_anywhere(planned, goal) * alpha / J
+    walks = [
+        WalkTest(c.level, rounded_trials(trials), each) if _is_walk(c) else None
+        for c, trials in zip(goal.constraints, planned.trials, strict=True)
+    ]
+    total = sum(each if walk is None else walk.crossing for walk in walks)
     anywhere, way = everywhere.copy(), everywhere
-    for c, walk in walks.items():
-        drawn = cells.tp_top, cells.fp_bottom
+    for walk, (c, own, (P, N)) in zip(walks, tested, strict=True):
+        if walk is None:
+            test = NestedTest(c, P, N)
+            anywhere &= test.passes(*_worst(own), each)
+            way &= test.passes(*_worst(own), alpha - total + each)
+            continue
+        drawn = own.tp_top, own.fp_bottom
         if c.metric == NPV:
-            drawn = N - cells.fp_bottom, P - cells.tp_top
+            drawn = N - own.fp_bottom, P - own.tp_top
         anywhere &= walk.passes_anywhere(*drawn)
         way &= walk.passes_on_the_way(*drawn, alpha - total)
-    for test in nested.values():
-        anywhere &= test.passes(*counts, each)
-        way &= test.passes(*counts, alpha - total + each)
     return anywhere, way, alpha - total
 
 
+def _counts(
+    cells: Cells, testing: AnyRows, constraint: Constraint
+) -> tuple[Cells, tuple[float, float]]:
+    """Return the cells with the counts of a constraint, and its totals."""
+    own = testing.of_constraint(constraint)
+    return cells if own is testing else cells.counting(own), own.totals
+
+
+def _worst(cells: Cells) -> tuple[Floats, Floats, Floats]:
+    """Return the least TP, the most alarms and the most FP at any threshold of each cell."""
+    return cells.tp_top, cells.tp_bottom + cells.fp_bottom, cells.fp_bottom
+
+
 def _share_anywhere(planned: Plan, goal: Goal) -> float:
-    """Return the fraction of the error for tests anywhere; the way has the rest."""
+    """Return the fraction of the error for tests anywhere; the way has the rest.
+
+    Many segments would leave little for each of them anywhere, while each has all of the rest.
+    """
     if planned.start is None:
         return 1.0
     trials = [n for c, n in zip(goal.constraints, planned.trials, strict=True) if _is_walk(c)]
-    return share_anywhere(min(trials)) if trials else 0.5
+    segments = len({getattr(c, "tally", None) for c in goal.constraints})
+    return (share_anywhere(min(trials)) if trials else 0.5) / segments
