@@ -58,11 +58,9 @@ _NAMES = {
     "goals": "FPOR FROP OFOS Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",
-    "thresholds": "MultilabelPoint OperatingPoint SegmentThresholds choose_threshold "
-    "choose_thresholds choose_thresholds_by_segment compare_decisions evaluate_threshold "
-    "evaluate_thresholds",
-    "thresholds": "ClassWeights MultilabelPoint OperatingPoint choose_class_weights "
-    "choose_threshold choose_thresholds evaluate_threshold evaluate_thresholds",
+    "thresholds": "ClassWeights MultilabelPoint OperatingPoint SegmentThresholds "
+    "choose_class_weights choose_threshold choose_thresholds choose_thresholds_by_segment "
+    "compare_decisions evaluate_threshold evaluate_thresholds",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()
