@@ -10,14 +10,14 @@ from setpoint import Goal, SetpointError
 from setpoint.certificates import certify_best
 from setpoint.certificates.nested import NestedTest
 from setpoint.certificates.segments import (
-    SegmentConstraint,
-    SegmentGoal,
     certify_common,
     certify_each,
     holm,
+    in_each,
     joint_error,
     least_trials,
     segment_rows,
+    segment_tally,
     too_small,
 )
 from setpoint.certificates.sequence import Rows, TalliedRows, worst_p_value
@@ -43,7 +43,7 @@ def tallied(rows):
     scores = [np.concatenate([r[1][i].sorted for r in rows.values()]) for i in (0, 1)]
     y = np.repeat([True, False], [len(s) for s in scores])
     plain = Rows.of(y, np.concatenate(scores))
-    return TalliedRows(plain, {name: pair[1] for name, pair in rows.items()})
+    return TalliedRows(plain, {segment_tally(name): pair[1] for name, pair in rows.items()})
 
 
 # --- rows of segments -----------------------------------------------------------------------------
@@ -52,21 +52,21 @@ def tallied(rows):
 def test_each_constraint_counts_its_own_rows():
     rows = segments()
     testing = tallied(rows)
-    goal = SegmentGoal.of(PRECISION, rows)
+    goal = in_each(PRECISION, rows)
     for constraint in goal.constraints:
-        assert testing.of_constraint(constraint) is rows[constraint.tally][1]
+        assert testing.of_constraint(constraint) is rows[constraint.metric.tallies[0].value][1]
     assert testing.of_constraint(PRECISION.constraints[0]) is testing.plain
     assert rows["north"][1].of_constraint(goal.constraints[0]) is rows["north"][1]
     assert testing.totals == tuple(sum(r[1].totals[i] for r in rows.values()) for i in (0, 1))
-    with pytest.raises(SetpointError, match="no rows of east to test 'precision >= 0.8 in east'"):
-        testing.of_constraint(SegmentConstraint("precision", 0.8, "east"))
+    with pytest.raises(SetpointError, match=r"no rows of \[segment=east\] to test"):
+        testing.of_constraint(Constraint("precision[segment=east]", 0.8))
 
 
 def test_a_metric_is_constrained_once_per_segment():
-    goal = SegmentGoal.of(Goal.parse("max f1 s.t. precision >= 0.8, recall >= 0.5"), ["a", "b"])
+    goal = in_each(Goal.parse("max f1 s.t. precision >= 0.8, recall >= 0.5"), ["a", "b"])
     assert len(goal.constraints) == 4
-    with pytest.raises(GoalError, match="twice in one segment"):
-        SegmentGoal(goal.objective, goal.constraints + goal.constraints[:1])
+    with pytest.raises(GoalError, match="constrained twice"):
+        Goal(goal.objective, goal.constraints + goal.constraints[:1])
 
 
 @settings(max_examples=30, deadline=None)
@@ -89,7 +89,7 @@ def test_a_common_threshold_passes_in_every_segment(seed, start, upwards):
     """Brute force: the test of each segment at every threshold, with its part of the error."""
     rows = segments(seed, n=300, names=("a", "b"))
     testing, alpha, trials = tallied(rows), 0.2, 30.0
-    goal = SegmentGoal.of(PRECISION, rows)
+    goal = in_each(PRECISION, rows)
     found = certified_thresholds(testing, goal, Plan(start, upwards, (trials,) * 2), alpha)
     share = 1.0 if start is None else share_anywhere(trials) / 2
     test = WalkTest(0.8, rounded_trials(trials), share * alpha / 2)
@@ -269,8 +269,3 @@ def test_bad_input(certify):
 def test_missing_segments_are_an_error():
     with pytest.raises(SetpointError, match="missing"):
         segment_rows(np.array([True]), np.ones(1), [None], np.array([False]))
-
-
-def test_the_constraint_of_a_segment_names_it():
-    assert str(SegmentConstraint("precision", 0.9, "north")) == "precision >= 0.9 in north"
-    assert SegmentConstraint("precision", 0.9, "north") != Constraint("precision", 0.9)

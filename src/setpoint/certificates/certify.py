@@ -26,6 +26,7 @@ from setpoint.certificates.sequence import (
     Rows,
     TalliedRows,
     counted,
+    plain_gain,
     plan,
     try_in_order,
     violation,
@@ -40,7 +41,7 @@ from setpoint.certificates.simultaneous import (
 from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, check_scores
+from setpoint.thresholds.operating_point import check_scores
 
 Method = Literal["simultaneous", "sequence", "split"]
 Floats = NDArray[np.floating]
@@ -252,7 +253,9 @@ def _certify_in_order(
         values, passed = try_in_order(rows, goal, thresholds, 1 - confidence)
         if passed:
             with np.errstate(all="ignore"):
-                gain = np.nan_to_num(goal.gain(tp[:passed], fp[:passed], *rows.totals), nan=-np.inf)
+                gain = np.nan_to_num(
+                    plain_gain(goal, tp[:passed], fp[:passed], *rows.totals), nan=-np.inf
+                )
             best = int(np.argmax(gain))
         else:
             best = int(np.argmin(values))
@@ -278,9 +281,7 @@ def _certificate(
     everywhere: bool = True,
 ) -> Certificate:
     """Return the certificate of a threshold whose test is done."""
-    tp, fp = (float(counts[0]) for counts in rows.counts(np.array([threshold])))
-    P, N = rows.totals
-    point = OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on)
+    point = rows.point(threshold, goal, on)
     if not goal.constraints:
         certified = has_informative_bound(goal.objective, point, confidence)
         thresholds = ThresholdSet.of_points([threshold] if certified else [])

@@ -45,7 +45,7 @@ def _is_safe_below(metric: Metric) -> bool:
 
 def _is_safe_above(metric: Metric) -> bool:
     """Whether a higher threshold never makes the metric worse: fpr, specificity, alarm_rate."""
-    return metric.population == "negatives" or metric == ALARM_RATE
+    return metric.population == "negatives" or metric.plain == ALARM_RATE
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class NestedTest:
         if _is_safe_below(metric):
             least = bisect_left(range(int(self.P) + 1), True, key=lambda i: self._p(i, 0) <= error)
             return np.asarray(tp_least >= least)
-        if metric == ALARM_RATE:
+        if metric.plain == ALARM_RATE:
             total = int(self.P + self.N)
             most = bisect_right(range(total + 1), error, key=lambda i: self._p(i, 0)) - 1
             return np.asarray(alarms_most <= most)

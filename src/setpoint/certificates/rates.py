@@ -76,11 +76,14 @@ class Rate:
 
 def rate_of(which: Metric) -> Rate | None:
     """Return a metric as a rate, or None if it is not a fraction of independent draws."""
-    if which.name == "f1" and which == metric("f1"):
+    if any(tally.amount for tally in which.tallies):
+        return None  # an amount is not a number of draws
+    plain = which.plain
+    if plain.name == "f1" and plain == metric("f1"):
         assert JACCARD.fraction is not None
         return Rate(which, JACCARD.fraction, lambda f: f / (2 - f), lambda j: 2 * j / (1 + j))
     # Of built-in metrics alone it is known that they are fractions of the rows they name.
-    built_in = which.name in BUILT_IN and which == metric(which.name)
+    built_in = plain.name in BUILT_IN and plain == metric(plain.name)
     if not built_in or which.fraction is None or which.population is None:
         return None
     return Rate(which, which.fraction, float, float)

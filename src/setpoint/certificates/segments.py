@@ -27,7 +27,7 @@ threshold passed may still have been certified falsely, so that its error is not
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,42 +40,29 @@ from setpoint.certificates.certify import Method, certify_best, certify_threshol
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.sequence import Rows, TalliedRows, worst_p_value
 from setpoint.certificates.threshold_set import NO_THRESHOLDS
-from setpoint.errors import GoalError, SetpointError
+from setpoint.errors import SetpointError
 from setpoint.goals.goal import Constraint, Goal
+from setpoint.goals.tallies import Tally
 
 Floats = NDArray[np.floating]
 Pair = tuple[Rows, Rows]  # planning and certification rows
 
 
-@dataclass(frozen=True)
-class SegmentConstraint(Constraint):
-    """A constraint on the rows of one segment."""
-
-    tally: Hashable = None
-
-    def __str__(self) -> str:
-        return f"{super().__str__()} in {self.tally}"
-
-
-@dataclass(frozen=True)
-class SegmentGoal(Goal):
-    """A goal whose constraints must hold in each of several segments."""
-
-    def __post_init__(self) -> None:
-        # Each metric is constrained once per segment.
-        seen = {(c.metric.name, getattr(c, "tally", None)) for c in self.constraints}
-        if len(seen) < len(self.constraints):
-            raise GoalError("a metric is constrained twice in one segment; keep one level.")
-
-    @classmethod
-    def of(cls, goal: Goal, segments: Iterable[Hashable]) -> SegmentGoal:
-        """Return the goal with each constraint once per segment."""
-        every = [
-            SegmentConstraint(c.metric, c.level, segment)
+def in_each(goal: Goal, segments: Iterable[Any]) -> Goal:
+    """Return the goal with each constraint once per segment."""
+    return Goal(
+        goal.objective,
+        tuple(
+            Constraint(c.metric.within(segment_tally(segment)), c.level)
             for segment in segments
             for c in goal.constraints
-        ]
-        return cls(goal.objective, tuple(every))
+        ),
+    )
+
+
+def segment_tally(segment: Any) -> Tally:
+    """Return the tally of a segment's rows."""
+    return Tally(segment="segment", value=str(segment))
 
 
 def segment_rows(
@@ -202,11 +189,11 @@ def certify_common(
     planning, testing = (
         TalliedRows(
             _joined([pair[part] for pair in segments.values()]),
-            {name: pair[part] for name, pair in segments.items()},
+            {segment_tally(name): pair[part] for name, pair in segments.items()},
         )
         for part in (0, 1)
     )
-    each = SegmentGoal.of(goal, segments)
+    each = in_each(goal, segments)
     return certify_best(planning, testing, each, confidence, on=on, method=method)
 
 

@@ -14,8 +14,8 @@ that one passes with a probability of at most 1 - confidence.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 
 from setpoint.certificates.rates import p_value, rate_of
 from setpoint.errors import SetpointError
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal
+from setpoint.goals.tallies import PLAIN, Tally
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.sweep import ClassScores, best_cut, threshold_below
 
 Floats = NDArray[np.floating]
@@ -68,34 +71,71 @@ class Rows(NamedTuple):
         """Return the rows that a constraint counts: all of them."""
         return self
 
+    def point(self, threshold: float, goal: Goal, on: str) -> OperatingPoint:
+        """Return the operating point at a threshold."""
+        (tp,), (fp,) = (counts.tolist() for counts in self.counts(np.array([threshold])))
+        P, N = self.totals
+        return OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on)
+
 
 @dataclass(frozen=True)
 class TalliedRows:
     """Rows of which each constraint counts its own: all of them, or those of one segment.
 
-    A constraint with an attribute ``tally`` that is not None counts the rows stored under it. Each
-    such set of rows must consist of independent draws given its size, as the rows of a segment do.
-    The tests of several constraints need nothing else: the error of each is that of its own rows.
+    The tally of its metric says which. The rows of each tally must be independent draws given
+    their number, as the rows of a segment are. The tests of several constraints need nothing else:
+    the error of each is that of its own rows.
 
     Attributes
     ----------
     plain : Rows
         All rows, which the objective counts.
-    tallies : mapping of Rows
+    tallies : mapping of Tally to Rows
         The rows of each other tally.
     """
 
     plain: Rows
-    tallies: Mapping[Hashable, Rows] = field(default_factory=dict)
+    tallies: Mapping[Tally, Rows] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        positive: NDArray[np.bool_],
+        scores: NDArray[np.floating],
+        columns: GoalColumns,
+        goal: Goal,
+        among: NDArray[np.bool_] | None = None,
+    ) -> TalliedRows:
+        """Return the rows of each segment that a bound goal names."""
+        every = np.ones(len(scores), dtype=bool) if among is None else among
+        own = {
+            tally: Rows.of(
+                positive, scores, every & columns.segments[tally.segment].members(tally.value)
+            )
+            for tally in goal.tallies
+            if tally.segment and not tally.amount
+        }
+        return cls(Rows.of(positive, scores, every), own)
 
     def of_constraint(self, constraint: Constraint) -> Rows:
         """Return the rows that a constraint counts."""
-        tally = getattr(constraint, "tally", None)
-        if tally is None:
+        (tally,) = constraint.metric.tallies
+        if tally == PLAIN:
             return self.plain
         if tally not in self.tallies:
-            raise SetpointError(f"there are no rows of {tally} to test '{constraint}' on.")
+            raise SetpointError(f"there are no rows of [{tally}] to test '{constraint}' on.")
         return self.tallies[tally]
+
+    def point(self, threshold: float, goal: Goal, on: str) -> OperatingPoint:
+        """Return the operating point at a threshold."""
+        found = self.plain.point(threshold, Goal(goal.objective), on)
+        at = np.array([threshold])
+        tallied = []
+        for tally in goal.tallies[1:]:
+            rows = self.tallies[tally]
+            (tp,), (fp,) = (counts.tolist() for counts in rows.counts(at))
+            tallied.append((tp, fp, *rows.totals))
+        return replace(found, goal=goal, tallied=tuple(tallied))
 
     def __iter__(self) -> Iterator[ClassScores]:
         return iter(self.plain)
@@ -152,6 +192,11 @@ def violation(goal: Goal, counts: Counted, shape: Any = ()) -> Floats:
     return total
 
 
+def plain_gain(goal: Goal, tp: Any, fp: Any, P: Any, N: Any) -> Any:
+    """Return the gain of a goal whose objective counts all rows alike."""
+    return goal.objective.sign * goal.objective.value(tp, fp, P, N)
+
+
 def worst_p_value(goal: Goal, tp: Any, fp: Any, P: Any, N: Any) -> Floats:
     """Return the p-value of "some constraint is missed" at each threshold."""
     return worst_of(goal, [(tp, fp, P, N)] * len(goal.constraints), np.shape(tp))
@@ -172,9 +217,9 @@ def plan(rows: AnyRows, goal: Goal, test_rows: float, alpha: float, steps: int =
         if not goal.constraints and goal.is_monotone and P > _MANY:
             # Neighbours among so many differ by less than the sampling error.
             cuts = some_cuts(positive, _MANY)
-            gain = goal.gain(positive.at_or_above(cuts), negative.at_or_above(cuts), P, N)
+            gain = plain_gain(goal, positive.at_or_above(cuts), negative.at_or_above(cuts), P, N)
             return thresholds_below(cuts[[int(np.argmax(gain))]], positive.sorted, negative.sorted)
-        cut = best_cut(positive, negative, goal)
+        cut = best_cut(positive, negative, goal if goal.is_plain else Goal(goal.objective))
         return np.array([threshold_below(cut.lowest_positive, positive.sorted, negative.sorted)])
     cuts = np.concatenate([some_cuts(positive), _cuts_below(positive, negative)])
     if len(cuts) == 0:  # all score -inf
@@ -185,7 +230,7 @@ def plan(rows: AnyRows, goal: Goal, test_rows: float, alpha: float, steps: int =
         own = [rows.of_constraint(c) for c in goal.constraints]
         at = [(r.positive.at_or_above(cuts), r.negative.at_or_above(cuts), *r.totals) for r in own]
         expected = worst_of(goal, at, tp.shape, more)
-        gain = np.nan_to_num(goal.gain(tp, fp, P, N), nan=-np.inf)
+        gain = np.nan_to_num(plain_gain(goal, tp, fp, P, N), nan=-np.inf)
     if steps == 1:
         hopeful = expected <= _PROMISING * alpha
         best = np.argmax(np.where(hopeful, gain, -np.inf)) if hopeful.any() else expected.argmin()

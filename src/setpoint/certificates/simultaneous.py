@@ -36,6 +36,7 @@ from setpoint.certificates.sequence import (
     AnyRows,
     Rows,
     counted,
+    plain_gain,
     plan,
     some_cuts,
     thresholds_below,
@@ -64,7 +65,7 @@ def is_testable_anywhere(goal: Goal) -> bool:
 
 
 def _is_walk(constraint: Constraint) -> bool:
-    return constraint.metric in (PRECISION, NPV)
+    return constraint.metric.plain in (PRECISION, NPV)
 
 
 class Cells(NamedTuple):
@@ -179,7 +180,7 @@ def certified_thresholds(
     if len(allowed) == 0:
         return Certified(intervals, None, error)
     with np.errstate(all="ignore"):
-        gain = goal.gain(cells.tp_top, cells.fp_top, *testing.totals)
+        gain = plain_gain(goal, cells.tp_top, cells.fp_top, *testing.totals)
     gain = np.broadcast_to(np.nan_to_num(gain, nan=-np.inf), certified.shape)[allowed]
     at = int(allowed[np.argmax(gain)])
     if not np.isfinite(gain).any() and testing.positive.total == 0:
@@ -270,7 +271,7 @@ def _passing(
             way &= test.passes(*_worst(own), alpha - total + each)
             continue
         drawn = own.tp_top, own.fp_bottom
-        if c.metric == NPV:
+        if c.metric.plain == NPV:
             drawn = N - own.fp_bottom, P - own.tp_top
         anywhere &= walk.passes_anywhere(*drawn)
         way &= walk.passes_on_the_way(*drawn, alpha - total)
@@ -298,5 +299,5 @@ def _share_anywhere(planned: Plan, goal: Goal) -> float:
     if planned.start is None:
         return 1.0
     trials = [n for c, n in zip(goal.constraints, planned.trials, strict=True) if _is_walk(c)]
-    segments = len({getattr(c, "tally", None) for c in goal.constraints})
+    segments = len({c.metric.tallies for c in goal.constraints})
     return (share_anywhere(min(trials)) if trials else 0.5) / segments

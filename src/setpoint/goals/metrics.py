@@ -202,6 +202,15 @@ class Metric:
         return self if tally == PLAIN else _within(self, tally)
 
     @property
+    def plain(self) -> Metric:
+        """The same metric of all rows, if this one is that of a segment or with amounts."""
+        made_by = self.made_by
+        if made_by is None or made_by[0] is not Metric.within:
+            return self
+        which: Metric = made_by[1]
+        return which
+
+    @property
     def is_bounded(self) -> bool:
         """Whether it has a smallest and a largest value; a sum of money, e.g., has none."""
         return bool(np.isfinite(self.bounds).all())
