@@ -117,9 +117,9 @@ def bounds_of(
         elif (
             tested != 1
             and (everywhere or tested is None)
-            and _has_bound_everywhere(which, confidence)
+            and has_bound_everywhere(which, confidence)
         ):
-            exact = _bound_everywhere(which, confidence, successes, trials)
+            exact = bound_everywhere(which, confidence, successes, trials)
         bounds.append(Bound(which, level, value, exact, "exact", successes, trials, p))
     return tuple(bounds)
 
@@ -128,13 +128,14 @@ def is_sharper_everywhere(
     which: Metric, confidence: float, tested: int, rate: float, n: int
 ) -> bool:
     """Return whether, at this rate of n draws, the bound for all thresholds is the sharper one."""
-    if n == 0 or not _has_bound_everywhere(which, confidence):
+    if n == 0 or not has_bound_everywhere(which, confidence):
         return True
     rate = rate if which.direction == "max" else 1 - rate
     return rate - lower_bound(rate * n, n, 1 - (1 - confidence) / tested) > _error(confidence, n)
 
 
-def _has_bound_everywhere(which: Metric, confidence: float) -> bool:
+def has_bound_everywhere(which: Metric, confidence: float) -> bool:
+    """Return whether a metric has a bound that holds at all thresholds at once."""
     return which.population in ("positives", "negatives") and confidence >= 0.5
 
 
@@ -142,7 +143,7 @@ def _error(confidence: float, n: int) -> float:
     return math.sqrt(-math.log(1 - confidence) / (2 * n))
 
 
-def _bound_everywhere(which: Metric, confidence: float, successes: int, trials: int) -> float:
+def bound_everywhere(which: Metric, confidence: float, successes: int, trials: int) -> float:
     """Return a bound on a fraction of one class that holds at all thresholds at once."""
     best = 1.0 if which.direction == "max" else 0.0
     if trials == 0:

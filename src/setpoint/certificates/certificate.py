@@ -62,6 +62,13 @@ class Certificate(NotebookSummary):
     certified_thresholds : ThresholdSet
         All thresholds that are certified together. You may use any of them instead of
         ``threshold``, even after looking at results: the guarantees hold for all of them at once.
+    reasons : tuple of str
+        Why nothing was certified, for goals that name segments, periods or amounts.
+    periods_within : tuple of (str, float) or None
+        The kind of period and the fraction of future periods that keep to a budget, if the goal
+        asks it of every period, which no finite number of past periods can show.
+    caps : tuple of (str, float)
+        The largest amounts that were stated; larger ones count as these.
     """
 
     goal: Goal
@@ -76,6 +83,24 @@ class Certificate(NotebookSummary):
     one_per_group: bool = False
     pos_label: Any = field(default=None, compare=False)
     certified_thresholds: ThresholdSet = NO_THRESHOLDS
+    reasons: tuple[str, ...] = ()
+    periods_within: tuple[str, float] | None = None
+    caps: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """What holds on new data, as short texts: one for a constraint on all segments."""
+        if not self.certified:
+            return ()
+        stated = self.goal if self.goal.stated is None else self.goal.stated
+        if not stated.constraints:
+            return tuple(map(str, self.guarantees))
+        found = []
+        for c in stated.constraints:
+            if c.per is not None and c.per.share == 1 and self.periods_within is not None:
+                c = replace(c, per=replace(c.per, share=self.periods_within[1]))
+            found.append(str(c))
+        return tuple(found)
 
     @property
     def guarantees(self) -> tuple[Constraint, ...]:
@@ -97,6 +122,15 @@ class Certificate(NotebookSummary):
             "the certification rows and new cases are independent draws from one population "
             "(rows of one patient, customer or hour are not independent)"
         )
+        more = [
+            f"{period}s are independent draws from one population of {period}s: a trend, or a "
+            f"season that the rows do not cover, breaks the guarantee on {period}s"
+            for period in self.goal.periods
+        ]
+        more += [
+            f"amounts of {name} above {format_number(cap)} count as this cap"
+            for name, cap in self.caps
+        ]
         if self.one_per_group:
             draws = (
                 "groups are independent draws from one population, and a new case is one row of "
@@ -107,6 +141,7 @@ class Certificate(NotebookSummary):
             "neither the model nor its features were trained or chosen on the certification rows",
             "the prevalence stays the same, for precision and other metrics that depend on it "
             "(at_prevalence() gives the bounds at another prevalence)",
+            *more,
         )
 
     @property
@@ -124,7 +159,7 @@ class Certificate(NotebookSummary):
             return f"Not certified at {percent} confidence: {self.refusal}{observed}"
         if self.goal.constraints and point.empty:
             observed += " Nothing is predicted positive there."
-        held = " and ".join(map(str, self.guarantees))
+        held = " and ".join(self.claims)
         return f"Certified at {percent} confidence: {held}.{observed}"
 
     @property
@@ -132,6 +167,8 @@ class Certificate(NotebookSummary):
         """Why nothing was certified: the weakest constraint and its remedy; None if certified."""
         if self.certified:
             return None
+        if self.reasons:
+            return f"{'; '.join(self.reasons)}."
         weakest = max(
             self.bounds[:-1] or self.bounds, key=lambda b: 1.0 if b.p_value is None else b.p_value
         )
@@ -260,6 +297,11 @@ class Certificate(NotebookSummary):
         }
         return ShiftedCertificate(**{**vars(self), **changed, "prevalence": prevalence})
 
+    @property
+    def can_be_checked(self) -> bool:
+        """Whether :meth:`check` can compare later rows: guarantees are about rates of all rows."""
+        return self.goal.is_plain and all(rate_of(c.metric) is not None for c in self.guarantees)
+
     def check(
         self,
         y: ArrayLike,
@@ -308,6 +350,11 @@ class Certificate(NotebookSummary):
         y, scores = sample_groups(groups, 0, y, scores)
         if not self.certified:
             raise SetpointError("nothing was certified, so later rows cannot contradict it.")
+        if not self.can_be_checked:
+            raise SetpointError(
+                f"'{self.goal}' is about segments, periods or amounts, which later rows are not "
+                "checked for; certify again on later rows instead."
+            )
         for guarantee in self.guarantees:
             if rate_of(guarantee.metric) is None:
                 raise SetpointError(

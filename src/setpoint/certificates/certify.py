@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -17,6 +18,7 @@ from setpoint.certificates.bounds import (
     is_sharper_everywhere,
 )
 from setpoint.certificates.certificate import Certificate, Choice, sample_groups
+from setpoint.certificates.decisions import Sample, certify_decisions, check_caps
 from setpoint.certificates.nested import is_nested
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.sequence import (
@@ -40,8 +42,10 @@ from setpoint.certificates.simultaneous import (
 )
 from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import SetpointError
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import check_scores
+from setpoint.goals.money import is_money
+from setpoint.thresholds.operating_point import check_rows, check_scores
 
 Method = Literal["simultaneous", "sequence", "split"]
 Floats = NDArray[np.floating]
@@ -61,6 +65,10 @@ def certify(
     planning_rows: tuple[ArrayLike, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    amounts: Mapping[str, ArrayLike] | None = None,
+    segments: Mapping[str, ArrayLike] | None = None,
+    times: ArrayLike | None = None,
+    caps: Mapping[str, float] | None = None,
     pos_label: Any = None,
     random_state: Any = 0,
     on: str = "the certification rows",
@@ -99,6 +107,11 @@ def certify(
     groups : array-like of shape (n,), optional
         Rows that belong together, e.g. those of one patient, are not independent draws: one row of
         each group is used, and the guarantee is for one case of each new group.
+    amounts, segments, times : optional
+        The columns that the goal names, as for :func:`setpoint.choose_threshold`.
+    caps : mapping of str to float, optional
+        The largest amount that a row can have, by name, for bounds on costs. Larger amounts count
+        as the cap. It must not be taken from these rows.
     pos_label : optional
         The label of the positive class, or a list of labels that count as positive; all others are
         negative.
@@ -128,6 +141,19 @@ def certify(
     else:
         seed = int(check_random_state(random_state).randint(2**31 - 1))
     details = {"one_per_group": groups is not None, "pos_label": pos_label}
+    if needs_decisions(goal):
+        if groups is not None or sample_weight is not None:
+            raise SetpointError(
+                f"a certificate for '{goal}' is for independent rows without weights; give one row "
+                "of each group, and leave groups and sample_weight out."
+            )
+        sample = _decision_sample(
+            y, scores, goal, planning, planning_rows, pos_label, seed,
+            amounts=amounts, segments=segments, times=times, caps=caps,
+        )  # fmt: skip
+        fixed = None if threshold is None else check_number(threshold, "threshold")
+        found = certify_decisions(sample, goal, confidence, fixed, on)
+        return replace(found, pos_label=pos_label)
     if groups is not None and sample_weight is not None:
         if np.shape(sample_weight) != np.shape(y):
             raise SetpointError(
@@ -157,6 +183,81 @@ def certify(
         chosen = _draw_rows(len(rows[1]), planning or _PLANNING[actual], seed)
         plans, tests = Rows.of(*rows, chosen), Rows.of(*rows, ~chosen)
     return replace(certify_best(plans, tests, goal, confidence, on=on, method=method), **details)
+
+
+def needs_decisions(goal: Goal) -> bool:
+    """Return whether a goal names segments, periods, amounts or prices."""
+    named = goal.amounts or goal.segments or goal.periods
+    return bool(named) or any(is_money(which) for which in goal.metrics)
+
+
+def _decision_sample(
+    y: ArrayLike,
+    scores: ArrayLike,
+    goal: Goal,
+    planning: float | None,
+    planning_rows: Any,
+    pos_label: Any,
+    seed: int,
+    *,
+    caps: Mapping[str, float] | None,
+    **named: Any,
+) -> Sample:
+    """Check the rows of a goal that names columns, and draw those that plan."""
+    if planning_rows is not None:
+        raise SetpointError(
+            f"planning_rows have no amounts, segments or times, which '{goal}' names; leave them "
+            "out, and a fraction of the rows plans."
+        )
+    if planning is not None:
+        check_fraction(planning, "planning")
+    positive, checked, _, columns = check_rows(y, scores, goal, None, **named, pos_label=pos_label)
+    chosen = _draw_rows(len(checked), planning or _PLANNING["simultaneous"], seed)
+    everything = np.ones(len(checked), dtype=bool)
+    return Sample(positive, checked, columns, chosen, everything, check_caps(caps, goal))
+
+
+LabelledScores = tuple[NDArray[np.bool_], Floats, GoalColumns]
+
+
+def certify_on(
+    planning: LabelledScores,
+    testing: LabelledScores,
+    goal: Goal,
+    confidence: float,
+    caps: Mapping[str, float] | None = None,
+    on: str = "the certification rows",
+) -> Certificate:
+    """Certify the best threshold on some rows, planned on others, with the goal's columns."""
+    if not needs_decisions(goal):
+        plans, tests = (Rows.of(*rows[:2]) for rows in (planning, testing))
+        return certify_best(plans, tests, goal, confidence, on=on)
+    plans_first = np.arange(len(planning[1]) + len(testing[1])) < len(planning[1])
+    sample = Sample(
+        np.concatenate([planning[0], testing[0]]),
+        np.concatenate([planning[1], testing[1]]),
+        planning[2].followed_by(testing[2]),
+        plans_first,
+        ~plans_first,
+        check_caps(caps, goal),
+    )
+    return certify_decisions(sample, goal, confidence, None, on)
+
+
+def certify_rows(
+    positive: NDArray[np.bool_],
+    scores: Floats,
+    columns: GoalColumns,
+    goal: Goal,
+    confidence: float,
+    caps: Mapping[str, float] | None,
+    seed: int,
+) -> Certificate:
+    """Certify the best threshold on rows of which some plan, with the goal's columns."""
+    chosen = _draw_rows(len(scores), _PLANNING["simultaneous"], seed)
+    everything = np.ones(len(scores), dtype=bool)
+    sample = Sample(positive, scores, columns, chosen, everything, check_caps(caps, goal))
+    return certify_decisions(sample, goal, confidence, None, "the rows given")
 
 
 def certify_threshold(

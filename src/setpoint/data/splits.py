@@ -140,12 +140,14 @@ def certification_split(
     weight: NDArray[np.floating] | None,
     groups: Any,
     seed: int,
+    *,
+    whole_groups: bool = False,
 ) -> tuple[Rows, Rows]:
     """Return training and certification rows.
 
     A fraction is drawn at random and not by class, so that the certification rows are independent
-    draws. Rows of one group are not independent: one row of each group is taken. Rows without
-    weight are in neither set.
+    draws. Rows of one group are not independent: one row of each group is taken, unless the
+    certificate is about whole groups, such as days. Rows without weight are in neither set.
 
     Parameters
     ----------
@@ -181,7 +183,7 @@ def certification_split(
         train, held_out = rows[np.sort(first)], rows[np.sort(second)]
     if len(held_out) == 0:
         raise SetpointError("certification leaves no rows to certify with.")
-    if groups is not None:
+    if groups is not None and not whole_groups:
         held_out = held_out[one_row_per_group(groups[held_out], seed)]
     return train, held_out
 

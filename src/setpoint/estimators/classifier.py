@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setpoint.certificates import sequence
-from setpoint.certificates.certify import certify_best
+from setpoint.certificates.certificate import Certificate
+from setpoint.certificates.certify import certify_best, certify_on
 from setpoint.data.labels import Labels
 from setpoint.data.rows import RowSource
 from setpoint.data.standardize import Standardizer
@@ -73,6 +74,9 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         The certification rows: a fraction, drawn at random and by whole groups, or one pair of
         other and certification rows, which must not be stratified. If there are groups, one row of
         each is used, since the others are not independent draws.
+    caps : mapping of str to float, optional
+        The largest amounts that rows can have, by name, for certified bounds on costs; see
+        :func:`setpoint.certify`.
     pos_label : optional
         The label of the positive class; by default the larger of the two. A list: these labels
         are positive. With a list, and with more than two labels, all others are negative;
@@ -145,6 +149,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         caution: float = 0.2,
         confidence: float | None = None,
         certification: Any = 0.3,
+        caps: Any = None,
         pos_label: Any = None,
         standardize: bool = True,
         random_state: Any = None,
@@ -160,6 +165,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self.caution = caution
         self.confidence = confidence
         self.certification = certification
+        self.caps = caps
         self.pos_label = pos_label
         self.standardize = standardize
         self.random_state = random_state
@@ -235,11 +241,13 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self.candidates_ = found.candidates
         rows = found.rows
         if certification is not None:
+            assert self.confidence is not None
             planning, testing = (
-                sequence.Rows.of(positive[own], self._logits(X[own]))
+                (positive[own], self._logits(X[own]), data.columns.take(own))
                 for own in (rows, certification)
             )
-            self._certify(planning, testing, data.grouped)
+            certificate = certify_on(planning, testing, goal, self.confidence, self.caps)
+            self._set_certified(certificate, testing[1].dtype, data.grouped)
             rows = certification
         self._threshold_rows = positive[rows], self._scores(X[rows])
         if certification is None:
@@ -280,9 +288,11 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         found = certify_best(
             planning, testing, self.goal_, self.confidence, on="the certification rows"
         )
+        self._set_certified(found, testing.positive.sorted.dtype, grouped)
+
+    def _set_certified(self, found: Certificate, kind: Any, grouped: bool) -> None:
         self.logit_threshold_ = found.threshold
         self.operating_point_ = replace(found.operating_point, threshold=0.0)
-        kind = testing.positive.sorted.dtype
         self.certificate_ = replace(
             found,
             threshold=0.0,

@@ -66,13 +66,14 @@ class FitSplits:
         weight: NDArray[np.floating],
         groups: Any,
         seed: int,
+        by_period: bool,
     ) -> FitSplits:
         """Split the rows that have a weight, as the classifier's parameters ask."""
         kept, certification = weight > 0, None
         if classifier.confidence is not None:
             groups = check_groups(groups, positive.shape)
             seen, certification = certification_split(
-                classifier.certification, positive, weight, groups, seed
+                classifier.certification, positive, weight, groups, seed, whole_groups=by_period
             )
             kept = np.isin(np.arange(len(positive)), seen)
             labels.check_counts(positive[kept])
@@ -135,7 +136,10 @@ class FitData:
         seed = draw_seed(classifier.random_state)
         # A checkpoint is of use only if the next fit holds out the same rows.
         unseeded = classifier.random_state is None and classifier.checkpoint is not None
-        splits = FitSplits.of(classifier, labels, positive, weight, groups, 0 if unseeded else seed)
+        by_period = bool(columns.periods)
+        splits = FitSplits.of(
+            classifier, labels, positive, weight, groups, 0 if unseeded else seed, by_period
+        )
         device = choose_device(
             asked,
             numbers=X.size if classifier.model == "linear" else None,
@@ -143,7 +147,7 @@ class FitData:
             distributed=isinstance(solver, Stochastic) and is_distributed(),
         )
         return cls(
-            X, labels, positive, weight, groups is not None, splits,
+            X, labels, positive, weight, groups is not None and not by_period, splits,
             classifier.standardize, solver, device, seed, caution, columns, segments,
         )  # fmt: skip
 

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from setpoint._internal.validation import check_fraction, one_row_per_group
 from setpoint.certificates.certificate import Certificate
-from setpoint.certificates.certify import certify, certify_best
-from setpoint.certificates.sequence import Rows
+from setpoint.certificates.certify import certify, certify_on, certify_rows, needs_decisions
 from setpoint.data.splits import certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator, draw_seed
@@ -94,6 +93,9 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         other and certification rows, which must not be stratified. If there are groups, one row of
         each is used, since the others are not independent draws. Without effect with ``"prefit"``:
         all rows are certification rows, but for the 30 % that plan if precision is constrained.
+    caps : mapping of str to float, optional
+        The largest amounts that rows can have, by name, for certified bounds on costs; see
+        :func:`setpoint.certify`.
     response_method : {"auto", "decision_function", "predict_proba"}
         Which scores to use. ``"auto"``: the decision function if there is one, since probabilities
         near 0 and 1 may be equal.
@@ -151,6 +153,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         refit: bool = True,
         confidence: float | None = None,
         certification: Any = 0.3,
+        caps: Any = None,
         response_method: str = "auto",
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -164,6 +167,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         self.refit = refit
         self.confidence = confidence
         self.certification = certification
+        self.caps = caps
         self.response_method = response_method
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -225,8 +229,9 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             seen = data.rows
             if self.confidence is not None:
                 seen, certification = certification_split(
-                    self.certification, data.positive, data.weight, data.groups, seed
-                )
+                    self.certification, data.positive, data.weight, data.groups, seed,
+                    whole_groups=bool(data.columns.periods),
+                )  # fmt: skip
             data.labels.check_counts(data.positive[seen])
             splits = cv_splits(self.cv, data, seen, seed, split_params)
             if len(splits) != 1 and not self.refit:
@@ -260,7 +265,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         else:
             certificate = replace(
                 self._certify(data, unseen, goal, certification, seed),
-                one_per_group=data.groups is not None,
+                one_per_group=data.groups is not None and not data.columns.periods,
                 pos_label=data.labels.pos_label,
             )
             point = certificate.operating_point
@@ -288,6 +293,9 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         assert self.confidence is not None
         planning = data.positive[unseen.rows], unseen.scores
         if certification is None:
+            if data.columns or needs_decisions(goal):
+                columns = data.columns.take(unseen.rows)
+                return certify_rows(*planning, columns, goal, self.confidence, self.caps, seed)
             weight = None if data.weight is None else data.weight[unseen.rows]
             return certify(
                 *planning, goal, confidence=self.confidence, sample_weight=weight,
@@ -296,11 +304,16 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         testing = data.score(unseen.classifier, certification, self._response_method(goal))
         if self.decision == "expected_value":
             testing = data.valued(testing, goal)
+        if self.segment_thresholds_ is not None:
+            testing = data.above(testing, self.segment_thresholds_)
         self._threshold_rows = data.positive[certification], testing.scores
-        return certify_best(
-            Rows.of(*planning), Rows.of(*self._threshold_rows), goal, self.confidence,
-            on="the certification rows",
-        )  # fmt: skip
+        return certify_on(
+            (*planning, data.columns.take(unseen.rows)),
+            (*self._threshold_rows, data.columns.take(certification)),
+            goal,
+            self.confidence,
+            self.caps,
+        )
 
     def _response_method(self, goal: Goal) -> str:
         """Return the method of the classifier that gives the scores."""

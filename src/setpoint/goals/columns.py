@@ -46,6 +46,12 @@ class Codes:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def followed_by(self, other: Codes) -> Codes:
+        """Return this column and another one after it."""
+        if self.values == other.values:
+            return replace(self, codes=np.concatenate([self.codes, other.codes]))
+        return Codes.of(np.concatenate([self.texts, other.texts]))
+
     @property
     def texts(self) -> NDArray[np.str_]:
         """The text of each row."""
@@ -118,6 +124,14 @@ class GoalColumns:
             {name: column[rows] for name, column in self.amounts.items()},
             {name: column[rows] for name, column in self.segments.items()},
             {name: column[rows] for name, column in self.periods.items()},
+        )
+
+    def followed_by(self, other: GoalColumns) -> GoalColumns:
+        """Return the columns of these rows and of others after them."""
+        return GoalColumns(
+            {n: np.concatenate([c, other.amounts[n]]) for n, c in self.amounts.items()},
+            {n: c.followed_by(other.segments[n]) for n, c in self.segments.items()},
+            {n: c.followed_by(other.periods[n]) for n, c in self.periods.items()},
         )
 
     def bind(self, goal: Goal, positive: NDArray[np.bool_]) -> Goal:
