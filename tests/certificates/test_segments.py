@@ -9,13 +9,13 @@ from certificate_rows import rows_with_counts
 from setpoint import Goal, SetpointError
 from setpoint.certificates import certify_best
 from setpoint.certificates.nested import NestedTest
+from setpoint.certificates.rates import least_trials
 from setpoint.certificates.segments import (
     certify_common,
     certify_each,
     holm,
     in_each,
     joint_error,
-    least_trials,
     segment_rows,
     segment_tally,
     too_small,

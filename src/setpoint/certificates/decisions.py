@@ -34,7 +34,7 @@ from setpoint.certificates.periods import (
     every_day_bound,
     share_bound,
 )
-from setpoint.certificates.rates import rate_of
+from setpoint.certificates.rates import least_trials, rate_of
 from setpoint.certificates.sequence import TalliedRows, counted, plan, try_in_order, worst_of
 from setpoint.certificates.simultaneous import Plan, certified_thresholds, is_testable_anywhere
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
@@ -45,7 +45,7 @@ from setpoint.goals.goal import Constraint, Goal
 from setpoint.goals.metrics import RECALL, Metric, format_number
 from setpoint.goals.money import is_money, prices_of
 from setpoint.goals.tallies import PLAIN
-from setpoint.thresholds.operating_point import OperatingPoint, point_at
+from setpoint.thresholds.operating_point import OperatingPoint, best_point_of, point_at
 from setpoint.thresholds.sweep import Floats, best_index, threshold_below
 from setpoint.thresholds.tallied import TalliedRows as CountedRows
 
@@ -151,7 +151,11 @@ def certify_decisions(
     else:
         best = _best(sample, testing, bound, certified) if certified else None
         passed = passed and best is not None
-        chosen = _best(sample, testing, bound, _EVERYWHERE) if best is None else best
+        chosen = best
+        if best is None:  # the closest: the best for the goal on the certification rows
+            rows = sample.columns.take(testing)
+            of = sample.positive[testing], sample.scores[testing]
+            chosen = best_point_of(*of, None, rows, goal, on).threshold
         if kinds and best is None:
             certified = NO_THRESHOLDS
     assert chosen is not None
@@ -220,12 +224,28 @@ def _rates(
             thresholds = plan(plans, goal, rows, error)
             _, passed = try_in_order(tests, goal, thresholds, error)
             found = ThresholdSet.of_points(thresholds[:passed])
-    if found:
-        return Outcome(found)
-    named = " and ".join(f"'{c}'" for c in goal.constraints[:3])
-    more = "" if len(goal.constraints) <= 3 else f" and {len(goal.constraints) - 3} more"
-    at_once = "" if len(goal.constraints) == 1 else " together"
-    return Outcome(NO_THRESHOLDS, f"there are not enough rows to certify {named}{more}{at_once}")
+    return Outcome(found) if found else Outcome(NO_THRESHOLDS, _too_few(tests, goal, error))
+
+
+def _too_few(tests: TalliedRows, goal: Goal, error: float) -> str:
+    """Return which rates cannot be certified with so few rows, and how many are needed."""
+    small = []
+    for c in goal.constraints:
+        P, N = tests.of_constraint(c).totals
+        kind, there = {
+            "positives": ("positives", P),
+            "alarms": ("positives", P),
+            "negatives": ("negatives", N),
+            "cases without an alarm": ("negatives", N),
+        }.get(str(c.metric.population), ("rows", P + N))
+        needed = least_trials(c, error)
+        if needed is not None and there < needed:
+            small.append(f"'{c}' needs at least {needed:,} {kind}, and there are {there:,.0f}")
+    if small:
+        return "; ".join(small[:3])
+    if len(goal.constraints) == 1:
+        return f"there are not enough rows to certify '{goal.constraints[0]}'"
+    return f"there are not enough rows to certify all {len(goal.constraints)} rates at once"
 
 
 def _budgets(

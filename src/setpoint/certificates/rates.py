@@ -11,6 +11,7 @@ among the rows that are positive or predicted positive.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -95,6 +96,30 @@ def p_value(constraint: Constraint, tp: Any, fp: Any, P: Any, N: Any) -> Floats:
     if rate is None:
         return np.ones(np.shape(tp))
     return rate.p_value(constraint.level, tp, fp, P, N)
+
+
+def least_trials(constraint: Constraint, error: float) -> int | None:
+    """Return how many trials are needed at least to certify a constraint, all of them successes.
+
+    It is the least n with a^n <= error, a the level as a fraction of successes; None if the metric
+    has no exact test, or no number is enough.
+
+    Examples
+    --------
+    >>> from setpoint import Constraint
+    >>> least_trials(Constraint("precision", 0.9), error=0.1)
+    22
+    """
+    rate = rate_of(constraint.metric)
+    if rate is None:
+        return None
+    level = rate.to_fraction(constraint.level)
+    level = level if constraint.metric.direction == "max" else 1 - level
+    if level <= 0:
+        return 0
+    if level >= 1:
+        return None
+    return max(1, math.ceil(math.log(error) / math.log(level) - 1e-9))
 
 
 # --- the binomial distribution -------------------------------------------------------------------

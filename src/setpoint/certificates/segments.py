@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._internal.validation import check_fraction, check_groups
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import Method, certify_best, certify_threshold
-from setpoint.certificates.rates import rate_of
+from setpoint.certificates.rates import least_trials
 from setpoint.certificates.sequence import Rows, TalliedRows, worst_p_value
 from setpoint.certificates.threshold_set import NO_THRESHOLDS
 from setpoint.errors import SetpointError
@@ -117,29 +117,6 @@ class TooSmall:
             f"{self.segment} has {self.rows:,} {self.population}; at least {self.needed:,} are "
             f"needed to certify '{level}', even if all of them are right."
         )
-
-
-def least_trials(constraint: Constraint, error: float) -> int | None:
-    """Return how many trials are needed at least to certify a constraint, all of them successes.
-
-    It is the least n with a^n <= error, a the level as a fraction of successes; None if the metric
-    has no exact test, or no number is enough.
-
-    Examples
-    --------
-    >>> least_trials(Constraint("precision", 0.9), error=0.1)
-    22
-    """
-    rate = rate_of(constraint.metric)
-    if rate is None:
-        return None
-    level = rate.to_fraction(constraint.level)
-    level = level if constraint.metric.direction == "max" else 1 - level
-    if level <= 0:
-        return 0
-    if level >= 1:
-        return None
-    return max(1, math.ceil(math.log(error) / math.log(level) - 1e-9))
 
 
 def too_small(segment: Any, rows: Rows, goal: Goal, error: float) -> TooSmall | None:

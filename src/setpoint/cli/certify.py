@@ -22,6 +22,8 @@ def certify(
     confidence: o.CertifyConfidence = 0.9,
     positive: o.Positive = None,
     group: o.CertifiedGroup = None,
+    time: Annotated[str | None, o.option(help="Column of times, for budgets per day.")] = None,
+    cap: o.Cap = None,
     seed: o.Seed = 0,
     report: o.Report = None,
     figures: o.Figures = None,
@@ -44,6 +46,7 @@ def certify(
         from setpoint.data.table_reader import read_table
         from setpoint.goals.goal import Goal
         from setpoint.report.content import Rows
+        from setpoint.tables.goal_columns import goal_columns, named_columns
 
     parsed = Goal.parse(goal)
     costs = costs_of(cost_alarm, cost_miss, currency)
@@ -51,7 +54,8 @@ def certify(
     request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
     request.note_unused_options(output)
-    columns = tuple(dict.fromkeys(c for c in (label, score, group) if c is not None))
+    named = named_columns(parsed, time)
+    columns = tuple(dict.fromkeys(c for c in (label, score, group, *named) if c is not None))
     frame = read_table(data, columns=columns)
     found = read_target(frame[label], positive)
     if found.note:
@@ -66,6 +70,8 @@ def certify(
             confidence=confidence,
             groups=None if group is None else frame[group].to_numpy(),
             random_state=seed,
+            caps=o.caps_of(cap),
+            **goal_columns(frame, parsed, time),
         )
     facts = {
         "label": label, "score": score, "group": group, "threshold given": threshold,
@@ -82,7 +88,13 @@ def certify(
         files=request.files(
             lambda: request.report(
                 parsed,
-                Rows(found.y, scores, on=data.name, chose=certificate.choice != "beforehand"),
+                Rows(
+                    found.y,
+                    scores,
+                    on=data.name,
+                    chose=certificate.choice != "beforehand",
+                    named=goal_columns(frame, parsed, time),
+                ),
                 certificate.threshold,
                 found.positive,
                 facts,

@@ -75,8 +75,10 @@ def evaluate(
         certificate = None
     before = None
     if after is not None:
-        if certificate is None:
-            raise SetpointError(f"{model} has no certificate, so there is no check to continue.")
+        if certificate is None or not certificate.can_be_checked:
+            raise SetpointError(
+                f"{model} has no certificate that can be checked, so there is no check to continue."
+            )
         before = _read_verdict(after, certificate)
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
@@ -90,7 +92,12 @@ def evaluate(
     named = loaded.goal_columns(frame)
     point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=name, **named)
     verdict = None
-    if certificate is not None:
+    if certificate is not None and not certificate.can_be_checked:
+        output.note(
+            "the certificate is about segments, periods or amounts; these rows are counted, but "
+            "the certificate is not checked on them."
+        )
+    elif certificate is not None:
         verdict = certificate.check(y, scores, after=before, groups=_groups(loaded, frame))
     parts = [point_table(loaded.operating_point, point)]
     if missing_class(point) is not None:

@@ -40,6 +40,7 @@ def fit(
     decision: o.Decision = "threshold",
     thresholds: o.Thresholds = "one",
     confidence: o.Confidence = None,
+    cap: o.Cap = None,
     group: o.Group = None,
     time: o.Time = None,
     drop: o.Drop = None,
@@ -62,6 +63,7 @@ def fit(
 ) -> None:
     """Train a classifier on a table for a goal, and save it."""
     with first_imports():
+        from setpoint.certificates.decisions import check_caps
         from setpoint.cli.output_paths import check_outputs, check_separate
         from setpoint.cli.reports import ReportRequest, costs_of, report_of_fit
         from setpoint.errors import SetpointError, SplitError
@@ -76,6 +78,10 @@ def fit(
     check_device(device, model)
     ways = {"decision": decision.replace("-", "_"), "thresholds": thresholds.replace("-", " ")}
     check_decision(model, **ways)
+    caps = o.caps_of(cap)
+    if caps and confidence is None:
+        raise SetpointError("--cap is for certified bounds on costs and needs --confidence.")
+    check_caps(caps, parsed)
     costs = costs_of(cost_alarm, cost_miss, currency)
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
@@ -99,7 +105,7 @@ def fit(
                 group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
                 callback=lambda record, total: show(record.iteration, total),
                 checkpoint=checkpoint, device=device,
-                **(ways if streamed is None else {}),
+                **({**ways, "caps": caps} if streamed is None else {}),
             )  # fmt: skip
         except SplitError as error:
             hint = " (--test is that fraction; --test 0 holds out no test rows.)"
@@ -123,7 +129,7 @@ def fit(
     parts = [point_table(fitted.model.operating_point, point), *_ways_to_decide(fitted.model)]
     if certificate is not None:
         parts.append(str(certificate))
-        if certificate.certified:
+        if certificate.certified and certificate.can_be_checked:
             parts.append(_MONITOR)
     files: Iterator[tuple[str, Path]] = iter(())
     if request.wanted and fitted.test is None:

@@ -63,6 +63,20 @@ def _check_thresholds(value: str) -> str:
     return value
 
 
+def caps_of(texts: list[str] | None) -> dict[str, float]:
+    """Return the caps of amounts by name, from texts such as amount=5000."""
+    found = {}
+    for text in texts or ():
+        name, _, number = text.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            name = ""
+        if not name.strip():
+            raise typer.BadParameter(f"--cap {text!r} is not name=number, such as amount=5000.")
+    return found
+
+
 Data = Annotated[Path, argument(help=f"Table: {_FILES}.")]
 DataOrFolder = Annotated[
     Path, argument(help=f"Table: {_FILES}, or a folder of Parquet or Arrow files.")
@@ -96,6 +110,13 @@ Threshold = Annotated[
         help="Certify this threshold, which was chosen on other rows.",
         show_default="the best that can be certified",
         callback=_check_threshold,
+    ),
+]
+Cap = Annotated[
+    list[str] | None,
+    option(
+        help="Largest amount that a row can have, e.g. amount=5000, for certified bounds on costs; "
+        "may be given several times."
     ),
 ]
 Group = Annotated[

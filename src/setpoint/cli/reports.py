@@ -144,8 +144,9 @@ def report_of_fit(fitted: FittedTable, request: ReportRequest, facts: Mapping[st
     model, test = fitted.model, fitted.test
     assert test is not None
     verdict = None
-    if model.certificate is not None and model.certificate.certified:
-        verdict = model.certificate.check(test.y, test.scores, groups=test.groups)
+    certificate = model.certificate
+    if certificate is not None and certificate.certified and certificate.can_be_checked:
+        verdict = certificate.check(test.y, test.scores, groups=test.groups)
     counts = {
         _RENAMED.get(name, name): value
         for name, value in model.facts.items()

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.monitor import Verdict
-from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, check_scores, evaluate_threshold
@@ -251,7 +250,7 @@ class Report:
             return self.verdict
         if not (self.rows.unseen and certificate.certified) or certificate.one_per_group:
             return None
-        if any(rate_of(c.metric) is None for c in certificate.guarantees):
+        if not certificate.can_be_checked:
             return None
         return certificate.check(self.rows.y, self.rows.scores, pos_label=True)
 
@@ -310,7 +309,8 @@ def report_of(
     if X is not None:
         positive, scores = classifier._labels.is_positive(y), classifier.positive_scores(X)
         rows = Rows(positive, scores, on="the rows given", unseen=True)
-        if groups is not None and certificate is not None and certificate.certified:
+        checked = certificate is not None and certificate.certified and certificate.can_be_checked
+        if groups is not None and checked:
             verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups)
             options.setdefault("verdict", verdict)
     else:

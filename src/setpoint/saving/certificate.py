@@ -17,7 +17,7 @@ from setpoint.certificates.certificate import Certificate, ShiftedCertificate
 from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.goals.goal import Goal
-from setpoint.goals.metrics import metric
+from setpoint.goals.metrics import Metric, metric
 from setpoint.saving.values import (
     Json,
     decode,
@@ -83,7 +83,7 @@ def _parsed(values: Json) -> Certificate:
         "goal": goal,
         "operating_point": point_from_json(values["operating_point"]),
         "bounds": tuple(
-            Bound(metric(b["metric"]), **{name: decode(b[name]) for name in _BOUND})
+            Bound(_metric(b["metric"], goal), **{name: decode(b[name]) for name in _BOUND})
             for b in values["bounds"]
         ),
     }
@@ -99,15 +99,26 @@ def _parsed(values: Json) -> Certificate:
     return kind(**nested, **plain)
 
 
+def _metric(name: str, goal: Goal) -> Metric:
+    """Return the goal's metric of this name, or another one of the goal language."""
+    return next((which for which in goal.metrics if which.name == name), None) or metric(name)
+
+
 def _fault_in_fields(certificate: Certificate, goal: Goal) -> str | None:
     """Return what is wrong with the fields other than the bounds."""
     point = certificate.operating_point
     prevalence = getattr(certificate, "prevalence", 0.5)
-    if certificate.goal != goal or point.goal != goal:
+    if certificate.goal != point.goal or (certificate.goal.stated or certificate.goal) != goal:
         return f"it is for '{certificate.goal}' and '{point.goal}', but the model is for '{goal}'"
     for name, fraction in (("confidence", certificate.confidence), ("prevalence", prevalence)):
         if not _is_number(fraction) or not 0 < fraction < 1:
             return f"its {name} is {fraction!r}, which is not a number between 0 and 1"
+    if not all(isinstance(reason, str) for reason in certificate.reasons):
+        return f"its reasons are {certificate.reasons!r}"
+    if not all(isinstance(n, str) and _is_number(cap) and cap > 0 for n, cap in certificate.caps):
+        return f"its caps are {certificate.caps!r}"
+    if (within := certificate.periods_within) is not None and not 0 <= within[1] <= 1:
+        return f"the share of periods within the budget is {within[1]!r}"
     if not _is_number(certificate.threshold):
         return f"its threshold is {certificate.threshold!r}"
     if certificate.choice not in _CHOICES:

@@ -86,6 +86,7 @@ def make_classifier(
     callback: Any,
     decision: str = "threshold",
     thresholds: str = "one",
+    caps: Mapping[str, float] | None = None,
 ) -> Any:
     """Return an unfitted classifier; parameters as for the estimators.
 
@@ -95,7 +96,9 @@ def make_classifier(
     from setpoint.estimators.classifier import SetpointClassifier
     from setpoint.estimators.threshold import SetpointThreshold
 
-    certified: dict[str, Any] = {"confidence": confidence, "certification": certification}
+    certified: dict[str, Any] = {
+        "confidence": confidence, "certification": certification, "caps": dict(caps or {}) or None,
+    }  # fmt: skip
     if name in TRAINED:
         return SetpointClassifier(
             goal,

@@ -124,6 +124,7 @@ def fit_table(
     checkpoint: str | Path | None = None,
     decision: str = "threshold",
     thresholds: str = "one",
+    caps: Mapping[str, float] | None = None,
 ) -> FittedTable:
     """Train a model on a table.
 
@@ -161,6 +162,8 @@ def fit_table(
         As for :class:`SetpointClassifier`; only for models that are trained for the goal.
     decision, thresholds : optional
         As for :class:`SetpointThreshold`; only for the other models.
+    caps : mapping of str to float, optional
+        The largest amounts that rows can have, for certified bounds on costs.
 
     Examples
     --------
@@ -216,6 +219,7 @@ def fit_table(
         ),
         validation=None if validation is None else _as_splitter(split.train, *validation),
         random_state=random_state, callback=callback, decision=decision, thresholds=thresholds,
+        caps=caps,
     )  # fmt: skip
     groups = None if table.groups is None else table.groups[split.train]
     features = encode(encoder, table.rows.iloc[split.train])
