@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -89,6 +89,8 @@ class Sample:
         The shard of each row.
     logits : Tensor of shape (m, k)
         Logits of the models when the sample was drawn.
+    factors : Tensor of shape (m, tallies) or None
+        What the rows count in each tally of the goal, relative to their weight; None if it has one.
     """
 
     X: Tensor
@@ -97,6 +99,7 @@ class Sample:
     number: Tensor
     shard: Tensor
     logits: Tensor
+    factors: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -131,6 +134,8 @@ class PrioritySample:
             "q": q,
             "rank": uniform(block.number, *self._key) / q,
         }
+        if block.factors is not None:
+            offer["factors"] = block.factors
         for label, smallest in self._classes.items():
             smallest.add(offer, block.positive == label)
 
@@ -204,7 +209,12 @@ def _joined(parts: list[Columns], masks: list[Tensor]) -> Columns:
 def gather_sample(sample: Sample) -> Sample:
     """Return the sample of all processes."""
     parts = all_gather(sample)
-    return sample if len(parts) == 1 else _in_order([dict(vars(part)) for part in parts])
+    if len(parts) == 1:
+        return sample
+    return _in_order([
+        {name: column for name, column in vars(part).items() if column is not None}
+        for part in parts
+    ])  # fmt: skip
 
 
 def _in_order(parts: list[Columns]) -> Sample:
@@ -272,6 +282,19 @@ class SamplingWeights:
             near = (s / total.to(s)[:, None]).mean(0)
             q[of_class] = (1 - _EVENLY) * near.double() + _EVENLY / n
         return q
+
+
+def size_of_rows(factors: Tensor | None, P: Any, N: Any) -> Tensor | float:
+    """Return how much rows count, relative to the mean, averaged over the tallies of a goal.
+
+    A large payment, or a row of a small segment, decides more than others, so that samples and
+    batches should have it more often. P and N are the totals of the classes in each tally.
+    """
+    if factors is None:
+        return 1.0
+    total = round_to_16_bits(torch.from_numpy(P + N))
+    mean = torch.where(total > 0, total / total[0], 1.0)
+    return (factors.double() / mean.to(factors.device)).mean(dim=1)
 
 
 class Batch(NamedTuple):
