@@ -188,8 +188,9 @@ class ExactPenalty(nn.Module):
         )
 
     def _in_units(self, phi_con: Tensor) -> Tensor:
-        same = len(set(self._units)) == 1  # a number is faster, and can be recorded
-        return phi_con * (self._units[0] if same else phi_con.new_tensor(self._units))
+        if len(set(self._units)) > 1:
+            return phi_con * phi_con.new_tensor(self._units)
+        return phi_con * self._units[0] if self._units else phi_con  # which can be recorded
 
     def decisions(self, logits: Tensor) -> Tensor:
         """Return s or, in the smooth form, sigmoid(z - logit(t))."""

@@ -144,7 +144,8 @@ class ScoreHistogram:
         scores: Tensor,
         positive: Tensor,
         weight: Tensor | None = None,
-        factors: Tensor | None = None,
+        counts: Tensor | None = None,
+        shard: int = 0,
     ) -> None:
         """Count rows.
 
@@ -156,11 +157,18 @@ class ScoreHistogram:
             The labels.
         weight : Tensor of shape (m,), optional
             Weights >= 0; without them each row counts 1.
-        factors : Tensor of shape (m, tallies), optional
-            What each row counts in each tally, relative to its weight; 1 in the first.
+        counts : Tensor of shape (m, tallies), optional
+            What each row counts in each tally, the first of which is the weight.
+        shard : int
+            The shard of the rows. Counts of several tallies are added by shards, so that their sums
+            do not depend on the number of processes.
         """
-        if self.tallies > 1 and (factors is None or factors.shape[1] != self.tallies):
-            raise SetpointError(f"there must be factors of each row in {self.tallies} tallies.")
+        shape = None if counts is None else tuple(counts.shape)
+        if self.tallies > 1 and shape != (len(positive), self.tallies):
+            raise SetpointError(
+                f"counts must have the shape {(len(positive), self.tallies)}, one column for each "
+                f"tally, not {shape}."
+            )
         if scores.dtype != torch.float32 or scores.shape != (self.k, len(positive)):
             raise SetpointError(
                 f"scores must be float32 of the shape {(self.k, len(positive))}; they are "
@@ -172,20 +180,18 @@ class ScoreHistogram:
         self._table[:, -1] += scores.isnan().sum(dim=1)
         for table, row in zip(self._table, scores.detach(), strict=True):
             _count_buckets(table[:-1], row, positive, weight)
-        if factors is not None and self._tallied:
-            values = factors[:, 1:].to(scores.device, torch.float64)
-            values = values if weight is None else values * weight.to(values)[:, None]
+        if counts is not None and self._tallied:
+            values = counts[:, 1:].to(scores.device, torch.float64)
             for tallied, row in zip(self._tallied, scores.detach(), strict=True):
-                tallied.add(_bucket_index(row, positive), values)
+                tallied.add(_bucket_index(row, positive), values, shard)
 
     def all_reduce(self) -> None:
         """Replace the histogram by its sum over all processes."""
         self._table = self._table.cpu()
         all_reduce_sum(self._table)
-        # Added in the order of the ranks, so that all processes have the same sums.
-        own = [tallied.sums() for tallied in self._tallied]
-        for i, parts in enumerate(zip(*all_gather(own), strict=True)):
-            self._tallied[i] = _TalliedBuckets(self.tallies - 1, parts)
+        processes = all_gather([tallied.shards() for tallied in self._tallied])
+        for i, tallied in enumerate(self._tallied):
+            tallied.replace_by(own[i] for own in processes)
 
     @property
     def diverged(self) -> list[int]:
@@ -280,29 +286,42 @@ def _counts(counts: Any) -> Any:
     return counts if np.ndim(counts) else float(counts)
 
 
+_Sums = tuple[Tensor, Tensor]  # buckets in ascending order, and the sums of their values
+
+
 class _TalliedBuckets:
     """What the rows of one model's buckets count in the tallies after the first.
 
     Buckets are numbered as in the histogram's table. Few of them hold rows, so only these are kept.
+    Floating-point sums depend on their order: each shard is summed by itself, and the shards are
+    added in their order.
     """
 
-    def __init__(self, tallies: int, parts: Iterable[tuple[Tensor, Tensor]] = ()) -> None:
-        nothing = torch.zeros(0, dtype=torch.int64), torch.zeros(0, tallies, dtype=torch.float64)
-        self._parts = [nothing, *parts]
+    def __init__(self, tallies: int) -> None:
+        self._tallies = tallies
+        self._shards: dict[int, list[_Sums]] = {}
 
-    def add(self, bucket: Tensor, values: Tensor) -> None:
-        """Add rows with these buckets (m,) and values (m, tallies)."""
-        self._parts.append(_sums_by_bucket(bucket, values))
-        if sum(len(own) for own, _ in self._parts) > 2 * len(self._parts[0][0]) + BUCKETS:
-            self._parts = [self.sums()]
+    def add(self, bucket: Tensor, values: Tensor, shard: int) -> None:
+        """Add rows of a shard with these buckets (m,) and values (m, tallies)."""
+        parts = self._shards.setdefault(shard, [])
+        parts.append(_sums_by_bucket(bucket, values))
+        if sum(len(own) for own, _ in parts) > 2 * len(parts[0][0]) + BUCKETS:
+            self._shards[shard] = [_added(parts)]
 
-    def sums(self) -> tuple[Tensor, Tensor]:
-        """Return the buckets that hold rows, in ascending order, and the sums of their values."""
-        buckets, values = (
-            torch.cat([part.cpu() for part in column]) for column in zip(*self._parts, strict=True)
-        )
-        self._parts = [_sums_by_bucket(buckets, values)]
-        return self._parts[0]
+    def shards(self) -> dict[int, _Sums]:
+        """Return the sums of each shard."""
+        self._shards = {shard: [_added(parts)] for shard, parts in self._shards.items()}
+        return {shard: parts[0] for shard, parts in self._shards.items()}
+
+    def replace_by(self, processes: Iterable[dict[int, _Sums]]) -> None:
+        """Replace the sums by those of all processes, each of which has shards of its own."""
+        self._shards = {shard: [sums] for own in processes for shard, sums in own.items()}
+
+    def sums(self) -> _Sums:
+        """Return the sums of all shards."""
+        nothing = torch.zeros(0, dtype=torch.int64), torch.zeros(0, self._tallies).double()
+        of_shards = self.shards()
+        return _added([nothing, *(of_shards[shard] for shard in sorted(of_shards))])
 
     def ordered(self) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """Return buckets in ascending order of scores, and sums (tallies, buckets), by class.
@@ -320,7 +339,14 @@ class _TalliedBuckets:
         return found
 
 
-def _sums_by_bucket(bucket: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+def _added(parts: list[_Sums]) -> _Sums:
+    buckets, values = (
+        torch.cat([part.cpu() for part in column]) for column in zip(*parts, strict=True)
+    )
+    return _sums_by_bucket(buckets, values)
+
+
+def _sums_by_bucket(bucket: Tensor, values: Tensor) -> _Sums:
     buckets, place = torch.unique(bucket, return_inverse=True)
     sums = values.new_zeros(len(buckets), values.shape[1]).index_add_(0, place, values)
     return buckets, sums

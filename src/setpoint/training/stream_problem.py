@@ -218,12 +218,15 @@ class Totals:
 
 
 class Counter:
-    """Counts the rows of blocks, in several tallies if there are more than one."""
+    """Counts the rows of blocks, in several tallies if there are more than one.
 
-    def __init__(self, tallies: int = 1) -> None:
+    Sums in several tallies are those of ``shards``, added in their order.
+    """
+
+    def __init__(self, tallies: int = 1, shards: int = 1) -> None:
         self._rows = torch.zeros(2, 2, dtype=torch.int64)
         self._weights = torch.zeros(2, dtype=torch.float64)
-        self._tallied = torch.zeros(2, tallies, dtype=torch.float64)
+        self._tallied = torch.zeros(shards, 2, tallies, dtype=torch.float64)
 
     def add(self, block: Block, part: Tensor) -> None:
         """Count the rows of a block."""
@@ -235,7 +238,7 @@ class Counter:
             self._weights[label] += float(block.weight[trained].sum())
             if block.factors is not None and bool(trained.any()):
                 counted = block.weight[trained].double() @ block.factors[trained].double()
-                self._tallied[label] += counted.cpu()
+                self._tallied[block.shard, label] += counted.cpu()
 
     def totals(self, has_validation: bool) -> Totals:
         """Return the totals of all processes; raise SetpointError if a class has no rows."""
@@ -248,8 +251,9 @@ class Counter:
         for found, what in needed:
             if found == 0:
                 raise SetpointError(f"there are no {what} rows; both classes are needed.")
-        several = self._tallied.shape[1] > 1
-        weight_P, weight_N = (self._tallied if several else self._weights).tolist()
+        several = self._tallied.shape[2] > 1
+        tallied = sum(self._tallied, torch.zeros(()))
+        weight_P, weight_N = (tallied if several else self._weights).tolist()
         return Totals((P, N), (weight_P, weight_N), (validation_P, validation_N))
 
 
@@ -359,8 +363,9 @@ def survey(
             if rows.any():
                 everything = bool(rows.all())
                 own = logits if everything else logits[:, rows]
-                factors = None if block.factors is None else block.factors[rows]
-                histogram.add(own, block.positive[rows], block.weight[rows], factors)
+                weight = block.weight[rows]
+                counts = None if block.factors is None else block.factors[rows] * weight[:, None]
+                histogram.add(own, block.positive[rows], weight, counts, block.shard)
         rows = part == TRAINING
         if drawing is not None and rows.any():
             sample, importance = drawing
@@ -382,7 +387,7 @@ def survey(
 def first_pass(problem: StreamProblem, rows: int, key: tuple[int, ...]) -> tuple[Totals, Sample]:
     """Count all rows in one pass, before there is a model, and draw a sample by class."""
     sample = PrioritySample(rows // 2, rows, key)  # the number of positives is not known yet
-    counter = Counter(len(problem.goal.tallies))
+    counter = Counter(len(problem.goal.tallies), problem.shard_count)
     for block, part in problem.blocks():
         counter.add(block, part)
         trained = block.rows(part == TRAINING)
@@ -396,10 +401,14 @@ def scores_on(logits: Tensor, sample: Sample, bundle: Bundle) -> SplitScores:
     """Return the histograms of models with these logits (k, m) on a sample."""
     logits = logits.clone()
     logits[logits.isnan().any(dim=1)] = 0.0
-    factors = None if sample.factors is None else round_to_16_bits(sample.factors)
-    histogram = ScoreHistogram(len(logits), 1 if factors is None else factors.shape[1])
+    counts, tallies = None, 1
+    if sample.factors is not None:
+        tallies = sample.factors.shape[1]
+        counts = round_to_16_bits(sample.factors * sample.weight[:, None])
+    rank, _ = rank_and_world_size()
+    histogram = ScoreHistogram(len(logits), tallies)
     # Weights of few bits add up exactly, in whatever order the processes are added.
-    histogram.add(logits, sample.positive, round_to_16_bits(sample.weight), factors)
+    histogram.add(logits, sample.positive, round_to_16_bits(sample.weight), counts, rank)
     histogram.all_reduce()
     return SplitScores(histogram, bundle.origins.detach().clone())
 
