@@ -1,5 +1,6 @@
 """Chance that depends on a row's number alone, samples, sampling weights and batches."""
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -11,7 +12,14 @@ from scipy.stats import chisquare
 
 from setpoint.data import sampling
 from setpoint.data.rows import Block
-from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights, mix, uniform
+from setpoint.data.sampling import (
+    PrioritySample,
+    Sample,
+    SamplingWeights,
+    mix,
+    size_of_rows,
+    uniform,
+)
 from setpoint.thresholds.histogram import ScoreHistogram
 
 # --- chance -------------------------------------------------------------------------------------
@@ -86,7 +94,32 @@ def drawn(block, q, positives=30, negatives=60, key=(1,), pieces=None):
 
 def assert_same(first, second):
     for name, value in vars(first).items():
-        assert torch.equal(value, getattr(second, name)), name
+        other = getattr(second, name)
+        assert other is None if value is None else torch.equal(value, other), name
+
+
+def test_rows_keep_their_factors(monkeypatch):
+    block, q = rows()
+    factors = torch.stack([torch.ones(len(block)), block.X[:, 0] ** 2], dim=1).double()
+    sample = drawn(replace(block, factors=factors), q)
+    assert torch.equal(sample.factors, factors[sample.number])
+    assert drawn(block, q).factors is None
+    # And so do those of several processes, brought together.
+    halves = [drawn(replace(block, factors=factors).rows(own), q[own]) for own in (
+        torch.arange(300), torch.arange(300, 600)
+    )]  # fmt: skip
+    monkeypatch.setattr(sampling, "all_gather", lambda value: halves)
+    both = sampling.gather_sample(halves[0])
+    assert torch.equal(both.factors, factors[both.number])
+
+
+def test_rows_that_count_more_are_larger():
+    P, N = np.array([2.0, 30.0, 1.0]), np.array([6.0, 10.0, 1.0])
+    assert size_of_rows(None, P, N) == 1.0
+    # Means of 1, 5 and 1/4: an amount of 5 or 50, in the small segment or not
+    factors = torch.tensor([[1.0, 5.0, 0.0], [1.0, 50.0, 0.0], [1.0, 5.0, 1.0]])
+    sizes = size_of_rows(factors, P, N)
+    assert sizes.tolist() == pytest.approx([2 / 3, 11 / 3, 2.0])
 
 
 def test_sums_are_unbiased_for_any_sampling_weights():
@@ -374,7 +407,7 @@ def test_several_processes_draw_the_batches_of_one(monkeypatch):
     own = [torch.arange(len(rows))[rank::2] for rank in range(2)]
     for role in ("tell", "know"):  # first each process tells its sums, then both know those of both
         for rank, places in enumerate(own):
-            part = Sample(*(field[places] for field in vars(rows).values()))
+            part = Sample(*(f[places] for f in vars(rows).values() if f is not None))
 
             def add_up(*tensors, role=role, rank=rank):
                 if role == "tell":
