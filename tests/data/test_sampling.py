@@ -12,14 +12,7 @@ from scipy.stats import chisquare
 
 from setpoint.data import sampling
 from setpoint.data.rows import Block
-from setpoint.data.sampling import (
-    PrioritySample,
-    Sample,
-    SamplingWeights,
-    mix,
-    size_of_rows,
-    uniform,
-)
+from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights, mix, uniform
 from setpoint.thresholds.histogram import ScoreHistogram
 
 # --- chance -------------------------------------------------------------------------------------
@@ -111,15 +104,6 @@ def test_rows_keep_their_factors(monkeypatch):
     monkeypatch.setattr(sampling, "all_gather", lambda value: halves)
     both = sampling.gather_sample(halves[0])
     assert torch.equal(both.factors, factors[both.number])
-
-
-def test_rows_that_count_more_are_larger():
-    P, N = np.array([2.0, 30.0, 1.0]), np.array([6.0, 10.0, 1.0])
-    assert size_of_rows(None, P, N) == 1.0
-    # Means of 1, 5 and 1/4: an amount of 5 or 50, in the small segment or not
-    factors = torch.tensor([[1.0, 5.0, 0.0], [1.0, 50.0, 0.0], [1.0, 5.0, 1.0]])
-    sizes = size_of_rows(factors, P, N)
-    assert sizes.tolist() == pytest.approx([2 / 3, 11 / 3, 2.0])
 
 
 def test_sums_are_unbiased_for_any_sampling_weights():
@@ -432,3 +416,23 @@ def test_another_key_is_another_order():
     )
     assert torch.equal(first[0].rows, again[0].rows)
     assert not torch.equal(first[0].rows, other[0].rows)
+
+
+def test_rows_that_count_more_have_larger_sampling_weights():
+    """A row's amount relative to the mean of 5, and its segment of a quarter of the rows."""
+    weights = SamplingWeights(torch.ones(2, 1), torch.ones(2, 1), (2.0, 6.0))
+    logits, positive = torch.tensor([[0.5, 0.5, 0.5]]), torch.tensor([False] * 3)
+    plain = weights.of_rows(logits, positive)
+    tallied = replace(weights, means=torch.tensor([1.0, 5.0, 0.25]))
+    factors = torch.tensor([[1.0, 5.0, 0.0], [1.0, 50.0, 0.0], [1.0, 5.0, 1.0]])
+    found = tallied.of_rows(logits, positive, factors) / plain
+    assert found.tolist() == pytest.approx([2 / 3, 11 / 3, 2.0])
+    assert torch.equal(tallied.of_rows(logits, positive), plain)
+
+
+def test_means_of_tallies_are_those_of_the_rows():
+    histogram = ScoreHistogram(1, 3)
+    counts = torch.tensor([[1.0, 5.0, 0.0], [1.0, 15.0, 0.0], [2.0, 40.0, 0.0]])
+    positive = torch.tensor([True, False, False])
+    histogram.add(torch.tensor([[0.3, -0.2, 0.1]]), positive, counts[:, 0], counts)
+    assert SamplingWeights.of(histogram, 0.1).means.tolist() == [1.0, 15.0, 1.0]

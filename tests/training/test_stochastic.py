@@ -336,7 +336,7 @@ def test_batches_have_more_rows_near_the_thresholds_each_of_less_weight(monkeypa
     batch = descent.batch
     monkeypatch.setattr(descent, "batch", lambda *rows: [taken.append(rows), batch(*rows)][1])
     run._take_steps(1)
-    X, sign, weight = (torch.cat(parts) for parts in zip(*taken, strict=True))
+    X, sign, weight = (torch.cat(parts) for parts in list(zip(*taken, strict=True))[:3])
     number = {tuple(row): i for i, row in enumerate(problem.X.tolist())}
     drawn = torch.tensor([number[tuple(row)] for row in X.tolist()])
     assert torch.equal(sign > 0, problem.positive[drawn])
@@ -521,7 +521,7 @@ def test_never_worse_than_its_start_where_rows_have_prices_of_their_own(goal):
     assert point.feasible
     assert not point.empty
     start = fit(problem, Ordinary()).operating_point
-    assert point.rank >= start.rank
+    assert point.rank >= (start.rank[0], start.rank[1] - 1e-12)  # sums may round differently
     assert any("goal-trained" in c.name for c in solution.candidates)
 
 

@@ -17,14 +17,7 @@ from torch import Tensor, nn
 from setpoint._internal.processes import all_reduce_mean, broadcast, is_main_process
 from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_fraction
-from setpoint.data.sampling import (
-    PrioritySample,
-    Sample,
-    SamplingWeights,
-    batches,
-    gather_sample,
-    size_of_rows,
-)
+from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights, batches, gather_sample
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.bundle import FEW, ShardedSums, make_bundle
 from setpoint.training.candidates import TrainedModel, best_of
@@ -36,7 +29,6 @@ from setpoint.training.models import is_linear
 from setpoint.training.ordinary import start_of, starting_models, variants_of
 from setpoint.training.problem import Penalised, Problem, make_problem
 from setpoint.training.stream_problem import (
-    Importance,
     SplitScores,
     StreamProblem,
     Survey,
@@ -287,7 +279,7 @@ class StochasticRun:
         for own in work.split(sample.shard).values():  # by shards, as in _logits
             logits, positive = sample.logits[own].T, sample.positive[own]
             factors = None if sample.factors is None else sample.factors[own]
-            importance[own] = self._importance(self._sampling_weights)(logits, positive, factors)
+            importance[own] = self._sampling_weights.of_rows(logits, positive, factors)
         key = (self._seed, iteration, 1)
         drawn = batches(sample, importance, size, solver.positives, key)
         was_right = (sample.logits.T * self._sign > 0).to(descent.bundle.origins)
@@ -327,20 +319,7 @@ class StochasticRun:
         positives = min(self._totals.training[0], self._rows // 2)
         key = (self._seed, drawn["iteration"])
         sample = PrioritySample(positives, self._rows - positives, key)
-        drawing = sample, self._importance(drawn["nearness"])
-        return survey(self.problem, self._descent.bundle, drawing)
-
-    def _importance(self, near: SamplingWeights) -> Importance:
-        """Return the sampling weights: more of rows near the thresholds, and of those that count.
-
-        How much a row counts differs where the goal names amounts, segments or periods.
-        """
-        P, N = self._totals.counts
-
-        def of_rows(logits: Tensor, positive: Tensor, factors: Tensor | None) -> Tensor:
-            return near.of_rows(logits, positive) * size_of_rows(factors, P, N)
-
-        return of_rows
+        return survey(self.problem, self._descent.bundle, (sample, drawn["nearness"]))
 
     def _use_shifted(self, seen: Survey, origins: Tensor) -> None:
         """Train on a survey's sample, with its logits measured from these origins."""

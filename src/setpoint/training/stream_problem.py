@@ -15,7 +15,7 @@ from setpoint._internal.processes import all_reduce_sum, rank_and_world_size, ro
 from setpoint._internal.renamed import renamed_parameters, renamed_property
 from setpoint.data.arrays import ArrayRows
 from setpoint.data.rows import Block, RowSource
-from setpoint.data.sampling import PrioritySample, Sample
+from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights
 from setpoint.data.splits import TRAINING, VALIDATION, SplitRule, has_validation, rule_key
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.goal import Goal, check_plain
@@ -27,9 +27,6 @@ from setpoint.thresholds.sweep import Ranking
 from setpoint.training.bundle import Bundle
 from setpoint.training.models import scores_of
 from setpoint.training.problem import Problem, fingerprint_of
-
-# Sampling weights of rows per weight, given logits (k, m), labels and factors.
-Importance = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
 @renamed_parameters(parting="split")
@@ -342,12 +339,9 @@ class Survey:
 def survey(
     problem: StreamProblem,
     bundle: Bundle,
-    drawing: tuple[PrioritySample, Importance] | None = None,
+    drawing: tuple[PrioritySample, SamplingWeights] | None = None,
 ) -> Survey:
-    """Evaluate models on all rows in one pass, and draw a sample of the training rows if asked.
-
-    ``drawing`` is the sample in the making, and the importance of rows given their logits.
-    """
+    """Evaluate models on all rows in one pass, and draw a sample of the training rows if asked."""
     shift = bundle.origins.detach().clone()
     k = len(shift)
     goals = {TRAINING: problem.goal, VALIDATION: problem.evaluation_goal}
@@ -368,10 +362,10 @@ def survey(
                 histogram.add(own, block.positive[rows], weight, counts, block.shard)
         rows = part == TRAINING
         if drawing is not None and rows.any():
-            sample, importance = drawing
+            sample, weights = drawing
             own, trained = logits[:, rows], block.rows(rows)
-            q = importance(own, trained.positive, trained.factors)
-            sample.add(trained, own.T, q * trained.weight)
+            importance = weights.of_rows(own, trained.positive, trained.factors)
+            sample.add(trained, own.T, importance * trained.weight)
     all_reduce_sum(dead)
     alive = [d == 0 for d in dead.tolist()]
     if not any(alive):
