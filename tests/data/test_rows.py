@@ -1,5 +1,7 @@
 """Training and validation rows come from sources and must have the same features."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -10,6 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from setpoint import SetpointClassifier, SetpointError
 from setpoint.data import ArrayRows, LoaderRows, ParquetRows
+from setpoint.data.rows import Block, concatenated
 from setpoint.training import Stochastic, train
 
 SMALL = Stochastic(
@@ -120,3 +123,21 @@ def test_a_classifier_knows_the_names_of_a_table_in_memory():
     clf = fit(ArrayRows(frame, y))
     assert clf.feature_names_in_.tolist() == ["a", "b", "c"]
     clf.predict(frame)
+
+
+def test_blocks_are_joined_with_their_times_and_factors():
+    def block(first, n):
+        number = torch.arange(first, first + n)
+        column = number.double()
+        return Block(
+            column[:, None], number > 2, column, number, number, column / 2, factors=column[:, None]
+        )
+
+    both, whole = concatenated([block(0, 3), block(3, 2)]), block(0, 5)
+    for name, value in vars(whole).items():
+        assert name == "shard" or torch.equal(getattr(both, name), value)
+    bare = replace(whole, time=None, factors=None)
+    joined = concatenated([bare, bare])
+    assert joined.time is None
+    assert joined.factors is None
+    assert torch.equal(whole.rows(whole.positive).factors, whole.factors[3:])

@@ -1,5 +1,6 @@
 """Chance that depends on a row's number alone, samples, sampling weights and batches."""
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -86,7 +87,23 @@ def drawn(block, q, positives=30, negatives=60, key=(1,), pieces=None):
 
 def assert_same(first, second):
     for name, value in vars(first).items():
-        assert torch.equal(value, getattr(second, name)), name
+        other = getattr(second, name)
+        assert other is None if value is None else torch.equal(value, other), name
+
+
+def test_rows_keep_their_factors(monkeypatch):
+    block, q = rows()
+    factors = torch.stack([torch.ones(len(block)), block.X[:, 0] ** 2], dim=1).double()
+    sample = drawn(replace(block, factors=factors), q)
+    assert torch.equal(sample.factors, factors[sample.number])
+    assert drawn(block, q).factors is None
+    # And so do those of several processes, brought together.
+    halves = [drawn(replace(block, factors=factors).rows(own), q[own]) for own in (
+        torch.arange(300), torch.arange(300, 600)
+    )]  # fmt: skip
+    monkeypatch.setattr(sampling, "all_gather", lambda value: halves)
+    both = sampling.gather_sample(halves[0])
+    assert torch.equal(both.factors, factors[both.number])
 
 
 def test_sums_are_unbiased_for_any_sampling_weights():
@@ -374,7 +391,7 @@ def test_several_processes_draw_the_batches_of_one(monkeypatch):
     own = [torch.arange(len(rows))[rank::2] for rank in range(2)]
     for role in ("tell", "know"):  # first each process tells its sums, then both know those of both
         for rank, places in enumerate(own):
-            part = Sample(*(field[places] for field in vars(rows).values()))
+            part = Sample(*(f[places] for f in vars(rows).values() if f is not None))
 
             def add_up(*tensors, role=role, rank=rank):
                 if role == "tell":
@@ -399,3 +416,23 @@ def test_another_key_is_another_order():
     )
     assert torch.equal(first[0].rows, again[0].rows)
     assert not torch.equal(first[0].rows, other[0].rows)
+
+
+def test_rows_that_count_more_have_larger_sampling_weights():
+    """A row's amount relative to the mean of 5, and its segment of a quarter of the rows."""
+    weights = SamplingWeights(torch.ones(2, 1), torch.ones(2, 1), (2.0, 6.0))
+    logits, positive = torch.tensor([[0.5, 0.5, 0.5]]), torch.tensor([False] * 3)
+    plain = weights.of_rows(logits, positive)
+    tallied = replace(weights, means=torch.tensor([1.0, 5.0, 0.25]))
+    factors = torch.tensor([[1.0, 5.0, 0.0], [1.0, 50.0, 0.0], [1.0, 5.0, 1.0]])
+    found = tallied.of_rows(logits, positive, factors) / plain
+    assert found.tolist() == pytest.approx([2 / 3, 11 / 3, 2.0])
+    assert torch.equal(tallied.of_rows(logits, positive), plain)
+
+
+def test_means_of_tallies_are_those_of_the_rows():
+    histogram = ScoreHistogram(1, 3)
+    counts = torch.tensor([[1.0, 5.0, 0.0], [1.0, 15.0, 0.0], [2.0, 40.0, 0.0]])
+    positive = torch.tensor([True, False, False])
+    histogram.add(torch.tensor([[0.3, -0.2, 0.1]]), positive, counts[:, 0], counts)
+    assert SamplingWeights.of(histogram, 0.1).means.tolist() == [1.0, 15.0, 1.0]

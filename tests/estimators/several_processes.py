@@ -84,6 +84,23 @@ def module():
     return summary(solution.module, *parts)
 
 
+def prices():
+    """Train on rows in memory for their amounts, with floors in regions of different sizes."""
+    n = 2000
+    rng = np.random.default_rng(1)
+    y = rng.random(n) < 0.2
+    X = rng.normal(size=(n, 4)) + y[:, None]
+    clf = SetpointClassifier(
+        "min cost(fp=5, fn=amount) s.t. recall >= 0.5 for each region", solver=SMALL, random_state=5
+    ).fit(
+        X,
+        y,
+        amounts={"amount": rng.lognormal(3, 1, n)},
+        segments={"region": rng.choice(["north", "south"], n, p=[0.9, 0.1])},
+    )
+    return summary(clf.module_, clf.operating_point_, clf.history_, clf.candidates_)
+
+
 def main(folder):
     """Train, and leave the results where a test finds them."""
     was_killed = folder / "killed"
@@ -99,6 +116,7 @@ def main(folder):
         "resumed": classifier(killer, folder / "checkpoint"),
         "straight": classifier(),
         "module": module(),
+        "prices": prices(),
     }
     torch.save(found, folder / f"result.{RANK}")
 

@@ -39,7 +39,7 @@ def alone():
     """Return what one process comes to."""
     torch.set_num_threads(1)
     script = runpy.run_path(str(SCRIPT))
-    return {"classifier": script["classifier"](), "module": script["module"]()}
+    return {name: script[name]() for name in ("classifier", "module", "prices")}
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +87,11 @@ def test_two_processes_give_the_result_of_one(results, alone):
 def test_modules_that_differ_between_processes(results, alone):
     for result in results:
         assert dict(flat(result["module"])) == dict(flat(alone["module"]))
+
+
+def test_amounts_and_segments_are_added_up_as_by_one_process(results, alone):
+    for result in results:
+        assert dict(flat(result["prices"])) == dict(flat(alone["prices"]))
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,13 @@ def test_a_checkpoint_is_used_without_a_seed_too(tmp_path):
         ({"confidence": 0.9, "certification": StratifiedKFold(4)}, "certification"),
         ({"confidence": 0.9, "certification": 0.5, "validation": 0.5}, "leave rows to train on"),
         ({"goal": "max nothing"}, "nothing"),
+        (
+            {"goal": "min cost(fp=5, fn=amount)"},
+            r"\('amount'\), which training on a stream does not",
+        ),
+        ({"goal": "max recall s.t. precision >= 0.9 for each region"}, "'region'.*in memory"),
+        ({"goal": "max recall s.t. alarms <= 9 per day"}, "the times, for each day"),
+        ({"goal": "max recall s.t. alarms <= 9"}, "does not say in what time"),
         ({"model": "forest"}, "forest"),
     ],
     ids=str,

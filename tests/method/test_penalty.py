@@ -4,7 +4,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from problems import overlapping
+from problems import TALLIED, overlapping, tallied
 
 from setpoint import FPOR, FROP, OFOS, ExactPenalty, Goal, GoalError, SetpointError
 from setpoint.method.reformulation import H, psi, psi_weights
@@ -253,12 +253,32 @@ def test_slopes_are_those_of_autograd(form, scaling):
         check_slopes(goal, form, scaling)
 
 
-def check_slopes(goal, form, scaling):
+@pytest.mark.parametrize("scaling", ["paper", "per_positive", "mean"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *TALLIED,
+        "max gmean[amount] s.t. mcc[region=north] >= 0.6, recall >= 0.9 for each region",
+        "max profit(tp=amount, fp=-7) s.t. precision[amount] >= 0.9, fpr <= 0.3",
+    ],
+)
+def test_slopes_are_those_of_autograd_in_several_tallies(text, scaling):
+    problem = tallied(text, weights=True)
+    for form in ("equality", "inequality") if problem.goal.is_monotone else ("equality",):
+        check_slopes(problem.goal, form, scaling, problem)
+
+
+def check_slopes(goal, form, scaling, problem=None):
     rng = torch.Generator().manual_seed(0)
     n = 400
     positive = torch.rand(n, generator=rng) < 0.3
     weight = torch.rand(n, generator=rng, dtype=torch.float64) + 0.5
-    p = ExactPenalty(goal, positive, weight, form=form, scaling=scaling, lam=3.0, gamma=0.5)
+    factors = None
+    if problem is not None:
+        positive, weight, factors = problem.positive, problem.sample_weight, problem.factors
+    p = ExactPenalty(
+        goal, positive, weight, factors=factors, form=form, scaling=scaling, lam=3.0, gamma=0.5
+    )
     p.objective_scale = 1.7
     logits = (3 * torch.randn(n, generator=rng, dtype=torch.float64)).requires_grad_()
     for low, high in ((0.0, 1.0), (-0.5, 1.5), (0.0, 0.05)):  # the last meets the constraint on fpr
@@ -276,3 +296,80 @@ def test_slopes_need_a_fixed_threshold_and_s():
     for kwargs in ({"learn_t": True}, {"form": "smooth"}):
         with pytest.raises(SetpointError, match="slopes needs the inequality or equality form"):
             penalty(OFOS(), **kwargs).slopes(LOGITS)
+
+
+# --- several tallies ------------------------------------------------------------------------------
+
+AMOUNTS = torch.tensor([30.0, 4.0, 100.0, 1.0, 0.0], dtype=torch.float64)
+FACTORS = torch.stack([torch.ones_like(AMOUNTS), AMOUNTS], dim=1)
+
+
+def test_a_cost_by_hand():
+    """With s as decisions: 10 for each false alarm, and the amount of each miss, per row."""
+    p = penalty("min cost(fp=10, fn=amount) s.t. recall[amount] >= 0.95", factors=FACTORS)
+    assert p.form == "inequality"
+    objective = -(10 * 1.2 + 34 - (30 + 0.6 * 4)) / 5
+    missed = 0.95 * 34 - (30 + 0.6 * 4)  # < 0: it is met
+    h = H(torch.sigmoid(LOGITS), S, 0.5)
+    ties = float(torch.where(POSITIVE, h, -h).relu().sum())
+    expected = by_hand(objective, missed, 1 / 2, torch.full((5,), 1 / 2), ties)
+    assert float(p(LOGITS).detach()) == pytest.approx(float(expected), rel=1e-9)
+
+
+def terms(*args, **kwargs):
+    return [term.detach() for term in penalty(*args, **kwargs).terms(LOGITS)]
+
+
+def test_a_constraint_on_money_is_in_units_of_a_typical_row():
+    """A miss costs 17 on average, a false alarm 10. In cents the terms are the same."""
+    euros = terms("max recall s.t. cost(fp=10, fn=amount) <= 1", factors=FACTORS)
+    assert float(euros[2]) == pytest.approx((12 + 34 - 30 - 2.4 - 5) / 17 / 2)
+    factors = FACTORS * torch.tensor([1.0, 100.0])
+    cents = terms("max recall s.t. cost(fp=1000, fn=amount) <= 100", factors=factors)
+    for ours, theirs in zip(euros, cents, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_equal_amounts_are_plain_counts():
+    """But for the units of the constraint: a typical row changes it by 0.9."""
+    plain = terms("max recall s.t. precision >= 0.9")
+    goal = "max recall[amount] s.t. precision[amount] >= 0.9"
+    same = terms(goal, factors=torch.ones_like(FACTORS))
+    same[2] *= 0.9
+    for ours, theirs in zip(plain, same, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("goal", "form"),
+    [
+        ("min cost(fp=5, fn=amount)", "inequality"),
+        ("min cost(tp=5, fn=amount)", "equality"),  # an alarm may cost more than the miss
+        ("max recall s.t. precision >= 0.9 for each region", "inequality"),
+        ("max recall s.t. alarms <= 3 per day", "equality"),
+    ],
+)
+def test_the_form_follows_the_prices_of_rows(goal, form):
+    problem = tallied(goal, n=100)
+    given = problem.goal, problem.positive, problem.sample_weight
+    assert ExactPenalty(*given, factors=problem.factors).form == form
+    if form == "equality":
+        with pytest.raises(GoalError, match="inequality form is not exact"):
+            ExactPenalty(*given, factors=problem.factors, form="inequality")
+
+
+@pytest.mark.parametrize(
+    ("goal", "factors", "message"),
+    [
+        ("min cost(fp=5, fn=amount)", None, r"names columns of the rows.*pass what each sample"),
+        ("max recall s.t. precision >= 0.9 for each region", None, "names columns"),
+        ("max recall s.t. precision >= 0.9 for each region", FACTORS[:, :1], "bound goal"),
+        ("min cost(fp=5, fn=amount)", FACTORS[:3], r"shape \(5, 2\); they have .* \(3, 2\)"),
+        ("min cost(fp=5, fn=amount)", FACTORS[:, :1], r"the 2 tallies"),
+        ("min cost(fp=5, fn=amount)", -FACTORS, "at least 0"),
+        ("min cost(fp=5, fn=amount)", FACTORS / 0, "finite"),
+    ],
+)
+def test_factors_must_fit_the_goal(goal, factors, message):
+    with pytest.raises(SetpointError, match=message):
+        penalty(goal, factors=factors)

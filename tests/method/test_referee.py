@@ -256,3 +256,9 @@ def test_labels_may_be_texts():
 def test_the_time_limit_must_be_a_time(limit):
     with pytest.raises(SetpointError, match="time_limit must be a number of seconds"):
         solve_exactly(GOOD, LABELS, "max f1", time_limit=limit)
+
+
+def test_goals_that_name_columns_are_refused():
+    for goal in ("min cost(fp=5, fn=amount)", "max f1 s.t. recall >= 0.5 for each region"):
+        with pytest.raises(SetpointError, match="which an exact solution does not read; compare"):
+            solve_exactly(np.zeros((4, 1)), [0, 1, 0, 1], goal)

@@ -33,6 +33,8 @@ GOALS = [
     "max precision s.t. f1 >= 0.5",
     "max recall s.t. mcc >= 0.3",
     "max recall s.t. alarm_rate <= 0.2",
+    "min cost(fp=20, fn=70) s.t. recall >= 0.6",
+    "min cost(fp=20, fn=70) s.t. alarm_rate <= 0.3",
 ]
 RATES = ["precision", "recall", "specificity", "fpr", "fnr", "npv", "accuracy", "jaccard"]
 ONE = (1.0, 1.0)

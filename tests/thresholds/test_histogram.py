@@ -7,6 +7,7 @@ from hypothesis.extra import numpy as hnp
 
 from setpoint import FPOR, FROP, OFOS, Goal, SetpointError, choose_threshold
 from setpoint.errors import DivergedError
+from setpoint.goals.columns import GoalColumns
 from setpoint.thresholds.histogram import (
     BUCKETS,
     ScoreHistogram,
@@ -57,6 +58,76 @@ def test_the_best_edge_is_the_best_cut_of_scores_rounded_to_buckets(goal):
             # The threshold gives these counts on the scores themselves, in float32.
             alarm = (row > cut.threshold).numpy()
             assert (w[alarm & y].sum(), w[alarm & ~y].sum()) == (cut.tp, cut.fp)
+
+
+TALLIED = [
+    "min cost(fp=5, fn=amount)",
+    "max recall[amount] s.t. precision >= 0.5",
+    "max recall s.t. precision >= 0.3 for each region",
+    "max recall s.t. alarms <= 40 per day",
+]
+
+
+@pytest.mark.parametrize("text", TALLIED)
+def test_the_best_edge_in_several_tallies(text):
+    scores, positive, weights = draw(5)
+    y, n = positive.numpy(), len(positive)
+    rng = np.random.default_rng(0)
+    named = {
+        "amounts": {"amount": rng.integers(1, 100, n) / 4},  # whose sums are exact
+        "segments": {"region": rng.choice(["a", "b", "c"], n)},
+        "times": rng.integers(0, 5, n),
+    }
+    goal = Goal.parse(text)
+    columns = GoalColumns.of(goal, n, **named)
+    goal = columns.bind(goal, y)
+    counts = torch.from_numpy(columns.factors(goal.tallies).T) * weights[:, None]
+    whole, parts = (ScoreHistogram(len(scores), len(goal.tallies)) for _ in range(2))
+    whole.add(scores, positive, weights, counts)
+    for i, rows in enumerate(torch.arange(n).split(300)):
+        parts.add(scores[:, rows], positive[rows], weights[rows], counts[rows], shard=i % 2)
+    parts.all_reduce()
+    P, N = parts.totals()
+    assert (counts[positive].sum(0).numpy() == P).all()
+    assert (counts[~positive].sum(0).numpy() == N).all()
+    found = zip(scores, parts.best(goal), whole.best(goal), strict=True)
+    for row, cut, other in found:
+        exact = choose_threshold(y, rounded_down(row), text, sample_weight=weights.numpy(), **named)
+        tp, fp, *_ = exact.goal_counts
+        assert (cut.tp == tp).all()
+        assert (cut.fp == fp).all()
+        assert cut.threshold == other.threshold
+        alarm = row > cut.threshold
+        assert (counts[alarm & positive].sum(0).numpy() == cut.tp).all()
+
+
+def test_sums_in_several_tallies_do_not_depend_on_who_has_the_shards():
+    """Amounts that do not add up exactly, by one process and by two."""
+    scores, positive, weights = draw(6)
+    counts = torch.stack([weights, torch.rand(len(weights)).double() * weights], dim=1)
+    blocks = [(i % 4, rows) for i, rows in enumerate(torch.arange(len(weights)).split(100))]
+
+    def histogram(*shards):
+        found = ScoreHistogram(len(scores), 2)
+        for shard, rows in blocks:
+            if shard in shards:
+                given = (positive[rows], weights[rows], counts[rows])
+                found.add(scores[:, rows], *given, shard=shard)
+        return found
+
+    whole, first, second = histogram(0, 1, 2, 3), histogram(1, 3), histogram(0, 2)
+    whole.all_reduce()
+    for own, other in zip(first._tallied, second._tallied, strict=True):
+        own.replace_by([own.shards(), other.shards()])
+    for one, two in zip(whole._tallied, first._tallied, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one.sums(), two.sums(), strict=True))
+
+
+def test_counts_are_needed_for_several_tallies():
+    scores, positive, weights = draw(7)
+    for counts in (None, weights[:, None]):
+        with pytest.raises(SetpointError, match=r"counts must have the shape \(2000, 2\)"):
+            ScoreHistogram(3, 2).add(scores, positive, weights, counts)
 
 
 def test_scores_near_zero_are_distinguished_to_any_precision():

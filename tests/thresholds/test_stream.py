@@ -43,11 +43,15 @@ MONOTONE = [
     Goal.parse("max mcc"),
     Goal.parse("max gmean s.t. npv >= 0.9"),
     Goal.parse("max f1 s.t. recall >= 0.99, precision >= 0.99, fpr <= 0.001"),  # out of reach
+    Goal.parse("min cost(fp=2, fn=7)"),
+    Goal.parse("max recall s.t. cost(fp=2, fn=7) <= 0.9, precision >= 0.2"),
 ]
 OTHERS = [
     Goal.parse("max recall s.t. alarm_rate <= 0.3"),
     Goal.parse("min alarm_rate s.t. precision >= 0.4"),
     Goal.parse("min alarm_rate s.t. recall >= 0.9, precision >= 0.9"),
+    Goal.parse("max recall s.t. alarms <= 7"),
+    Goal.parse("max precision s.t. cost(tp=300, fp=200, fn=700) <= 150, recall >= 0.9"),
     Goal(PEAK),
     Goal(metric("recall"), (Constraint(PEAK, 0.8),)),
 ]
@@ -284,6 +288,15 @@ def test_a_scan_that_gives_other_rows_each_time_raises():
         stream_threshold(lambda: once, OFOS())
     with pytest.raises(SetpointError, match="pass 2 gave other scores"):
         stream_threshold(lambda: [(y, rng.normal(size=400), None)], OFOS())
+
+
+@pytest.mark.parametrize(
+    "goal", ["min cost(fp=5, fn=amount)", "max recall s.t. precision >= 0.9 for each region"]
+)
+def test_goals_that_name_columns_are_refused(goal):
+    for find in (stream_threshold, lambda scan, goal: stream_evaluate(scan, 0.5, goal)):
+        with pytest.raises(SetpointError, match="a stream of scores does not read; use choose"):
+            find(lambda: [], goal)
 
 
 PROCESS = """

@@ -3,7 +3,18 @@
 import numpy as np
 import torch
 
+from setpoint import Goal
+from setpoint.goals.columns import GoalColumns
 from setpoint.training import make_problem
+
+TALLIED = [
+    "min cost(fp=5, fn=amount)",
+    "min cost(tp=5, fp=5, fn=amount) s.t. recall >= 0.6",
+    "max recall[amount] s.t. precision >= 0.5",
+    "max recall s.t. precision >= 0.5 for each region",
+    "max recall s.t. cost(fp=5, fn=amount) <= 3",
+    "max recall s.t. alarms <= 6 per day",
+]
 
 
 def overlapping(goal, n=300, d=3, share=0.2, seed=0, dtype=torch.float64, weights=False):
@@ -34,3 +45,22 @@ def two_kinds(goal, n=600, seed=0):
     X[apart] = rng.normal(size=(apart.sum(), 2)) * [0.6, 1.0] + [2.6, 0.0]
     X[y & ~apart] += [-1.5, 5.0]
     return make_problem(torch.tensor(X), torch.tensor(y), goal)
+
+
+def columns_of(goal, n, seed=0, days=10):
+    """Return amounts with heavy tails, three regions of different sizes, and days."""
+    rng = np.random.default_rng(seed)
+    return GoalColumns.of(
+        Goal.parse(goal),
+        n,
+        amounts={"amount": rng.lognormal(3, 1, n)},
+        segments={"region": rng.choice(["north", "south", "east"], n, p=[0.6, 0.3, 0.1])},
+        times=rng.integers(0, days, n),
+    )
+
+
+def tallied(goal, n=400, seed=0, dtype=torch.float64, weights=False, days=10):
+    """The overlapping Gaussians, with the columns that a goal names."""
+    plain = overlapping("max f1", n=n, seed=seed, dtype=dtype, weights=weights)
+    columns = columns_of(goal, n, seed, days)
+    return make_problem(plain.X, plain.positive, goal, plain.sample_weight, columns=columns)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from problems import overlapping
+from problems import TALLIED, overlapping, tallied
 
 import setpoint.training
-from setpoint.training import Projected, Stochastic, TrainedModel, solve
+from setpoint.training import Lifted, Projected, Stochastic, TrainedModel, solve
 from setpoint.training.models import build
 
 SHORT = Projected(outer_iterations=3, inner_iterations=5, restarts=1, line_search=0)
@@ -68,6 +68,22 @@ def test_averages_survive_an_interruption(tmp_path):
     continued, whole = fit(checkpoint=file), fit()
     assert continued.candidates == whole.candidates
     assert any(c.average is not None for c in whole.candidates if c.iteration == 0)
+
+
+@pytest.mark.parametrize("solver", [SHORT, Lifted(outer_iterations=3, inner_iterations=5)])
+@pytest.mark.parametrize("goal", [TALLIED[0], TALLIED[5]])
+def test_points_of_goals_with_several_tallies_survive_an_interruption(tmp_path, goal, solver):
+    file = tmp_path / "run.pt"
+    problem = replace(tallied(goal), validation=tallied(goal, seed=1, days=6))
+
+    def fit(**given):
+        return solve(problem, build("linear", 3).double(), solver, **given)
+
+    fit(checkpoint=file, callback=lambda record, _: "stop" if record.iteration == 1 else None)
+    continued, whole = fit(checkpoint=file), fit()
+    assert continued.operating_point == whole.operating_point
+    assert continued.candidates == whole.candidates
+    assert continued.operating_point.tallied
 
 
 def _old(name):

@@ -4,13 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from problems import misled, overlapping
+from problems import TALLIED, misled, overlapping, tallied
 
 from setpoint import FPOR, FROP, OFOS, Goal, GoalError, SetpointError
+from setpoint.goals.columns import GoalColumns
 from setpoint.paper.competitors import Augmented
 from setpoint.training import CrossEntropy, Lifted, LossTraining, lifted, make_problem, solve
 from setpoint.training.lifted import AutogradSteps, ClosedSteps, objective_scale
 from setpoint.training.models import build
+from setpoint.training.ordinary import Ordinary
 
 GOALS = [FPOR(0.7), FROP(0.8), OFOS()]
 
@@ -35,6 +37,35 @@ def test_never_worse_than_ordinary_training(goal, seed):
     solution = fit(problem, Lifted(outer_iterations=10))
     assert solution.operating_point.rank >= best
     assert solution.history[0].objective <= solution.operating_point.objective
+
+
+@pytest.mark.usefixtures("without_cost_path")
+@pytest.mark.parametrize("goal", TALLIED)
+def test_never_worse_than_its_start_where_rows_have_prices_of_their_own(goal):
+    """The start is the best logistic regression at its exact threshold for the goal."""
+    problem = tallied(goal)
+    start = fit(problem, Ordinary()).operating_point
+    solution = fit(problem, Lifted(outer_iterations=10))
+    assert solution.operating_point.rank >= start.rank
+    assert solution.operating_point.feasible
+    exact = problem.operating_point(solution.module)
+    assert solution.operating_point == exact
+
+
+def test_better_where_large_amounts_are_in_another_direction():
+    """Cross-entropy follows the many small payments, the goal the few large ones."""
+    rng = np.random.default_rng(0)
+    n = 600
+    y, large = rng.random(n) < 0.3, rng.random(n) < 0.1
+    X = rng.normal(size=(n, 2))
+    X[y & ~large, 0] += 2
+    X[y & large] += [-1, 2]
+    goal = "min cost(fp=5, fn=amount)"
+    columns = GoalColumns.of(Goal.parse(goal), n, amounts={"amount": np.where(large, 200.0, 2.0)})
+    problem = make_problem(torch.tensor(X), torch.tensor(y), goal, columns=columns)
+    ordinary = fit(problem, LossTraining()).operating_point
+    trained = fit(problem, Lifted()).operating_point
+    assert trained.objective < 0.8 * ordinary.objective
 
 
 @pytest.mark.parametrize(("goal", "gain"), [(FPOR(0.9), 0.05), (OFOS(), 0.01)], ids=str)
@@ -224,6 +255,16 @@ def test_objective_scale_makes_the_more_valuable_count_worth_one_sample():
     assert objective_scale(point) * worth == pytest.approx(1.0)
 
 
+def test_objective_scale_of_money_is_that_of_a_typical_row_in_any_currency():
+    goal = "min cost(fp=5, fn=amount)"
+    problem = tallied(goal)
+    point = problem.operating_point(build("linear", 3).double(), threshold=-1.0)
+    (P, amount), n = problem.totals[0], len(problem.X)
+    assert objective_scale(point) == pytest.approx(1 / (P * max(5, amount / P) / n))
+    cents = replace(point, goal=Goal.parse("min cost(fp=500, fn=100*amount)"))
+    assert objective_scale(cents) == pytest.approx(objective_scale(point) / 100)
+
+
 def test_an_mlp_is_trained_too():
     problem = misled(OFOS(), n=200)
     solution = fit(problem, Lifted(outer_iterations=5, inner_iterations=10), model="mlp")
@@ -236,7 +277,8 @@ def test_an_mlp_is_trained_too():
 def advanced(solver, goal, kind="linear"):
     """Return a run after three subproblems."""
     torch.manual_seed(0)
-    problem = overlapping(goal, weights=True)
+    make = tallied if isinstance(goal, str) and goal in TALLIED else overlapping
+    problem = make(goal, weights=True)
     run = solver.prepare(problem, build(kind, 3).double())
     run.start()
     for iteration in (1, 2, 3):
@@ -257,6 +299,8 @@ def advanced(solver, goal, kind="linear"):
         (OFOS(), "linear", "paper", "run"),
         ("max mcc s.t. recall >= 0.6", "linear", "per_positive", "run"),
         ("max mcc s.t. recall >= 0.6", "linear", "paper", "subproblem"),
+        *((goal, "linear", "per_positive", "run") for goal in TALLIED),
+        (TALLIED[0], "linear", "paper", "subproblem"),
     ],
     ids=str,
 )

@@ -15,6 +15,8 @@ GOALS = [
     "min fpr s.t. recall >= 0.8",
     "max fbeta(2) s.t. npv >= 0.95",
     "max accuracy",
+    "min cost(fp=5, fn=100) s.t. recall >= 0.5",
+    "max recall s.t. cost(fp=5, fn=100) <= 4, alarms <= 30",
 ]
 
 

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from problems import overlapping, two_kinds
+from problems import TALLIED, columns_of, overlapping, tallied, two_kinds
 
 from setpoint import (
     CheckpointError,
@@ -27,6 +27,7 @@ from setpoint.training import (
     solve,
 )
 from setpoint.training.models import build, scores_of
+from setpoint.training.ordinary import Ordinary
 
 SMALL = Stochastic(
     outer_iterations=2, inner_iterations=5, batch_size=128, rows=400, restarts=0, proximity=(0.0,)
@@ -335,7 +336,7 @@ def test_batches_have_more_rows_near_the_thresholds_each_of_less_weight(monkeypa
     batch = descent.batch
     monkeypatch.setattr(descent, "batch", lambda *rows: [taken.append(rows), batch(*rows)][1])
     run._take_steps(1)
-    X, sign, weight = (torch.cat(parts) for parts in zip(*taken, strict=True))
+    X, sign, weight = (torch.cat(parts) for parts in list(zip(*taken, strict=True))[:3])
     number = {tuple(row): i for i, row in enumerate(problem.X.tolist())}
     drawn = torch.tensor([number[tuple(row)] for row in X.tolist()])
     assert torch.equal(sign > 0, problem.positive[drawn])
@@ -504,3 +505,137 @@ def test_a_sample_is_bounded_however_wide_rows_are(features, rows):
     run = replace(SMALL, rows=None).prepare(overlapping("max f1"), build("linear", 3))
     run._features = features
     assert run._rows == rows
+
+
+# --- goals that name amounts, segments and periods ------------------------------------------------
+
+
+@pytest.mark.usefixtures("without_cost_path")
+@pytest.mark.parametrize("goal", TALLIED)
+def test_never_worse_than_its_start_where_rows_have_prices_of_their_own(goal):
+    """Among the candidates is the best logistic regression at its threshold for the goal."""
+    problem = tallied(goal, n=900)
+    solution = fit(problem, replace(LONGER, rows=2000))  # ordinary training has all rows, too
+    point = solution.operating_point
+    assert point == problem.operating_point(solution.module)
+    assert point.feasible
+    assert not point.empty
+    start = fit(problem, Ordinary()).operating_point
+    assert point.rank >= (start.rank[0], start.rank[1] - 1e-12)  # sums may round differently
+    assert any("goal-trained" in c.name for c in solution.candidates)
+
+
+def test_better_where_large_amounts_are_in_another_direction():
+    """Cross-entropy follows the many small payments, the goal the few large ones."""
+    rng = np.random.default_rng(0)
+    n = 1500
+    y, large = rng.random(n) < 0.3, rng.random(n) < 0.1
+    X = rng.normal(size=(n, 2))
+    X[y & ~large, 0] += 2
+    X[y & large] += [-1, 2]
+    amount = np.where(large, 200.0, 2.0)
+    usual, ours = (
+        SetpointClassifier(
+            "min cost(fp=5, fn=amount)", solver=solver, validation=None, random_state=0
+        ).fit(X, y, amounts={"amount": amount})
+        for solver in ("cross_entropy", LONGER)
+    )
+    assert ours.operating_point_.objective < 0.8 * usual.operating_point_.objective
+
+
+def tallied_scan(run, problem):
+    """Return TP and FP of the run's models in each tally, on all rows: shape (2, tallies, k)."""
+    bundle = run._descent.bundle
+    alarms = (bundle.scores(problem.X) > bundle.origins[:, None]).double()
+    counted = problem.factors.double() * problem.sample_weight.double()[:, None]
+    positive = problem.positive[:, None]
+    return np.stack([(alarms @ (counted * own)).T.numpy() for own in (positive, ~positive)])
+
+
+@pytest.mark.usefixtures("without_cost_path")
+@pytest.mark.parametrize("goal", [TALLIED[0], TALLIED[3]])
+def test_counts_in_all_tallies_follow_the_steps_and_are_corrected_by_passes(goal):
+    problem = tallied(goal, n=4000, dtype=torch.float32, weights=True)
+    solver = replace(SMALL, inner_iterations=20, batch_size=500, rows=2000, lr=0.02)
+    run = solver.prepare(problem, build("linear", 3))
+    torch.manual_seed(0)
+    run.start()
+    for iteration in (1, 2):
+        run.advance(iteration)
+        P, N = (np.array(total)[:, None] for total in problem.totals)
+        relative = np.abs(np.array(run._counts) - tallied_scan(run, problem)) / np.stack([P, N])
+        assert relative.max() < 0.01  # a few rows on an edge may round
+    at_pass = np.array(run._counts)
+    run._descent.bundle.origins += 0.6
+    now = tallied_scan(run, problem)
+    run._descent.lr = 1e-9  # what moves was moved by the test
+    run._take_steps(3)
+    assert np.abs(np.array(run._counts) - now).sum() < 0.5 * np.abs(now - at_pass).sum()
+
+
+def test_rows_that_count_more_are_drawn_more_often():
+    problem = tallied(TALLIED[0], n=4000, dtype=torch.float32)
+    run = replace(SMALL, rows=1000).prepare(problem, build("linear", 3))
+    run.start()
+    run.advance(1)
+    amount = problem.factors[:, 1]
+    drawn = torch.zeros(4000, dtype=torch.bool)
+    drawn[run._sample.number] = True
+    assert torch.equal(run._sample.factors, problem.factors.double()[run._sample.number])
+    negative = ~problem.positive
+    assert amount[drawn & negative].mean() > 1.3 * amount[~drawn & negative].mean()
+    # And the weights make up for it.
+    estimated = float((run._sample.factors[:, 1] * run._sample.weight).sum())
+    assert estimated == pytest.approx(float(amount.sum()), rel=0.05)
+
+
+def with_validation(goal):
+    """A problem whose validation rows are other days and regions than its training rows."""
+    rows = overlapping("max f1", n=1200)
+    columns, order = columns_of(goal, 1200, days=12), np.arange(1200)
+    for codes in columns.periods.values():  # whole days
+        order = np.argsort(codes.codes, kind="stable")
+    parts = [order[:800], order[800:]]
+    validation, problem = None, None
+    for rows_of in reversed(parts):
+        problem = make_problem(
+            rows.X[rows_of],
+            rows.positive[rows_of],
+            goal,
+            validation=validation,
+            columns=columns.take(rows_of),
+            caution=0.2 if validation is None else 0.0,
+        )
+        validation = problem
+    return problem
+
+
+@pytest.mark.parametrize("goal", [TALLIED[3], TALLIED[5]])
+def test_validation_rows_have_segments_and_periods_of_their_own(goal):
+    problem = with_validation(goal)
+    solution = fit(problem)
+    point = solution.operating_point
+    assert point.goal == problem.validation.goal
+    assert point.counts == problem.validation.operating_point(solution.module).counts
+    if "day" in goal:
+        assert problem.goal.tallies != problem.validation.goal.tallies
+
+
+@pytest.mark.parametrize("goal", [TALLIED[1], TALLIED[5]])
+def test_checkpoints_resume_bit_for_bit_in_several_tallies(tmp_path, goal):
+    problem, seen = with_validation(goal), []
+
+    def stop(record, total):
+        seen.append(record.iteration)
+        return "stop" if len(seen) == 2 else None
+
+    whole = fit(problem)
+    first = fit(problem, checkpoint=tmp_path / "run", callback=stop)
+    assert first.history.interrupted
+    second = fit(problem, checkpoint=tmp_path / "run", callback=stop)
+    assert seen == [0, 1, 2]
+    assert_same(second, whole)
+    fit(problem, checkpoint=tmp_path / "new", callback=lambda *_: "stop")
+    changed = replace(problem, factors=problem.factors * 1.5)
+    with pytest.raises(CheckpointError, match="another problem"):
+        fit(changed, checkpoint=tmp_path / "new")

@@ -13,7 +13,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from setpoint import SetpointError, choose_threshold
+from setpoint import GoalError, SetpointError, choose_threshold
 from setpoint.data import ArrayRows, ByChance, LoaderRows
 from setpoint.training import Stochastic, train
 from setpoint.training.models import scores_of
@@ -271,3 +271,17 @@ def test_randomly_augmented_rows_cannot_be_set_apart():
     rows = LoaderRows(DataLoader(Disturbed(), 50))
     with pytest.raises(SetpointError, match="two passes over the loader begin with different rows"):
         train(torch.nn.Linear(25, 1), rows, GOAL, split=ByChance(0.25), solver=SMALL)
+
+
+@pytest.mark.parametrize(
+    ("goal", "named"),
+    [
+        ("min cost(fp=5, fn=amount)", "'amount'"),
+        ("max recall s.t. precision >= 0.9 for each 'the region'", "'the region'"),
+        ("max recall s.t. alarms <= 9 per day on average", "the times, for each day"),
+    ],
+)
+def test_goals_that_name_columns_are_refused_at_the_start(goal, named):
+    message = rf"\({named}\), which training on a stream does not read; use SetpointClassifier.fit"
+    with pytest.raises(GoalError, match=message):
+        train(torch.nn.Linear(3, 1), "not even a source", goal)

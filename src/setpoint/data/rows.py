@@ -43,6 +43,9 @@ class Block:
         The time of each row, where splits go by time.
     shard : int
         The shard of the problem that the rows belong to.
+    factors : Tensor of float64, shape (m, tallies), or None
+        What the rows count in each tally of a goal that names amounts, segments or periods,
+        relative to their weight.
     """
 
     X: Tensor
@@ -52,6 +55,7 @@ class Block:
     unit: Tensor
     time: Tensor | None = None
     shard: int = 0
+    factors: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -104,10 +108,11 @@ def concatenated(blocks: list[Block]) -> Block:
     """Return the rows of several blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
-    times = [block.time for block in blocks if block.time is not None]
-    names = ("X", "positive", "weight", "number", "unit")
-    fields: Any = {name: torch.cat([getattr(b, name) for b in blocks]) for name in names}
-    return Block(**fields, time=torch.cat(times) if times else None)
+    fields: Any = {}
+    for name in ("X", "positive", "weight", "number", "unit", "time", "factors"):
+        parts = [getattr(block, name) for block in blocks]
+        fields[name] = None if parts[0] is None else torch.cat(parts)
+    return Block(**fields)
 
 
 def check_sources(source: Any, validation: Any) -> None:

@@ -89,6 +89,8 @@ class Sample:
         The shard of each row.
     logits : Tensor of shape (m, k)
         Logits of the models when the sample was drawn.
+    factors : Tensor of shape (m, tallies) or None
+        What the rows count in each tally of the goal, relative to their weight; None if it has one.
     """
 
     X: Tensor
@@ -97,6 +99,7 @@ class Sample:
     number: Tensor
     shard: Tensor
     logits: Tensor
+    factors: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -131,6 +134,8 @@ class PrioritySample:
             "q": q,
             "rank": uniform(block.number, *self._key) / q,
         }
+        if block.factors is not None:
+            offer["factors"] = block.factors
         for label, smallest in self._classes.items():
             smallest.add(offer, block.positive == label)
 
@@ -204,7 +209,12 @@ def _joined(parts: list[Columns], masks: list[Tensor]) -> Columns:
 def gather_sample(sample: Sample) -> Sample:
     """Return the sample of all processes."""
     parts = all_gather(sample)
-    return sample if len(parts) == 1 else _in_order([dict(vars(part)) for part in parts])
+    if len(parts) == 1:
+        return sample
+    return _in_order([
+        {name: column for name, column in vars(part).items() if column is not None}
+        for part in parts
+    ])  # fmt: skip
 
 
 def _in_order(parts: list[Columns]) -> Sample:
@@ -228,17 +238,24 @@ class SamplingWeights:
     class, and scale_k a fraction of the median of its |z_ik|. Rows beyond a few scales have next to
     no gradient, but there are many of them; the even half gives each of them a chance.
 
+    Where a goal counts rows in several tallies, q_i is multiplied by what row i counts relative to
+    the mean, averaged over the tallies: a large payment, or a row of a small segment, decides more
+    than others.
+
     Attributes
     ----------
     scale, total : Tensor of shape (2, k)
         scale_k and S_k, of positives and of negatives.
     rows : tuple of float
         n, of positives and of negatives.
+    means : Tensor of shape (tallies,) or None
+        What a row counts in each of several tallies, on average.
     """
 
     scale: Tensor
     total: Tensor
     rows: tuple[float, float]
+    means: Tensor | None = None
 
     @classmethod
     def of(cls, scores: ScoreHistogram, fraction: float) -> SamplingWeights:
@@ -257,12 +274,22 @@ class SamplingWeights:
             totals.append((weights * (1 + distance / scale[:, None]) ** -2).sum(axis=1))
         classes = [float(w[0].sum()) for w in (scores.positive, scores.negative)]
         P, N = round_to_16_bits(torch.tensor(classes).double()).tolist()
+        means = None
+        if scores.tallies > 1:
+            counted = round_to_16_bits(torch.from_numpy(np.sum(scores.totals(), axis=0)))
+            means = torch.where(counted > 0, counted / counted[0], 1.0)
         return cls(
-            torch.tensor(np.array(scales)), round_to_16_bits(torch.tensor(np.array(totals))), (P, N)
+            torch.tensor(np.array(scales)),
+            round_to_16_bits(torch.tensor(np.array(totals))),
+            (P, N),
+            means,
         )
 
-    def of_rows(self, logits: Tensor, positive: Tensor) -> Tensor:
-        """Return q for rows with these logits (k, m), measured from the thresholds."""
+    def of_rows(self, logits: Tensor, positive: Tensor, factors: Tensor | None = None) -> Tensor:
+        """Return q for rows with these logits (k, m), measured from the thresholds.
+
+        ``factors`` is what they count in each of several tallies, shape (m, tallies).
+        """
         q = torch.empty(logits.shape[1], dtype=torch.float64, device=logits.device)
         for label, scale, total, n in zip(
             (True, False), self.scale, self.total, self.rows, strict=True
@@ -271,6 +298,8 @@ class SamplingWeights:
             s = (1 + logits[:, of_class].abs() / scale.to(logits)[:, None]) ** -2
             near = (s / total.to(s)[:, None]).mean(0)
             q[of_class] = (1 - _EVENLY) * near.double() + _EVENLY / n
+        if factors is not None and self.means is not None:
+            q *= (factors.to(q) / self.means.to(q)).mean(dim=1)
         return q
 
 

@@ -219,7 +219,8 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         own rows, and on its own GPU if all have one. A model trained on a GPU takes a few more
         passes for the threshold on the CPU. Splits are random, and keep the source's groups
         together; the scores of the certification rows must fit into memory. The positive label is
-        the source's.
+        the source's. The goal must count all rows alike: amounts, segments and times are for
+        :meth:`fit`.
 
         Parameters
         ----------

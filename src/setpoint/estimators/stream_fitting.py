@@ -35,7 +35,7 @@ from setpoint.data.splits import (
 from setpoint.data.standardize import Standardizer, standardizer_of
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import draw_seed
-from setpoint.estimators.fitting import caution_of, check_module
+from setpoint.estimators.fitting import caution_of, check_module, check_trainable
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.stream import stream_threshold
@@ -44,7 +44,7 @@ from setpoint.training.loop import Solver, solve
 from setpoint.training.models import build, scores_of
 from setpoint.training.projected import Projected
 from setpoint.training.stochastic import Stochastic
-from setpoint.training.stream_problem import StreamProblem
+from setpoint.training.stream_problem import StreamProblem, check_goal
 
 if TYPE_CHECKING:
     from setpoint.estimators.classifier import SetpointClassifier
@@ -61,8 +61,10 @@ def fit_stream(
     A ``split`` replaces the fractions of validation and certification rows that the classifier
     asks for; test rows are not read.
     """
-    join_process_group()
     goal, solver = Goal.parse(classifier.goal), _solver_of(classifier.solver)
+    check_trainable(goal)
+    check_goal(goal)
+    join_process_group()
     device = stream_device(classifier.device)
     if classifier.refit:
         raise SetpointError("refit is for rows in memory; leave it at False for a stream.")

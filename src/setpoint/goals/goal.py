@@ -105,9 +105,9 @@ class Constraint:
         return (self,)
 
     @property
-    def _size(self) -> float:
-        """What shortfalls of a metric without bounds are relative to."""
-        return max(abs(self.level), 1e-6)
+    def size(self) -> float:
+        """What shortfalls are relative to: 1, or the level for a metric without bounds."""
+        return 1.0 if self.metric.is_bounded else max(abs(self.level), 1e-6)
 
     # The counts below are those of the metric's own tallies, see Goal.counts_of.
 
@@ -117,7 +117,7 @@ class Constraint:
         That of a metric without bounds, such as a cost, is relative to the level.
         """
         missed = self.metric.sign * (self.level - self.metric.value(tp, fp, P, N))
-        return missed if self.metric.is_bounded else missed / self._size
+        return missed if self.metric.is_bounded else missed / self.size
 
     def cleared(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
         """Return the shortfall times the metric's denominator, which is linear in the counts.
@@ -136,7 +136,7 @@ class Constraint:
         which = self.metric
         if which.fraction is None:
             at = (tp, fp, P, N)
-            scale = -which.sign * _total(P) / (1.0 if which.is_bounded else self._size)
+            scale = -which.sign * _total(P) / self.size
             return scale * which.d_tp(*at), scale * which.d_fp(*at)
         top, bottom = which.fraction.numerator(P, N), which.fraction.denominator(P, N)
         d_tp, d_fp = (self._cleared_slope(bottom[i], top[i]) for i in (1, 2))
@@ -349,6 +349,17 @@ def _floor_goal(name: str, objective: str, constrained: str, alpha: float) -> Go
 def only_fractions(goal: Goal) -> bool:
     """Whether all metrics are quotients of plain counts, which kernels can compute."""
     return goal.is_plain and all(metric.fraction is not None for metric in goal.metrics)
+
+
+def check_plain(goal: Goal, what: str, instead: str) -> None:
+    """Raise GoalError for a goal that names columns, in a place that counts all rows alike."""
+    if not (goal.is_plain and goal.is_bound):
+        names = [repr(name) for name in (*goal.amounts, *goal.segments)]
+        names += [f"the times, for each {period}" for period in goal.periods]
+        raise GoalError(
+            f"the goal '{goal}' names columns of the rows ({', '.join(names)}), which {what} does "
+            f"not read; {instead}."
+        )
 
 
 # --- formatting ----------------------------------------------------------------------------------

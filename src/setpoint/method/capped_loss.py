@@ -90,21 +90,12 @@ def tallied_prices(
     worth, cost : ndarray of shape (tallies, k)
     """
     worth, cost = np.zeros((2, *np.shape(tp)))
-    counted = [goal.tallies.index(tally.rows) for tally in goal.tallies]
-    # What a positive, or a negative, counts in a tally on average, among the rows of the tally.
-    means = [np.divide(total, total[counted], where=total[counted] > 0, out=np.zeros(len(total)))
-             for total in (P, N)]  # fmt: skip
 
     def add(which: Metric, slopes: tuple[Any, Any], multiplier: Any) -> None:
+        unit = multiplier / np.maximum(typical_price(goal, which, slopes, P, N), 1e-300)
         places = [goal.tallies.index(tally) for tally in which.tallies]
-        ups = [
-            np.where(np.isfinite(slope), slope, 0.0).reshape(len(places), -1) * np.ones(tp.shape[1])
-            for slope in slopes
-        ]
-        sizes = [np.abs(mean[places] @ up) for mean, up in zip(means, ups, strict=True)]
-        unit = multiplier / np.maximum(np.maximum(*sizes), 1e-300)
-        for total, up in zip((worth, cost), ups, strict=True):
-            total[places] += unit * up
+        for total, slope in zip((worth, cost), slopes, strict=True):
+            total[places] += unit * _by_tally(slope, len(places)) * np.ones(tp.shape[1])
 
     with np.errstate(all="ignore"):
         objective = goal.objective
@@ -118,6 +109,34 @@ def tallied_prices(
     mean_worth, mean_cost = P @ worth / P[0], N @ cost / N[0]
     higher = np.maximum(np.maximum(np.abs(mean_worth), np.abs(mean_cost)), 1e-12)
     return worth / higher, cost / higher
+
+
+def typical_price(goal: Goal, which: Metric, slopes: tuple[Any, Any], P: Any, N: Any) -> Any:
+    """Return the mean price of the positives or of the negatives of a metric, the higher one.
+
+    The mean is over the rows that the metric counts: those of its segment, say.
+
+    Parameters
+    ----------
+    slopes : tuple
+        What a count of positives, and of negatives, is worth in each of the metric's tallies; for
+        k models with a second axis of k.
+    P, N : ndarray of shape (tallies,)
+        Totals of the classes; numbers for a goal of one tally.
+    """
+    places = [goal.tallies.index(tally) for tally in which.tallies]
+    counted = [goal.tallies.index(tally.rows) for tally in goal.tallies]
+    found = []
+    for total, slope in zip(map(np.atleast_1d, (P, N)), slopes, strict=True):
+        rows = total[counted]
+        mean = np.divide(total, rows, where=rows > 0, out=np.zeros(len(total)))
+        found.append(np.abs(mean[places] @ _by_tally(slope, len(places))))
+    return np.maximum(*found)
+
+
+def _by_tally(slope: Any, tallies: int) -> Columns:
+    """Return slopes in the shape (tallies, k); those that are not finite become 0."""
+    return np.where(np.isfinite(slope), slope, 0.0).reshape(tallies, -1)
 
 
 def unit_prices(worth: Any, cost: Any) -> tuple[Any, Any]:

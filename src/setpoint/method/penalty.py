@@ -12,15 +12,17 @@ and ``penalty.lam *= rho`` from time to time.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import Goal
+from setpoint.goals.goal import Constraint, Goal
+from setpoint.goals.metrics import Metric
 from setpoint.method import reformulation
+from setpoint.method.capped_loss import typical_price
 
 Form = Literal["auto", "inequality", "equality", "smooth"]
 Scaling = Literal["per_positive", "paper", "mean"]
@@ -38,14 +40,19 @@ class ExactPenalty(nn.Module):
         Which samples are positive, in the order of the logits.
     sample_weight : Tensor of shape (n,), optional
         Weights of the counts.
+    factors : Tensor of shape (n, tallies), optional
+        What each sample counts in each of ``goal.tallies``, >= 0 and relative to its weight:
+        required of a goal that names amounts, segments or periods, which must be bound to those of
+        the samples (:class:`setpoint.goals.columns.GoalColumns`).
     form : {"auto", "inequality", "equality", "smooth"}
         How s is tied to the decisions. ``"auto"``: inequality for monotone goals, else equality.
         ``"smooth"``: s is the sigmoid itself, for comparison with other methods.
     scaling : {"per_positive", "paper", "mean"}
         ``"paper"``: the terms as printed, sums over all rows. ``"per_positive"``: constraints,
         ties and regulariser are divided by P, so that one sample has the weight 1/P in every term
-        and the same lambda and gamma work for 500 rows and for 500,000. ``"mean"``: constraints as
-        printed; ties and regulariser are means over the rows.
+        and the same lambda and gamma work for 500 rows and for 500,000; a constraint on amounts of
+        money is first divided by the amount of a typical row. ``"mean"``: constraints as printed;
+        ties and regulariser are means over the rows.
     t : float
         The threshold of the scores sigmoid(logit).
     learn_t : bool
@@ -69,6 +76,7 @@ class ExactPenalty(nn.Module):
 
     positive: Tensor
     sample_weight: Tensor
+    factors: Tensor | None
     _psi_weights: Tensor
 
     def __init__(
@@ -77,6 +85,7 @@ class ExactPenalty(nn.Module):
         positive: Tensor,
         sample_weight: Tensor | None = None,
         *,
+        factors: Tensor | None = None,
         form: Form = "auto",
         scaling: Scaling = "per_positive",
         t: float = 0.5,
@@ -109,6 +118,13 @@ class ExactPenalty(nn.Module):
         self.register_buffer("sample_weight", sample_weight)
         self.P = float(sample_weight[positive].sum())
         self.N = float(sample_weight[~positive].sum())
+        self.totals: tuple[Any, Any] = self.P, self.N  # with an entry for each tally, if several
+        factors = _check_factors(self.goal, factors, sample_weight)
+        self.register_buffer("factors", factors, persistent=False)
+        if factors is not None:
+            tallied = (factors * sample_weight[:, None]).double().cpu()
+            P, N = (tallied[own.cpu()].sum(dim=0).numpy() for own in (positive, ~positive))
+            self.totals = P, N
         lifted = self.form != "smooth"
         self.s = nn.Parameter(torch.full_like(sample_weight, 0.5), requires_grad=lifted)
         self.t = nn.Parameter(torch.full_like(sample_weight[0], t), requires_grad=learn_t)
@@ -116,16 +132,31 @@ class ExactPenalty(nn.Module):
         self.gamma = gamma
         self.objective_scale = 1.0
         # The factors of the metric constraints and of the ties.
+        unit, sizes = 1.0, [1.0] * len(self.goal.constraints)
         if scaling == "paper":
-            self._unit = self._tie = 1.0
+            self._tie = 1.0
             psi_weights = reformulation.psi_weights(positive, sample_weight)
         elif scaling == "mean":
-            self._unit, self._tie = 1.0, 1.0 / (self.P + self.N)
+            self._tie = 1.0 / (self.P + self.N)
             psi_weights = sample_weight / (self.P + self.N)
         else:
-            self._unit = self._tie = 1.0 / self.P
+            unit = self._tie = 1.0 / self.P
             psi_weights = sample_weight / self.P
+            sizes = [self._typical_price(constraint) for constraint in self.goal.constraints]
+        self._units = [unit / size for size in sizes]
         self.register_buffer("_psi_weights", psi_weights, persistent=False)
+
+    def _typical_price(self, constraint: Constraint) -> float:
+        """Return what a typical row changes in a constraint on money; others are in counts."""
+        which = constraint.metric
+        if which.is_bounded and not any(tally.amount for tally in which.tallies):
+            return 1.0
+        P, N = self.totals
+        with np.errstate(all="ignore"):
+            own = self.goal.counts_of(which, P / 2, N / 2, P, N)
+            slopes = constraint.cleared_slopes(*own)
+            found = float(np.max(typical_price(self.goal, which, slopes, P, N)))
+        return found if found > 0 else 1.0
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return F for the model's logits, of shape (n,) or (n, 1)."""
@@ -142,8 +173,7 @@ class ExactPenalty(nn.Module):
         The ties are not in the units of the scaling; the other terms are.
         """
         s = self.decisions(logits)
-        tp, fp = reformulation.lifted_counts(s, self.positive, self.sample_weight)
-        counts = (tp, fp, self.P, self.N)
+        counts = (*self._lifted_counts(s), *self.totals)
         if self.form == "smooth":
             ties = logits.new_zeros(1)
         elif self.form == "inequality":
@@ -153,9 +183,14 @@ class ExactPenalty(nn.Module):
         return (
             self.objective_scale * reformulation.phi_obj(self.goal, *counts),
             reformulation.psi(logits, s, self._psi_weights),
-            self._unit * reformulation.phi_con(self.goal, *counts),
+            self._in_units(reformulation.phi_con(self.goal, *counts)),
             ties,
         )
+
+    def _in_units(self, phi_con: Tensor) -> Tensor:
+        if len(set(self._units)) > 1:
+            return phi_con * phi_con.new_tensor(self._units)
+        return phi_con * self._units[0] if self._units else phi_con  # which can be recorded
 
     def decisions(self, logits: Tensor) -> Tensor:
         """Return s or, in the smooth form, sigmoid(z - logit(t))."""
@@ -197,26 +232,54 @@ class ExactPenalty(nn.Module):
         sigma *= self.lam * self._tie * self.sample_weight
         pull = sigma * inside
         in_s = sigma.sub_(pull).sub_(self._psi_weights * logits, alpha=self.gamma)
-        worth, cost = self._slopes_in_counts(s)
-        in_s += self.sample_weight * (sign * ((worth - cost) / 2) + (worth + cost) / 2)
+        in_s += self.sample_weight * self._slopes_in_rows(s, sign)
         in_z = self._psi_weights * (a - s) * self.gamma
         return in_z.sub_(pull.mul_(a).mul_(1 - a)), in_s
 
-    def _slopes_in_counts(self, s: Tensor) -> tuple[float, float]:
-        """Return the derivatives of F in TP(s) and in FP(s)."""
-        tp, fp = (
-            np.float64(count)
-            for count in reformulation.lifted_counts(s, self.positive, self.sample_weight)
-        )
-        at, objective = (tp, fp, self.P, self.N), self.goal.objective
+    def _lifted_counts(self, s: Tensor) -> tuple[Tensor, Tensor]:
+        return reformulation.lifted_counts(s, self.positive, self.sample_weight, self.factors)
+
+    def _slopes_in_rows(self, s: Tensor, sign: Tensor) -> Tensor:
+        """Return the derivative of F in the count of each row, by its class and its factors."""
+        worth, cost = self._slopes_in_counts(s)
+        if self.factors is None:
+            worth, cost = float(worth), float(cost)
+            return sign * ((worth - cost) / 2) + (worth + cost) / 2
+        of_classes = torch.from_numpy(np.stack([worth, cost], axis=1)).to(s)
+        in_tp, in_fp = (self.factors @ of_classes).unbind(dim=1)
+        return torch.where(self.positive, in_tp, in_fp)
+
+    def _slopes_in_counts(self, s: Tensor) -> tuple[Any, Any]:
+        """Return the derivatives of F in TP(s) and in FP(s), in each tally if there are several."""
+        tp, fp = self._lifted_counts(s)
+        if self.factors is None:
+            at: tuple[Any, ...] = (np.float64(tp), np.float64(fp), self.P, self.N)
+        else:
+            at = (*(count.double().cpu().numpy() for count in (tp, fp)), *self.totals)
+        slopes = [np.zeros(np.shape(at[2])) for _ in range(2)]
+
+        def add(which: Metric, scale: float, of_metric: tuple[Any, Any]) -> None:
+            places = self._places(which)
+            for total, slope in zip(slopes, of_metric, strict=True):
+                total[places] += scale * np.asarray(slope)
+
         with np.errstate(all="ignore"):
+            objective = self.goal.objective
+            own = self.goal.counts_of(objective, *at)
             scale = -objective.sign * self.objective_scale
-            slopes = [scale * float(d(*at)) for d in (objective.d_tp, objective.d_fp)]
-            for constraint in self.goal.constraints:
-                if constraint.cleared(*at) > 0:
-                    for i, slope in enumerate(constraint.cleared_slopes(*at)):
-                        slopes[i] += self.lam * self._unit * float(slope)
+            add(objective, scale, (objective.d_tp(*own), objective.d_fp(*own)))
+            for constraint, unit in zip(self.goal.constraints, self._units, strict=True):
+                own = self.goal.counts_of(constraint.metric, *at)
+                if constraint.cleared(*own) > 0:
+                    add(constraint.metric, self.lam * unit, constraint.cleared_slopes(*own))
         return slopes[0], slopes[1]
+
+    def _places(self, which: Metric) -> Any:
+        """Return where a metric's tallies are among the goal's; all, where there is one."""
+        if self.factors is None:
+            return ...
+        places = [self.goal.tallies.index(tally) for tally in which.tallies]
+        return places[0] if len(places) == 1 else places
 
     @torch.no_grad()
     def project_(self) -> None:
@@ -225,3 +288,26 @@ class ExactPenalty(nn.Module):
         # At 0 and 1 the smooth form's logit(t) is infinite, and its slope NaN.
         end = 1e-6 if self.form == "smooth" else 0.0
         self.t.clamp_(end, 1.0 - end)
+
+
+def _check_factors(goal: Goal, factors: Tensor | None, weight: Tensor) -> Tensor | None:
+    """Return what samples count in each tally; raise SetpointError unless it fits the goal."""
+    tallies = len(goal.tallies)
+    if factors is None:
+        if goal.is_plain and goal.is_bound:
+            return None
+        raise SetpointError(
+            f"the goal '{goal}' names columns of the rows: bind it to them, and pass what each "
+            "sample counts as factors, e.g. goal = columns.bind(goal, y) and "
+            "columns.factors(goal.tallies).T of setpoint.goals.columns.GoalColumns."
+        )
+    factors = torch.as_tensor(factors).to(weight)
+    if not goal.is_bound or factors.shape != (len(weight), tallies):
+        raise SetpointError(
+            f"factors must have a row for each sample and a column for each of the {tallies} "
+            f"tallies of the bound goal, shape ({len(weight)}, {tallies}); they have the shape "
+            f"{tuple(factors.shape)}."
+        )
+    if not ((factors >= 0) & factors.isfinite()).all():
+        raise SetpointError("factors must be finite and at least 0.")
+    return None if goal.is_plain else factors

@@ -32,7 +32,7 @@ from scipy.sparse import csr_array, diags_array, hstack
 from sklearn.linear_model import LogisticRegression
 
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import Goal
+from setpoint.goals.goal import Goal, check_plain
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
     check_classes,
@@ -112,6 +112,7 @@ def solve_exactly(
     (0.857, True)
     """
     goal = Goal.parse(goal)
+    check_plain(goal, "an exact solution", "compare with SetpointClassifier, which trains for it")
     given: Any = time_limit
     if not (isinstance(given, Real) and float(given) >= 0):
         raise SetpointError(f"time_limit must be a number of seconds, not {given!r}.")

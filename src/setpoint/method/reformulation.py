@@ -13,6 +13,8 @@ All functions work elementwise on torch tensors and are differentiable by autogr
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -123,35 +125,60 @@ def psi_weights(positive: Tensor, sample_weight: Tensor) -> Tensor:
 
 
 def lifted_counts(
-    s: Tensor, positive: Tensor, sample_weight: Tensor | None = None
+    s: Tensor,
+    positive: Tensor,
+    sample_weight: Tensor | None = None,
+    factors: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return TP(s) = sum of s over P and FP(s) = sum of s over N."""
+    """Return TP(s) = sum of s over P and FP(s) = sum of s over N.
+
+    With ``factors`` f, what a row counts in each of several tallies, shape (n, tallies), they are
+    vectors: TP_j(s) = sum of f_ij s_i over P.
+    """
     weighted = s if sample_weight is None else s * sample_weight
+    if factors is not None:
+        return (weighted * positive) @ factors, (weighted * ~positive) @ factors
     return (weighted * positive).sum(), (weighted * ~positive).sum()
 
 
-def phi(metric: Metric, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
+def phi(metric: Metric, tp: Tensor, fp: Tensor, P: Any, N: Any) -> Tensor:
     """Return a metric of the lifted counts (eq. "phi": phi_p, phi_r, phi_F1 and any other).
 
-    Its gradient is the metric's d_tp and d_fp, with their conventions at empty counts.
+    Its gradient is the metric's d_tp and d_fp, with their conventions at empty counts. The counts
+    of a metric of several tallies are vectors.
     """
     here, there = tp.detach(), fp.detach()
     functions = (metric.value, metric.d_tp, metric.d_fp)
+    if tp.ndim:
+        counts = (here.double().cpu().numpy(), there.double().cpu().numpy(), P, N)
+        with np.errstate(all="ignore"):
+            at, *slopes = (f(*counts) for f in functions)
+        in_tp, in_fp = (torch.as_tensor(slope).to(tp) for slope in slopes)
+        return torch.as_tensor(float(at) + in_tp @ (tp - here) + in_fp @ (fp - there))
     if metric.fraction is not None and tp.is_cuda:  # without waiting for the device
         value, d_tp, d_fp = (f(here, there, P, N) for f in functions)
     else:  # faster on a CPU, and documented for custom metrics
-        at = (np.float64(here), np.float64(there), P, N)
+        numbers = (np.float64(here), np.float64(there), P, N)
         with np.errstate(all="ignore"):
-            value, d_tp, d_fp = (float(f(*at)) for f in functions)
+            value, d_tp, d_fp = (float(f(*numbers)) for f in functions)
     return torch.as_tensor(value + d_tp * (tp - here) + d_fp * (fp - there))
 
 
-def phi_obj(goal: Goal, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
+def _own_counts(
+    goal: Goal, metric: Metric, tp: Tensor, fp: Tensor, P: Any, N: Any
+) -> tuple[Tensor, Tensor, Any, Any]:
+    """Return the counts in a metric's own tallies."""
+    tp, fp, P, N = goal.counts_of(metric, tp, fp, P, N)
+    return (tp, fp, P, N) if np.ndim(P) else (tp, fp, float(P), float(N))
+
+
+def phi_obj(goal: Goal, tp: Tensor, fp: Tensor, P: Any, N: Any) -> Tensor:
     """Return the objective to be maximised (eq. "unify"), negated where lower is better."""
-    return goal.objective.sign * phi(goal.objective, tp, fp, P, N)
+    own = _own_counts(goal, goal.objective, tp, fp, P, N)
+    return goal.objective.sign * phi(goal.objective, *own)
 
 
-def phi_con(goal: Goal, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
+def phi_con(goal: Goal, tp: Tensor, fp: Tensor, P: Any, N: Any) -> Tensor:
     """Return one value per metric constraint, <= 0 where it is met (eq. "unify").
 
     Quotients are multiplied by their denominators, as in the paper for FPOR:
@@ -162,21 +189,26 @@ def phi_con(goal: Goal, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
     """
     if not goal.constraints:
         return tp.new_zeros(0)
-    return torch.stack([_cleared(c, tp, fp, P, N) for c in goal.constraints])
+    return torch.stack([
+        _cleared(c, *_own_counts(goal, c.metric, tp, fp, P, N)) for c in goal.constraints
+    ])  # fmt: skip
 
 
-def _cleared(constraint: Constraint, tp: Tensor, fp: Tensor, P: float, N: float) -> Tensor:
+def _cleared(constraint: Constraint, tp: Tensor, fp: Tensor, P: Any, N: Any) -> Tensor:
     metric = constraint.metric
     if metric.fraction is not None:
         return torch.as_tensor(constraint.cleared(tp, fp, P, N))
-    return P * metric.sign * (constraint.level - phi(metric, tp, fp, P, N))
+    scale = float(np.sum(P)) * metric.sign / constraint.size
+    return scale * (constraint.level - phi(metric, tp, fp, P, N))
 
 
 def check_form(goal: Goal, form: str) -> str:
     """Return the form to use; ``"auto"`` depends on the goal.
 
     The inequality form is exact for monotone goals only (Theorem "Reformulation of general DMO
-    problems"): for others an s_i that differs from its decision could be better for the goal.
+    problems"): for others an s_i that differs from its decision could be better for the goal. A
+    goal of several tallies is monotone if it is so in the counts of each; rows count at least 0 in
+    each, so no row has a negative price then.
     """
     if form not in ("auto", "inequality", "equality", "smooth"):
         raise GoalError(f"form {form!r} is not 'auto', 'inequality', 'equality' or 'smooth'.")

@@ -53,7 +53,7 @@ from setpoint.tables.schema import Schema
 from setpoint.tables.stream_rows import CachedRows, TableRows, has_room
 from setpoint.tables.stream_survey import Survey, final_split, split_rule, survey
 from setpoint.thresholds.stream import stream_evaluate
-from setpoint.training.stream_problem import StreamProblem
+from setpoint.training.stream_problem import StreamProblem, check_goal
 
 if TYPE_CHECKING:
     from setpoint.thresholds.operating_point import OperatingPoint
@@ -104,6 +104,7 @@ def fit_streamed(
     """
     started = clock.perf_counter()
     goal = check_options(goal, model, confidence)
+    check_goal(goal)
     check_streamable(model, group, time)
     check_seed(random_state)
     join_process_group()

@@ -67,7 +67,7 @@ class Cautious:
             own = self.goal.counts_of(constraint.metric, tp, fp, P, N)
             weights = self._row_weights_of(constraint.metric)
             probability = probability * _normal(errors_above(constraint, weights, *own) - _OPTIMISM)
-        return self.goal.gain(tp, fp, P, N) + self.caution * self._unit(P, N) * probability
+        return self.goal.gain(tp, fp, P, N) + self.caution * self.unit(P, N) * probability
 
     def _row_weights_of(self, which: Metric) -> tuple[float, float]:
         """Return the weights of typical rows in a metric's tally, the last one of several."""
@@ -75,7 +75,7 @@ class Cautious:
         positive, negative = self.row_weights[2 * place : 2 * place + 2]
         return positive, negative
 
-    def _unit(self, P: Any, N: Any) -> float:
+    def unit(self, P: Any, N: Any) -> float:
         """Return what all of the objective is: 1, or what perfect decisions save.
 
         A cost has no bounds; without alarms it is what the positives cost.
@@ -118,8 +118,7 @@ def errors_above(
         if not which.is_bounded:
             # The shortfall is relative to the level. Counts of alarms vary like Poisson numbers.
             known = 1 / max(constraint.level, 1.0) ** 0.5 if which.fraction is None else None
-            scale = 1 / max(abs(constraint.level), 1e-6)
-            error = known or scale * _delta_error(which, row_weights, *at)
+            error = known or _delta_error(which, row_weights, *at) / constraint.size
             return above / maximum(error, 1e-300)
         error = _delta_error(which, row_weights, *at)
         return where(error > 0, above / where(error > 0, error, 1.0), 0.0)

@@ -12,6 +12,7 @@ the order of scores within a bucket is unknown.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from setpoint._internal.processes import all_reduce_sum
+from setpoint._internal.processes import all_gather, all_reduce_sum
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.thresholds.operating_point import check_classes
 from setpoint.thresholds.sweep import Ranking, best_index, rank_of
@@ -95,11 +96,14 @@ _LOWEST = int(to_keys(np.array(-np.inf, dtype=np.float32))) >> 16  # no cut lies
 
 
 class EdgeCut(NamedTuple):
-    """The decision "score > threshold" at the edge of a bucket, and its counts."""
+    """The decision "score > threshold" at the edge of a bucket, and its counts.
+
+    With several tallies, the counts are arrays with an entry for each.
+    """
 
     threshold: float
-    tp: float
-    fp: float
+    tp: Any
+    fp: Any
 
 
 class ScoreHistogram:
@@ -114,6 +118,9 @@ class ScoreHistogram:
     ----------
     k : int
         The number of models. Each takes 1 MiB on the device of its scores.
+    tallies : int
+        In how many ways rows are counted, all alike first. The counts of the others are held for
+        the buckets that have rows.
 
     Examples
     --------
@@ -126,12 +133,20 @@ class ScoreHistogram:
     [EdgeCut(threshold=0.2499999850988388, tp=2.0, fp=1.0)]
     """
 
-    def __init__(self, k: int) -> None:
-        self.k = k
+    def __init__(self, k: int, tallies: int = 1) -> None:
+        self.k, self.tallies = k, tallies
+        self._tallied = [_TalliedBuckets(tallies - 1) for _ in range(k if tallies > 1 else 0)]
         # Negatives, positives and the number of NaN scores in one tensor, for one all_reduce.
         self._table = torch.zeros(k, 2 * BUCKETS + 1, dtype=torch.float64)
 
-    def add(self, scores: Tensor, positive: Tensor, weight: Tensor | None = None) -> None:
+    def add(
+        self,
+        scores: Tensor,
+        positive: Tensor,
+        weight: Tensor | None = None,
+        counts: Tensor | None = None,
+        shard: int = 0,
+    ) -> None:
         """Count rows.
 
         Parameters
@@ -142,7 +157,18 @@ class ScoreHistogram:
             The labels.
         weight : Tensor of shape (m,), optional
             Weights >= 0; without them each row counts 1.
+        counts : Tensor of shape (m, tallies), optional
+            What each row counts in each tally, the first of which is the weight.
+        shard : int
+            The shard of the rows. Counts of several tallies are added by shards, so that their sums
+            do not depend on the number of processes.
         """
+        shape = None if counts is None else tuple(counts.shape)
+        if self.tallies > 1 and shape != (len(positive), self.tallies):
+            raise SetpointError(
+                f"counts must have the shape {(len(positive), self.tallies)}, one column for each "
+                f"tally, not {shape}."
+            )
         if scores.dtype != torch.float32 or scores.shape != (self.k, len(positive)):
             raise SetpointError(
                 f"scores must be float32 of the shape {(self.k, len(positive))}; they are "
@@ -154,11 +180,18 @@ class ScoreHistogram:
         self._table[:, -1] += scores.isnan().sum(dim=1)
         for table, row in zip(self._table, scores.detach(), strict=True):
             _count_buckets(table[:-1], row, positive, weight)
+        if counts is not None and self._tallied:
+            values = counts[:, 1:].to(scores.device, torch.float64)
+            for tallied, row in zip(self._tallied, scores.detach(), strict=True):
+                tallied.add(_bucket_index(row, positive), values, shard)
 
     def all_reduce(self) -> None:
         """Replace the histogram by its sum over all processes."""
         self._table = self._table.cpu()
         all_reduce_sum(self._table)
+        processes = all_gather([tallied.shards() for tallied in self._tallied])
+        for i, tallied in enumerate(self._tallied):
+            tallied.replace_by(own[i] for own in processes)
 
     @property
     def diverged(self) -> list[int]:
@@ -189,28 +222,134 @@ class ScoreHistogram:
                 f"the scores of {len(self.diverged)} of {self.k} models are not numbers; try a "
                 "lower learning rate."
             )
-        return [_best_edge(negative, positive, goal) for negative, positive in self._ordered()]
+        tables = self._ordered()
+        if not self._tallied:
+            return [_best_edge(*_occupied(*table), goal) for table in tables]
+        return [
+            _best_edge(*_occupied(*table, *tallied.ordered()), goal)
+            for table, tallied in zip(tables, self._tallied, strict=True)
+        ]
+
+    def totals(self) -> tuple[Any, Any]:
+        """Return P and N: numbers, or arrays with an entry for each of several tallies."""
+        P, N = (float(weights[0].sum()) for weights in (self.positive, self.negative))
+        if not self._tallied:
+            return P, N
+        negatives, positives = (sums.sum(axis=1) for _, sums in self._tallied[0].ordered())
+        return np.append(P, positives), np.append(N, negatives)
+
+
+def _occupied(
+    negative: NDArray[np.float64],
+    positive: NDArray[np.float64],
+    *tallied: tuple[NDArray[np.int64], NDArray[np.float64]],
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the buckets that hold rows, and TP and FP at their lower edges.
+
+    With several tallies, ``tallied`` is which buckets hold negatives and what they count in the
+    further ones, then the same for positives; the counts have the shape (tallies, buckets).
+    """
+    check_classes(float(positive.sum()), float(negative.sum()), weighted=False)
+    buckets = np.flatnonzero(positive + negative)
+    found = [positive[buckets], negative[buckets]]
+    for i, (plain, (own, sums)) in enumerate(zip(found, tallied[::-1], strict=False)):
+        found[i] = np.zeros((1 + len(sums), len(buckets)))
+        found[i][0] = plain
+        # Rows of weight 0 may have a bucket of their own.
+        place = np.minimum(np.searchsorted(buckets, own), len(buckets) - 1)
+        known = buckets[place] == own
+        found[i][1:, place[known]] = sums[:, known]
+    tp, fp = (np.cumsum(weights[..., ::-1], axis=-1)[..., ::-1] for weights in found)
+    return buckets, tp, fp
 
 
 def _best_edge(
-    negative: NDArray[np.float64], positive: NDArray[np.float64], goal: Ranking
+    buckets: NDArray[np.intp], tp: NDArray[np.float64], fp: NDArray[np.float64], goal: Ranking
 ) -> EdgeCut:
-    check_classes(float(positive.sum()), float(negative.sum()), weighted=False)
-    buckets = np.flatnonzero(positive + negative)
-    tp, fp = (np.cumsum(weights[buckets][::-1])[::-1] for weights in (positive, negative))
-    P, N = float(tp[0]), float(fp[0])
+    P, N, none = tp[..., 0][()], fp[..., 0][()], np.zeros(tp.shape[:-1])[()]
     # Infinity is the last number of its bucket; what follows it is NaN.
     above_all = float(np.fmin(largest_below(int(buckets[-1] + 1) << 16), np.inf))
-    nothing = EdgeCut(above_all, 0.0, 0.0)
+    nothing = EdgeCut(above_all, *map(_counts, (none, none)))
     allowed = buckets > _LOWEST
-    buckets, tp, fp = buckets[allowed], tp[allowed], fp[allowed]
+    buckets, tp, fp = buckets[allowed], tp[..., allowed], fp[..., allowed]
     if not len(buckets):
         return nothing
     with np.errstate(divide="ignore", invalid="ignore"):  # as in best_cut
         i = best_index(goal, tp, fp, P, N)
-        if rank_of(goal, tp[i], fp[i], P, N) <= rank_of(goal, 0.0, 0.0, P, N):
+        if rank_of(goal, tp[..., i], fp[..., i], P, N) <= rank_of(goal, none, none, P, N):
             return nothing
-    return EdgeCut(largest_below(int(buckets[i]) << 16), float(tp[i]), float(fp[i]))
+    at = largest_below(int(buckets[i]) << 16)
+    return EdgeCut(at, _counts(tp[..., i]), _counts(fp[..., i]))
+
+
+def _counts(counts: Any) -> Any:
+    return counts if np.ndim(counts) else float(counts)
+
+
+_Sums = tuple[Tensor, Tensor]  # buckets in ascending order, and the sums of their values
+
+
+class _TalliedBuckets:
+    """What the rows of one model's buckets count in the tallies after the first.
+
+    Buckets are numbered as in the histogram's table. Few of them hold rows, so only these are kept.
+    Floating-point sums depend on their order: each shard is summed by itself, and the shards are
+    added in their order.
+    """
+
+    def __init__(self, tallies: int) -> None:
+        self._tallies = tallies
+        self._shards: dict[int, list[_Sums]] = {}
+
+    def add(self, bucket: Tensor, values: Tensor, shard: int) -> None:
+        """Add rows of a shard with these buckets (m,) and values (m, tallies)."""
+        parts = self._shards.setdefault(shard, [])
+        parts.append(_sums_by_bucket(bucket, values))
+        if sum(len(own) for own, _ in parts) > 2 * len(parts[0][0]) + BUCKETS:
+            self._shards[shard] = [_added(parts)]
+
+    def shards(self) -> dict[int, _Sums]:
+        """Return the sums of each shard."""
+        self._shards = {shard: [_added(parts)] for shard, parts in self._shards.items()}
+        return {shard: parts[0] for shard, parts in self._shards.items()}
+
+    def replace_by(self, processes: Iterable[dict[int, _Sums]]) -> None:
+        """Replace the sums by those of all processes, each of which has shards of its own."""
+        self._shards = {shard: [sums] for own in processes for shard, sums in own.items()}
+
+    def sums(self) -> _Sums:
+        """Return the sums of all shards."""
+        nothing = torch.zeros(0, dtype=torch.int64), torch.zeros(0, self._tallies).double()
+        of_shards = self.shards()
+        return _added([nothing, *(of_shards[shard] for shard in sorted(of_shards))])
+
+    def ordered(self) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Return buckets in ascending order of scores, and sums (tallies, buckets), by class.
+
+        Negatives come first.
+        """
+        buckets, values = (column.numpy() for column in self.sums())
+        found = []
+        for label in (0, 1):
+            own = buckets // BUCKETS == label
+            place = buckets[own] % BUCKETS
+            # The order of :func:`_in_order`
+            place = np.where(place < _HALF, _HALF - 1 - place, place)
+            found.append((place, values[own].T))
+        return found
+
+
+def _added(parts: list[_Sums]) -> _Sums:
+    buckets, values = (
+        torch.cat([part.cpu() for part in column]) for column in zip(*parts, strict=True)
+    )
+    return _sums_by_bucket(buckets, values)
+
+
+def _sums_by_bucket(bucket: Tensor, values: Tensor) -> _Sums:
+    buckets, place = torch.unique(bucket, return_inverse=True)
+    sums = values.new_zeros(len(buckets), values.shape[1]).index_add_(0, place, values)
+    return buckets, sums
 
 
 def bucket_values() -> NDArray[np.float64]:
@@ -230,9 +369,14 @@ def _count_buckets(table: Tensor, scores: Tensor, positive: Tensor, weight: Tens
     one = torch.ones(1, dtype=table.dtype, device=table.device)
     for start in range(0, len(scores), step):
         rows = slice(start, start + step)
-        index = _upper_half(scores[rows]).add_(positive[rows].long() * BUCKETS + _HALF)
+        index = _bucket_index(scores[rows], positive[rows])
         w = one.expand(len(index)) if weight is None else weight[rows].to(table.dtype)
         table.scatter_add_(0, index, w)
+
+
+def _bucket_index(scores: Tensor, positive: Tensor) -> Tensor:
+    """Return the places of rows in a table, in which positives follow negatives."""
+    return _upper_half(scores).add_(positive.long() * BUCKETS + _HALF)
 
 
 def _upper_half(scores: Tensor) -> Tensor:

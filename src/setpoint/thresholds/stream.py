@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.processes import all_gather, all_reduce_sum
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import Goal
+from setpoint.goals.goal import Goal, check_plain
 from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.histogram import BUCKETS, Scores, from_keys, to_keys
 from setpoint.thresholds.operating_point import OperatingPoint, check_classes, check_scores
@@ -61,7 +61,7 @@ def stream_threshold(
         arrays or tensors of one entry per row; weight may be None. Each call must return the same
         rows.
     goal : str or Goal
-        E.g. ``"max recall s.t. precision >= 0.9"``.
+        E.g. ``"max recall s.t. precision >= 0.9"``; it must count all rows alike.
     on : str
         The name of the data in messages.
     ranking : Cautious, optional
@@ -76,7 +76,7 @@ def stream_threshold(
     >>> stream_threshold(scan, "max recall s.t. precision >= 0.9").threshold
     0.6
     """
-    goal = Goal.parse(goal)
+    goal = _check_goal(goal)
     scans = ScoreScans(scan)
     ranges = _first_pass(scans)
     P, N = float(ranges.tp[0]), float(ranges.fp[0])
@@ -99,7 +99,7 @@ def stream_evaluate(
 
     One class is enough, as in :func:`setpoint.evaluate_threshold`.
     """
-    goal = Goal.parse(goal)
+    goal = _check_goal(goal)
     if np.isnan(threshold):
         raise SetpointError("the threshold is NaN.")
     counts = torch.zeros(2, 2, dtype=torch.float64)  # by alarm and class
@@ -116,6 +116,17 @@ def stream_evaluate(
     all_reduce_sum(counts)
     (tn, fn), (fp, tp) = counts.tolist()
     return OperatingPoint(float(threshold), tp, fp, fn, tn, goal, on)
+
+
+def _check_goal(goal: str | Goal) -> Goal:
+    goal = Goal.parse(goal)
+    check_plain(
+        goal,
+        "a stream of scores",
+        "use choose_threshold or evaluate_threshold on scores in memory, with their amounts, "
+        "segments and times",
+    )
+    return goal
 
 
 def _check_not_empty(scans: ScoreScans) -> None:

@@ -216,12 +216,13 @@ def bounds(ranges: KeyRanges, goal: Goal | Cautious, P: float, N: float) -> tupl
 
     The counts of a cut lie between those at the two ends of its range. A monotone metric is best
     where TP is largest and FP smallest, a quotient of linear functions at one of the four corners;
-    other metrics have no bound. Caution adds at most its own value to the gain.
+    other metrics have no bound. Caution adds at most its own value to the gain, in the objective's
+    unit.
     """
     if isinstance(goal, Cautious):
         violation, gain = bounds(ranges, goal.goal, P, N)
         if not goal.is_monotone:
-            return violation, gain + goal.caution
+            return violation, gain + goal.caution * goal.unit(P, N)
         with np.errstate(divide="ignore", invalid="ignore"):
             best = goal.gain(ranges.tp, ranges.fp - ranges.negative, P, N)
         return violation, np.asarray(best)
@@ -229,7 +230,8 @@ def bounds(ranges: KeyRanges, goal: Goal | Cautious, P: float, N: float) -> tupl
         violation = np.zeros(len(ranges.first))
         for constraint in goal.constraints:
             which = constraint.metric
-            shortfall = which.sign * constraint.level - _optimistic(which, ranges, P, N)
+            missed = which.sign * constraint.level - _optimistic(which, ranges, P, N)
+            shortfall = missed / constraint.size
             violation += np.where(shortfall > TOLERANCE, shortfall, 0.0)
         return violation, _optimistic(goal.objective, ranges, P, N)
 

@@ -46,7 +46,7 @@ class Checkpoint:
             raise CheckpointError(f"the checkpoint {path} is a folder; name a file in it.")
         self.path = path
         self._cleaned = False
-        self._goal = problem.goal
+        self._goal = problem.evaluation_goal
         # In a process group the first process writes and reads.
         self._distributed, self._mine = distributed, is_main_process() or not distributed
         problem_is = problem.fingerprint()
@@ -173,4 +173,5 @@ def _digest(module: nn.Module) -> str:
 
 def _plain(point: OperatingPoint) -> dict[str, Any]:
     """Return the fields of a point that are stored; its goal is that of the problem."""
-    return {**{k: getattr(point, k) for k in _COUNTS}, "on": point.on}
+    fields = {**{k: getattr(point, k) for k in _COUNTS}, "on": point.on}
+    return {**fields, "tallied": point.tallied} if point.tallied else fields

@@ -340,7 +340,7 @@ class WorkingCounts:
             self.least_tp = np.zeros_like(at.tp)
             self.most_fp = self.least_tp + (N[:, None] if N.ndim else N)
         else:
-            tp, tn = _by_class(self._right(descent.margins(batch)))
+            tp, tn = by_class(self._right(descent.margins(batch)))
             self.least_tp, self.most_fp = at.tp - tp, at.fp + tn
 
     def __call__(self, margins: Tensor) -> Counts:
@@ -352,7 +352,7 @@ class WorkingCounts:
 
         With t tallies, the shape is (k, 2 t).
         """
-        tp, tn = _by_class(right)
+        tp, tn = by_class(right)
         return Counts(self.least_tp + tp, self.most_fp - tn)
 
     def _right(self, margins: Tensor) -> Columns:
@@ -361,7 +361,7 @@ class WorkingCounts:
         return np.asarray(right.double().cpu().numpy())
 
 
-def _by_class(right: Columns) -> tuple[Columns, Columns]:
+def by_class(right: Columns) -> tuple[Columns, Columns]:
     """Return the weights of right positives and of right negatives, shape (k,) or (tallies, k)."""
     if right.shape[1] == 2:
         return right[:, 0], right[:, 1]

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from setpoint.method.capped_loss import typical_price
 from setpoint.method.penalty import ExactPenalty, Form, Scaling
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import TrainedModel
@@ -142,6 +143,7 @@ class LiftedRun:
             problem.goal,
             problem.positive,
             problem.sample_weight,
+            factors=problem.factors,
             form=solver.form,
             scaling=solver.scaling,
             learn_t=solver.threshold == "learned",
@@ -243,11 +245,16 @@ def objective_scale(point: OperatingPoint) -> float:
     """Return the factor that makes the more valuable count worth 1/P in the objective.
 
     Precision near 0.1, for example, changes by only 0.1/P with a further true positive; without the
-    factor the penalty and the regulariser would dominate it.
+    factor the penalty and the regulariser would dominate it. Where rows count by their amounts, the
+    count is that of a typical row. Money is in any currency, so its factor has no limits.
     """
-    objective, counts = point.goal.objective, point.counts
+    goal, objective, (_, _, P, _) = point.goal, point.goal.objective, point.counts
+    own = goal.counts_of(objective, *point.goal_counts)
     with np.errstate(all="ignore"):
-        worth = counts[2] * max(abs(objective.d_tp(*counts)), abs(objective.d_fp(*counts)))
+        slopes = objective.d_tp(*own), objective.d_fp(*own)
+        worth = float(np.max(P * typical_price(goal, objective, slopes, *point.goal_counts[2:])))
+    if not objective.is_bounded:
+        return 1.0 / worth if worth > 0 else 1.0
     return float(1.0 / min(max(worth, 0.01), 100.0))
 
 

@@ -87,6 +87,11 @@ class Problem:
 
     judge = renamed_property("judge", "evaluation")
 
+    @property
+    def evaluation_goal(self) -> Goal:
+        """The goal on those rows; it may be bound to other segments and periods."""
+        return self.evaluation.goal
+
     def for_goal(self, goal: Goal) -> Problem:
         """Return the same rows with another goal, one that counts all rows alike."""
         validation = None if self.validation is None else self.validation.for_goal(goal)
@@ -282,21 +287,25 @@ def make_problem(
     on: str = "the training rows",
     caution: float = 0.0,
     columns: GoalColumns | None = None,
+    factors: Tensor | None = None,
 ) -> Problem:
     """Return a problem, with unit weights where none are given.
 
     ``columns`` hold what the goal names besides plain counts: amounts, segments and periods. The
-    goal is bound to the segments and periods of these rows.
+    goal is bound to the segments and periods of these rows. For a goal that is bound already,
+    ``factors`` (n, tallies) say what the rows count.
     """
     if sample_weight is None:
         sample_weight = torch.ones(len(X), device=X.device)
     # Features may be integers or in half precision; sums of weights must not be.
     dtype = torch.float64 if X.dtype == torch.float64 else torch.float32
     weight = sample_weight.to(dtype)
-    goal, factors = Goal.parse(goal), None
+    goal = Goal.parse(goal)
     if columns is not None:
         goal = columns.bind(goal, positive.cpu().numpy())
-    if not goal.is_plain:
+    if factors is not None:
+        factors = factors.to(X.device, dtype)
+    elif not (goal.is_plain and goal.is_bound):
         if columns is None:
             raise SetpointError(f"the goal '{goal}' names columns, which training must be given.")
         if len(goal.tallies) > _MOST_TALLIES:

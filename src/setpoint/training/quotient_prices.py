@@ -69,12 +69,13 @@ class _Requirement:
         top = metric.fraction.numerator(P, N)
         # cleared = sign * (level * denominator - numerator)
         self._cleared = [sign * (level * d - n) for d, n in zip(self._bottom, top, strict=True)]
-        self._empty = float(np.nan_to_num(sign * (level - metric.fraction.empty)))
+        self._size = constraint.size
+        self._empty = float(np.nan_to_num(sign * (level - metric.fraction.empty))) / self._size
         self.worth, self.cost = map(float, unit_prices(-self._cleared[1], self._cleared[2]))
 
     def shortfall(self, counts: Counts) -> Columns:
         """Return the distance of the metric from its level; <= 0 where the constraint is met."""
         (c0, c1, c2), (d0, d1, d2), (tp, fp) = self._cleared, self._bottom, counts
         bottom = d0 + d1 * tp + d2 * fp
-        missed = (c0 + c1 * tp + c2 * fp) / bottom
+        missed = (c0 + c1 * tp + c2 * fp) / bottom / self._size
         return np.where(bottom > 0, missed, self._empty)

@@ -21,7 +21,7 @@ from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights, batc
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.bundle import FEW, ShardedSums, make_bundle
 from setpoint.training.candidates import TrainedModel, best_of
-from setpoint.training.descent import Counts, Descent, usual_rate
+from setpoint.training.descent import Counts, Descent, by_class, classes_of, usual_rate
 from setpoint.training.gpu import sizes_for
 from setpoint.training.history import Patience
 from setpoint.training.loop import Progress, check_parameters
@@ -218,6 +218,7 @@ class StochasticRun:
             self.problem.goal,
             rows.weight.to(rows.X.device),
             on="a sample of the training rows",
+            factors=rows.factors,
         )
         (kinds,) = starting_models(self.solver.start, [problem], self.module, take, thorough=False)
         most = _MOST_EVALUATED[is_linear(self.module)] // len(kinds)
@@ -232,7 +233,7 @@ class StochasticRun:
     def _begin(
         self, starts: list[dict[str, Any]], proximity: list[float], gamma: list[float]
     ) -> None:
-        solver, totals = self.solver, self._totals.training_weight
+        solver, totals = self.solver, self._totals.counts
         # Steps on batches are noisy: a fifth of the projected solver's rate for a linear model.
         lr = solver.lr or usual_rate(self.module, self._features, linear=0.02)
         steps = solver.outer_iterations * self._steps
@@ -277,7 +278,8 @@ class StochasticRun:
         importance = torch.empty_like(sample.weight)
         for own in work.split(sample.shard).values():  # by shards, as in _logits
             logits, positive = sample.logits[own].T, sample.positive[own]
-            importance[own] = self._sampling_weights.of_rows(logits, positive)
+            factors = None if sample.factors is None else sample.factors[own]
+            importance[own] = self._sampling_weights.of_rows(logits, positive, factors)
         key = (self._seed, iteration, 1)
         drawn = batches(sample, importance, size, solver.positives, key)
         was_right = (sample.logits.T * self._sign > 0).to(descent.bundle.origins)
@@ -288,18 +290,21 @@ class StochasticRun:
             batch_of, change = {}, {}
             for shard, own in shards.items():
                 here, w = rows[own], weight[own]
-                batch = descent.batch(sample.X[here], self._sign[here], w)
+                factors = None if sample.factors is None else sample.factors[here]
+                batch = descent.batch(sample.X[here], self._sign[here], w, factors)
                 margins = descent.margins(batch)
                 # The batch estimates what has changed since the pass. Most decisions have not, so
                 # that this varies less than an estimate of the counts themselves.
                 turned = (margins > 0).to(was_right) - was_right[:, here]
                 change[shard] = ((turned * w.to(turned)) @ batch.classes.T).double()
                 batch_of[shard] = batch, margins, descent.bundle.last
-            right = work.total(change).cpu().numpy()
+            tallies = len(descent.goal.tallies)
+            more_tp, fewer_fp = by_class(work.total(change, 2 * tallies).cpu().numpy())
             tp, fp = self._counts
+            P, N = (total[:, None] if np.ndim(total) else total for total in (descent.P, descent.N))
             self._counts = Counts(
-                np.clip(keep * tp + (1 - keep) * (begun.tp + right[:, 0]), 0, descent.P),
-                np.clip(keep * fp + (1 - keep) * (begun.fp - right[:, 1]), 0, descent.N),
+                np.clip(keep * tp + (1 - keep) * (begun.tp + more_tp), 0, P),
+                np.clip(keep * fp + (1 - keep) * (begun.fp - fewer_fp), 0, N),
             )
             descent.update_multipliers(self._counts)
             for shard, (batch, margins, last) in batch_of.items():
@@ -356,15 +361,15 @@ class StochasticRun:
         cuts = [b if r else a for a, b, r in zip(strict, loose, self._relaxed, strict=True)]
         origins = torch.tensor([c.threshold for c in cuts], dtype=torch.float64)
         self._descent.bundle.origins.copy_(origins)
-        self._counts = Counts(np.array([c.tp for c in cuts]), np.array([c.fp for c in cuts]))
+        self._counts = Counts(np.array([c.tp for c in cuts]).T, np.array([c.fp for c in cuts]).T)
 
     def _progress(self) -> Progress:
         """Return lambda and the least loss of all models on the sample."""
         sample, descent = self._sample, self._descent
         like = descent.bundle.origins
-        classes = torch.stack([sample.positive, ~sample.positive]).to(like)
+        classes = classes_of(sample.positive, like, sample.factors)
         margins = sample.logits.T.to(like) * self._sign.to(like)
-        weight = sample.weight / descent.P
+        weight = sample.weight / float(descent.goal.plain(descent.P))
         work = ShardedSums(descent.bundle, self.problem.shard_count)
         losses = {
             shard: descent.losses(margins[:, own], classes[:, own], weight[own], self._counts)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +18,7 @@ from setpoint.data.rows import Block, RowSource
 from setpoint.data.sampling import PrioritySample, Sample, SamplingWeights
 from setpoint.data.splits import TRAINING, VALIDATION, SplitRule, has_validation, rule_key
 from setpoint.errors import DivergedError, SetpointError
-from setpoint.goals.goal import Goal
+from setpoint.goals.goal import Goal, check_plain
 from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.histogram import EdgeCut, ScoreHistogram
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -51,6 +53,9 @@ class StreamProblem:
         result depends on their number and not on that of the processes.
     ranking : Cautious or None
         The ranking of thresholds on the validation rows; None: by the goal.
+    in_memory : Problem or None
+        The same problem, if its rows are in memory. It is required of a goal that names amounts,
+        segments or periods: it finds the exact thresholds, and its goals are bound to the rows.
     """
 
     source: RowSource
@@ -61,6 +66,16 @@ class StreamProblem:
     device: torch.device | str = "cpu"
     shards: int = 1
     ranking: Cautious | None = None
+    in_memory: Problem | None = None
+
+    def __post_init__(self) -> None:
+        if self.in_memory is None:
+            check_goal(self.goal)
+
+    @property
+    def evaluation_goal(self) -> Goal:
+        """The goal on the rows on which models are compared."""
+        return self.goal if self.in_memory is None else self.in_memory.evaluation_goal
 
     @property
     def has_validation(self) -> bool:
@@ -129,6 +144,9 @@ class StreamProblem:
 
         It is that on the validation rows or, without any, on the training rows.
         """
+        if not self.goal.is_plain:
+            assert self.in_memory is not None
+            return self.in_memory.evaluation.operating_point(module)
         split, on = self.evaluation
 
         def scan() -> Iterator[tuple[Any, Any, Any]]:
@@ -159,6 +177,16 @@ class StreamProblem:
         return fingerprint_of(self.goal, [text.encode() for text in known])
 
 
+def check_goal(goal: Goal) -> None:
+    """Raise GoalError for a goal that training on a stream does not support."""
+    check_plain(
+        goal,
+        "training on a stream",
+        "use SetpointClassifier.fit on rows in memory, or train on the stream for another goal and "
+        "choose the threshold for this one with SetpointThreshold",
+    )
+
+
 def _check_shape(block: Block, shape: torch.Size, validating: bool) -> None:
     if block.X.shape[1:] != shape:
         of = "validation row" if validating else "row"
@@ -172,20 +200,30 @@ def _check_shape(block: Block, shape: torch.Size, validating: bool) -> None:
 class Totals:
     """Numbers of training and validation rows with weight, and the weight of the former.
 
-    Each is (positives, negatives).
+    Each is (positives, negatives). With several tallies, a weight is a list, one number for each.
     """
 
     training: tuple[int, int]
-    training_weight: tuple[float, float]
+    training_weight: tuple[Any, Any]
     judging: tuple[int, int]  # validation rows; the name is that of checkpoints
+
+    @property
+    def counts(self) -> tuple[Any, Any]:
+        """P and N of the training rows: numbers, or arrays over the tallies."""
+        P, N = self.training_weight
+        return (np.array(P), np.array(N)) if isinstance(P, list) else (P, N)
 
 
 class Counter:
-    """Counts the rows of blocks."""
+    """Counts the rows of blocks, in several tallies if there are more than one.
 
-    def __init__(self) -> None:
+    Sums in several tallies are those of ``shards``, added in their order.
+    """
+
+    def __init__(self, tallies: int = 1, shards: int = 1) -> None:
         self._rows = torch.zeros(2, 2, dtype=torch.int64)
         self._weights = torch.zeros(2, dtype=torch.float64)
+        self._tallied = torch.zeros(shards, 2, tallies, dtype=torch.float64)
 
     def add(self, block: Block, part: Tensor) -> None:
         """Count the rows of a block."""
@@ -193,11 +231,15 @@ class Counter:
         for label, own in enumerate((block.positive & weighty, ~block.positive & weighty)):
             for i, which in enumerate((TRAINING, VALIDATION)):
                 self._rows[i, label] += int((own & (part == which)).sum())
-            self._weights[label] += float(block.weight[own & (part == TRAINING)].sum())
+            trained = own & (part == TRAINING)
+            self._weights[label] += float(block.weight[trained].sum())
+            if block.factors is not None and bool(trained.any()):
+                counted = block.weight[trained].double() @ block.factors[trained].double()
+                self._tallied[block.shard, label] += counted.cpu()
 
     def totals(self, has_validation: bool) -> Totals:
         """Return the totals of all processes; raise SetpointError if a class has no rows."""
-        all_reduce_sum(self._rows, self._weights)
+        all_reduce_sum(self._rows, self._weights, self._tallied)
         (P, N), (validation_P, validation_N) = self._rows.tolist()
         needed = [(P, "positive training"), (N, "negative training")]
         if has_validation:
@@ -206,7 +248,9 @@ class Counter:
         for found, what in needed:
             if found == 0:
                 raise SetpointError(f"there are no {what} rows; both classes are needed.")
-        weight_P, weight_N = self._weights.tolist()
+        several = self._tallied.shape[2] > 1
+        tallied = sum(self._tallied, torch.zeros(()))
+        weight_P, weight_N = (tallied if several else self._weights).tolist()
         return Totals((P, N), (weight_P, weight_N), (validation_P, validation_N))
 
 
@@ -219,11 +263,32 @@ def stream_of(problem: Problem) -> StreamProblem:
         validation=None if problem.validation is None else _rows(problem.validation),
         device=problem.X.device,
         ranking=ranking if isinstance(ranking, Cautious) else None,
+        in_memory=problem,
     )
 
 
-def _rows(problem: Problem) -> ArrayRows:
-    return ArrayRows(problem.X, problem.positive, sample_weight=problem.sample_weight)
+def _rows(problem: Problem) -> RowSource:
+    rows = ArrayRows(problem.X, problem.positive, sample_weight=problem.sample_weight)
+    return rows if problem.factors is None else _TalliedRows(rows, problem.factors.double())
+
+
+@dataclass(frozen=True)
+class _TalliedRows:
+    """Rows in memory with their factors in each tally of a goal."""
+
+    rows: ArrayRows
+    factors: Tensor
+
+    def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
+        """Yield the blocks of a shard."""
+        for block in self.rows.blocks(shard, shards):
+            yield replace(block, factors=self.factors[block.number.to(self.factors.device)])
+
+    def fingerprint(self) -> str:
+        """Return a digest of all values."""
+        digest = hashlib.sha256(self.rows.fingerprint().encode())
+        digest.update(self.factors.cpu().contiguous().numpy().data)
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -247,11 +312,12 @@ class SplitScores:
 
     def points(self, goal: Goal, on: str, ranking: Cautious | None = None) -> list[OperatingPoint]:
         """Return each model's operating point at its best cut."""
-        P, N = (float(w[0].sum()) for w in (self.scores.positive, self.scores.negative))
-        return [
-            OperatingPoint(threshold, tp, fp, P - tp, N - fp, goal, on, ranking)
+        P, N = self.scores.totals()
+        points = [
+            OperatingPoint.of_counts(threshold, tp, fp, P, N, goal, on)
             for threshold, tp, fp in self.cuts(ranking or goal)
         ]
+        return [replace(point, ranking=ranking) for point in points]
 
 
 @dataclass(frozen=True)
@@ -267,7 +333,7 @@ class Survey:
         """Return the models' operating points on the rows on which they are compared."""
         split, on = problem.evaluation
         seen = self.validation if split == VALIDATION else self.training
-        return seen.points(problem.goal, on, problem.ranking)
+        return seen.points(problem.evaluation_goal, on, problem.ranking)
 
 
 def survey(
@@ -278,7 +344,8 @@ def survey(
     """Evaluate models on all rows in one pass, and draw a sample of the training rows if asked."""
     shift = bundle.origins.detach().clone()
     k = len(shift)
-    seen = {part: ScoreHistogram(k) for part in (TRAINING, VALIDATION)}
+    goals = {TRAINING: problem.goal, VALIDATION: problem.evaluation_goal}
+    seen = {part: ScoreHistogram(k, len(goal.tallies)) for part, goal in goals.items()}
     dead = torch.zeros(k, dtype=torch.float64)
     for block, part in problem.blocks():
         logits = logits_above(bundle, block.X, shift)
@@ -290,12 +357,14 @@ def survey(
             if rows.any():
                 everything = bool(rows.all())
                 own = logits if everything else logits[:, rows]
-                histogram.add(own, block.positive[rows], block.weight[rows])
+                weight = block.weight[rows]
+                counts = None if block.factors is None else block.factors[rows] * weight[:, None]
+                histogram.add(own, block.positive[rows], weight, counts, block.shard)
         rows = part == TRAINING
         if drawing is not None and rows.any():
             sample, weights = drawing
             own, trained = logits[:, rows], block.rows(rows)
-            importance = weights.of_rows(own, trained.positive)
+            importance = weights.of_rows(own, trained.positive, trained.factors)
             sample.add(trained, own.T, importance * trained.weight)
     all_reduce_sum(dead)
     alive = [d == 0 for d in dead.tolist()]
@@ -312,7 +381,7 @@ def survey(
 def first_pass(problem: StreamProblem, rows: int, key: tuple[int, ...]) -> tuple[Totals, Sample]:
     """Count all rows in one pass, before there is a model, and draw a sample by class."""
     sample = PrioritySample(rows // 2, rows, key)  # the number of positives is not known yet
-    counter = Counter()
+    counter = Counter(len(problem.goal.tallies), problem.shard_count)
     for block, part in problem.blocks():
         counter.add(block, part)
         trained = block.rows(part == TRAINING)
@@ -326,9 +395,14 @@ def scores_on(logits: Tensor, sample: Sample, bundle: Bundle) -> SplitScores:
     """Return the histograms of models with these logits (k, m) on a sample."""
     logits = logits.clone()
     logits[logits.isnan().any(dim=1)] = 0.0
-    histogram = ScoreHistogram(len(logits))
+    counts, tallies = None, 1
+    if sample.factors is not None:
+        tallies = sample.factors.shape[1]
+        counts = round_to_16_bits(sample.factors * sample.weight[:, None])
+    rank, _ = rank_and_world_size()
+    histogram = ScoreHistogram(len(logits), tallies)
     # Weights of few bits add up exactly, in whatever order the processes are added.
-    histogram.add(logits, sample.positive, round_to_16_bits(sample.weight))
+    histogram.add(logits, sample.positive, round_to_16_bits(sample.weight), counts, rank)
     histogram.all_reduce()
     return SplitScores(histogram, bundle.origins.detach().clone())
 

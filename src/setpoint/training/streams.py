@@ -17,7 +17,7 @@ from setpoint.goals.goal import Goal
 from setpoint.training.loop import Callback, Solution, solve
 from setpoint.training.models import check as check_model
 from setpoint.training.stochastic import Stochastic
-from setpoint.training.stream_problem import StreamProblem
+from setpoint.training.stream_problem import StreamProblem, check_goal
 
 
 @renamed_parameters(parting="split")
@@ -44,7 +44,7 @@ def train(
     source : RowSource
         The rows, e.g. ``LoaderRows(loader)``.
     goal : str or Goal
-        What to train for.
+        What to train for; it must count all rows alike.
     validation : RowSource, optional
         Validation rows, which choose among the candidates and set the threshold. Without them, and
         without a ``split`` that sets some apart, the training rows do.
@@ -75,13 +75,15 @@ def train(
     >>> solution.operating_point.value("f1") > 0.5
     True
     """
+    goal = Goal.parse(goal)
+    check_goal(goal)
     check_sources(source, validation)
     join_process_group()
     first = next(module.parameters(), None)
     if first is None:
         raise SetpointError("the model has no parameters to train.")
     check_passes(source, validation, split)
-    problem = StreamProblem(source, Goal.parse(goal), split, validation, device=first.device)
+    problem = StreamProblem(source, goal, split, validation, device=first.device)
     check_model(module, problem.first_rows())
     with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):
         # All processes start from the first one's weights and seed.

@@ -102,12 +102,15 @@ def exact_points(problem: Problem, logits: Tensor, ranking: Ranking) -> list[Ope
 def computable(goal: Goal, like: Tensor) -> bool:
     """Return whether kernels can compute with such tensors for the goal.
 
-    The tensors must be on a GPU in float32, and the goal's metrics quotients of linear functions.
+    The tensors must be on a GPU in float32, and the goal's metrics quotients of linear functions of
+    plain counts. Constraints on metrics without bounds, whose shortfall is relative, are computed
+    on the host.
     """
     return (
         like.is_cuda
         and like.dtype == torch.float32
         and only_fractions(goal)
+        and all(constraint.metric.is_bounded for constraint in goal.constraints)
         and importlib.util.find_spec("triton") is not None
     )
 
