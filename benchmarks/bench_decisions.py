@@ -51,10 +51,11 @@ def key(row: dict[str, Any]) -> tuple[Any, ...]:
 def results_of(part: str, splits: int, who: list[bool], keep: Path, workers: int) -> Any:
     """Return the stored and the missing results of a part."""
     module = importlib.import_module(f"decisions.{part}")
-    own = [HERE / f"{part}.py", HERE / "data.py", HERE / "scores.py"]
+    own = [HERE / f"{name}.py" for name in (part, "data", "scores")]
+    own += [HERE.parent / "_data.py", *([HERE / "money.py"] if part == "training" else [])]
     results = []
     for ours in who:
-        code = digest(*own, *([PACKAGE] if ours else []))
+        code = digest(*own, *([HERE / "ours.py", PACKAGE] if ours else []))
         file = keep / f"decisions.{part}{'' if ours else '.others'}.jsonl"
         jobs = [(part, ours, *job) for job in module.jobs(splits)]
         wanted = set(jobs)

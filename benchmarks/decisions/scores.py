@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -24,6 +25,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.bool_]
 FOLDER = Path("build/decision-scores")
 MODELS = ("logistic", "trees")
+COMPONENTS = 128
 
 
 def new_model(kind: str, seed: int) -> Any:
@@ -102,13 +104,26 @@ def fit_proba(kind: str, seed: int, X: Floats, y: Labels) -> Callable[[Floats], 
         if y.ndim == 1:
             model = new_model(kind, seed).fit(X, y)
             return lambda X: np.asarray(model.predict_proba(X)[:, 1])
-        models = [new_model(kind, seed).fit(X, label) for label in y.T]
-    return lambda X: np.stack([model.predict_proba(X)[:, 1] for model in models], axis=1)
+        reduce = reduction(seed).fit(X) if X.shape[1] > COMPONENTS else None
+        Z = reduce.transform(X) if reduce else X
+        models = [new_model(kind, seed).fit(Z, label) for label in y.T]
+
+    def probabilities(X: Floats) -> Floats:
+        Z = reduce.transform(X) if reduce else X
+        return np.stack([model.predict_proba(Z)[:, 1] for model in models], axis=1)
+
+    return probabilities
+
+
+def reduction(seed: int) -> Any:
+    """Return the principal components that models of several labels share, for speed."""
+    return make_pipeline(StandardScaler(), PCA(COMPONENTS, random_state=seed))
 
 
 def stored(key: str, compute: Callable[[], tuple[Floats, ...]]) -> list[Floats]:
     """Return arrays from a file, which is written the first time."""
-    digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
+    code = b"".join(Path(__file__).with_name(n).read_bytes() for n in ("data.py", "scores.py"))
+    digest = hashlib.sha256(code).hexdigest()[:8]
     slug = "".join(c if c.isalnum() or c == "-" else "_" for c in key)
     file = FOLDER / f"{slug}-{digest}.npz"
     if not file.exists():
@@ -120,6 +135,15 @@ def stored(key: str, compute: Callable[[], tuple[Floats, ...]]) -> list[Floats]:
         temporary.replace(file)
     with np.load(file) as found:
         return [found[f"arr_{i}"] for i in range(len(found.files))]
+
+
+def methods_of(part: str, peers: dict[str, Any], ours: bool) -> dict[str, Any]:
+    """Return the methods of setpoint or those of its peers in a part."""
+    if not ours:
+        return peers
+    from decisions.ours import METHODS
+
+    return METHODS[part]
 
 
 def timed(function: Callable[..., Any], *args: Any, **params: Any) -> tuple[Any, float]:
