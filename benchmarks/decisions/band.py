@@ -47,7 +47,7 @@ from decisions.scores import (
     timed,
 )
 
-FLOORS = {"mammography": (0.7, 0.99), "campaign": (0.65, 0.99), "creditcard": (0.8, 0.9998)}
+FLOORS = {"mammography": (0.7, 0.995), "campaign": (0.65, 0.99), "creditcard": (0.8, 0.9998)}
 CONFIDENCE = 0.9
 LEVEL = 0.05  # significance level of the test that contradicts
 LEARNING = 0.3  # fraction of the rows that learn an order

@@ -116,8 +116,8 @@ def certified_band(problem: band.Problem) -> band.Edges | None:
 
 
 def closed(found: Any) -> band.Edges:
-    """Return the edges of a band that alarms strictly above its upper threshold."""
-    return float(found.lower), float(np.nextafter(found.upper, np.inf))
+    """Return the edges of a band that alarms strictly above its higher threshold."""
+    return float(found.low), float(np.nextafter(found.high, np.inf))
 
 
 # --- several labels -------------------------------------------------------------------------------
