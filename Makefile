@@ -10,7 +10,7 @@ export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-minimum coverage test-browser test-cuda validity lint format bench-train bench-heldout bench-selection bench-referee bench-speed bench-busy \
-        bench-bundled bench-threshold bench-promise bench-labels bench-certify bench-end-to-end bench-predict \
+        bench-bundled bench-threshold bench-promise bench-decisions bench-labels bench-certify bench-end-to-end bench-predict \
         bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes \
         bench-step bench-objective bench-goals reproduce reproduce-smoke gallery docs clean
 
@@ -122,6 +122,9 @@ bench-processes: $(VENV)/.dev ## one and two processes on the same files: time, 
 
 bench-promise: $(VENV)/.bench ## certified floors on test rows, compared with scikit-learn and MAPIE (needs SETPOINT_DATA; half an hour)
 	$(BIN)/python benchmarks/bench_promise.py
+
+bench-decisions: $(VENV)/.bench ## money, budgets, groups, review bands and several labels, compared with scikit-learn, empulse, Fairlearn and MAPIE (needs SETPOINT_DATA; 40 minutes)
+	$(BIN)/python benchmarks/bench_decisions.py
 
 bench-labels: $(VENV)/.dev ## labels that certificates need, compared with labelling at random (needs SETPOINT_DATA; 20 minutes)
 	$(BIN)/python benchmarks/bench_labels.py

@@ -1,0 +1,1 @@
+"""The parts of ``bench_decisions.py``, one module per kind of decision."""
