@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from setpoint.goals import FPOR as FPOR
     from setpoint.goals import FROP as FROP
     from setpoint.goals import OFOS as OFOS
+    from setpoint.goals import BandGoal as BandGoal
     from setpoint.goals import Constraint as Constraint
     from setpoint.goals import Goal as Goal
     from setpoint.goals import Metric as Metric
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from setpoint.goals import metric_names as metric_names
     from setpoint.method import ExactPenalty as ExactPenalty
     from setpoint.model_files import load as load
+    from setpoint.thresholds import BandPoint as BandPoint
     from setpoint.thresholds import OperatingPoint as OperatingPoint
+    from setpoint.thresholds import choose_band as choose_band
     from setpoint.thresholds import choose_threshold as choose_threshold
+    from setpoint.thresholds import evaluate_band as evaluate_band
     from setpoint.thresholds import evaluate_threshold as evaluate_threshold
 
 # Names are imported on first use: torch and scikit-learn take seconds to import, and
@@ -44,10 +48,11 @@ _NAMES = {
     "errors": "CheckpointError GoalError InfeasibleGoalWarning ModelFileError "
     "ModelVersionWarning SetpointError UncertifiedWarning",
     "estimators": "SetpointClassifier SetpointThreshold fit_goals",
-    "goals": "FPOR FROP OFOS Constraint Goal Metric define_metric metric_names",
+    "goals": "FPOR FROP OFOS BandGoal Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",
-    "thresholds": "OperatingPoint choose_threshold evaluate_threshold",
+    "thresholds": "BandPoint OperatingPoint choose_band choose_threshold evaluate_band "
+    "evaluate_threshold",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from setpoint._internal.imports import lazy
 
 if TYPE_CHECKING:
+    from setpoint.thresholds.bands import BandPoint as BandPoint
+    from setpoint.thresholds.bands import choose_band as choose_band
+    from setpoint.thresholds.bands import evaluate_band as evaluate_band
     from setpoint.thresholds.operating_point import OperatingPoint as OperatingPoint
     from setpoint.thresholds.operating_point import choose_threshold as choose_threshold
     from setpoint.thresholds.operating_point import evaluate_threshold as evaluate_threshold
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from setpoint.thresholds.stream import stream_threshold as stream_threshold
 
 _NAMES = {
+    "bands": "BandPoint choose_band evaluate_band",
     "operating_point": "OperatingPoint choose_threshold evaluate_threshold",
     "stream": "stream_evaluate stream_threshold",
 }

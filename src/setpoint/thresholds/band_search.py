@@ -1,0 +1,258 @@
+"""The search for a review band: counts at every cut, and the best of all pairs of cuts.
+
+All pairs l <= h of cuts are searched, in O(n log n). This is possible because everything separates:
+
+- Constraints on alarms depend on the upper cut h alone, those on cleared rows on the lower cut l;
+  violations add up, V(h) + W(l).
+- Objectives are sums f(h) + g(l). With R(c) the weight above a cut c, reviews weigh R(l) - R(h),
+  and costs are sums over the alarms, over the cleared rows, and over the difference of what lies
+  above the two cuts.
+- ``review_rate <= r`` couples the cuts, but R falls: for each h the cuts l within the limit are a
+  window [l*(h), h], and those beyond it a prefix, on which the excess adds R(l) - R(h) to the
+  violation and separates again.
+
+For each h, the best l of the window and of the prefix is a range minimum of one rank, that of l by
+(W, g, R). One comparison of all h then finds the best pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from setpoint._internal.validation import did_you_mean
+from setpoint.errors import SetpointError
+from setpoint.goals.band_metrics import Amount, BandCounts
+from setpoint.goals.bands import BandGoal
+from setpoint.goals.goal import TOLERANCE
+from setpoint.thresholds.operating_point import check_scores
+from setpoint.thresholds.sweep import ClassScores, Floats, threshold_below
+
+Mask = NDArray[np.bool_]
+# Violations are compared in steps of about 1e-12: sums of the same shortfalls in another order tie.
+_STEPS = 2.0**40
+
+
+class BandRows(NamedTuple):
+    """Validated labels, scores, weights, and amounts for each term of the goal's cost."""
+
+    positive: Mask
+    scores: Floats
+    weights: Floats | None
+    costs: tuple[float | Floats, float | Floats, float | Floats]
+
+    @classmethod
+    def of(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike,
+        sample_weight: ArrayLike | None,
+        amounts: Mapping[str, ArrayLike] | None,
+        goal: BandGoal,
+        pos_label: Any = None,
+    ) -> BandRows:
+        """Check the arguments of choose_band; rows of weight 0 are left out."""
+        given = {} if amounts is None else dict(amounts)
+        found = {name: _check_amount(given, name, np.shape(y)) for name in goal.amounts}
+        positive, checked, weights = check_scores(y, scores, sample_weight, pos_label)
+        if weights is not None and len(weights) < len(np.asarray(sample_weight)):
+            counted = np.asarray(sample_weight) > 0
+            found = {name: amount[counted] for name, amount in found.items()}
+
+        def cost(term: Amount) -> float | Floats:
+            return found[term] if isinstance(term, str) else float(term)
+
+        costs = [cost(term) for term in goal.objective.costs or (0.0, 0.0, 0.0)]
+        return cls(positive, checked, weights, tuple(costs))  # type: ignore[arg-type]
+
+    def among(self, mask: Mask) -> BandRows:
+        """Return the rows selected by a mask."""
+        costs = [c if isinstance(c, float) else c[mask] for c in self.costs]
+        weights = None if self.weights is None else self.weights[mask]
+        return BandRows(self.positive[mask], self.scores[mask], weights, tuple(costs))  # type: ignore[arg-type]
+
+
+def _check_amount(given: dict[str, Any], name: str, shape: tuple[int, ...]) -> Floats:
+    if name not in given:
+        raise SetpointError(
+            f"the goal names the amounts {name!r}; pass amounts={{{name!r}: values}}."
+            f"{did_you_mean(name, list(given))}"
+        )
+    try:
+        values = np.asarray(given[name], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SetpointError(f"the amounts {name!r} must be numbers.") from None
+    if values.shape != shape:
+        raise SetpointError(
+            f"the amounts {name!r} have the shape {values.shape}, and the labels {shape}."
+        )
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        raise SetpointError(
+            f"the amounts {name!r} hold {values[first]} at position {first}; costs are finite and "
+            "not negative. Fill or drop such rows."
+        )
+    return values
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """All cuts in rising order, with what lies above each.
+
+    Cut j is the decision "score >= values[j]"; there is one more, above all scores. A score of -inf
+    is never above a cut.
+    """
+
+    values: Floats
+    positives: Floats
+    negatives: Floats
+    P: float
+    N: float
+    false_alarms: Floats  # cost of negatives above each cut
+    misses: Floats  # cost of positives not above each cut
+    reviews: Floats  # cost of reviewing all rows above each cut
+    classes: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, rows: BandRows) -> Cuts:
+        """Count above every cut."""
+        positive, scores, weights, costs = rows
+        values = np.unique(scores)
+        values = values[values > -np.inf]
+        own = [ClassScores(scores, weights, member) for member in (positive, ~positive)]
+        above = [np.append(c.at_or_above(values), 0.0) for c in own]
+        P, N = (c.total for c in own)
+        totals = (N, P, P + N)
+        plain = (above[1], above[0], above[0] + above[1])
+        members = (~positive, positive, np.ones(len(scores), dtype=bool))
+        sums, wholes = [], []
+        for cost, member, total, count in zip(costs, members, totals, plain, strict=True):
+            if isinstance(cost, float):
+                sums.append(cost * count)
+                wholes.append(cost * total)
+            else:
+                weighted = ClassScores(scores, cost if weights is None else cost * weights, member)
+                sums.append(np.append(weighted.at_or_above(values), 0.0))
+                wholes.append(weighted.total)
+        classes = tuple(c.sorted for c in own if len(c.sorted))
+        misses = wholes[1] - sums[1]
+        return cls(values, above[0], above[1], P, N, sums[0], misses, sums[2], classes)
+
+    @property
+    def above(self) -> Floats:
+        """R, the weight above each cut, which falls."""
+        return self.positives + self.negatives
+
+    @property
+    def counts(self) -> BandCounts:
+        """Alarms above, and cleared rows not above, each cut."""
+        clear = self.P - self.positives, self.N - self.negatives
+        return BandCounts(self.positives, self.negatives, *clear, 0.0, self.P, self.N)
+
+    def threshold(self, cut: int) -> float:
+        """Return the threshold of a cut, halfway between two scores."""
+        lowest = None if cut == len(self.values) else self.values[cut]
+        return threshold_below(lowest, *self.classes)
+
+    def objective(self, goal: BandGoal) -> tuple[Floats, Floats]:
+        """Return f over upper and g over lower cuts: the objective, to be minimised, is f + g."""
+        nothing = np.zeros(len(self.positives))
+        which = goal.objective
+        if which.side == "review":
+            return -self.above, self.above
+        if which.side == "cost":
+            return self.false_alarms - self.reviews, self.misses + self.reviews
+        with np.errstate(all="ignore"):
+            loss = nothing - which.sign * which.value(self.counts)
+        return (loss, nothing) if which.side == "alarm" else (nothing, loss)
+
+
+# --- the search -----------------------------------------------------------------------------------
+
+
+def best_pair(cuts: Cuts, goal: BandGoal) -> tuple[int, int] | None:
+    """Return the best lower and upper cut for a goal."""
+    with np.errstate(all="ignore"):
+        sides = [
+            np.broadcast_to(
+                sum((c.violation(cuts.counts) for c in goal.of_side(side)), np.float64(0.0)),
+                len(cuts.positives),
+            )
+            for side in ("alarm", "clear")
+        ]
+    return search_pairs(cuts, goal, *sides, most_reviews=goal.most_reviews)
+
+
+def search_pairs(
+    cuts: Cuts,
+    goal: BandGoal,
+    alarm_violation: Floats,
+    clear_violation: Floats,
+    *,
+    most_reviews: float | None = None,
+    strict: bool = False,
+) -> tuple[int, int] | None:
+    """Return the lower and the upper cut of the best pair, given what each violates.
+
+    An infinite violation excludes a cut. With ``strict``, so does a review rate above
+    ``most_reviews``; otherwise the excess adds to the violation. None if all pairs are excluded.
+    """
+    V, W = alarm_violation, clear_violation
+    f, g = cuts.objective(goal)
+    R, total = cuts.above, cuts.P + cuts.N
+    upper = np.arange(len(R))
+    first = np.zeros(len(R), dtype=np.intp)  # of the window of each upper cut
+    if most_reviews is not None:
+        most = R + (most_reviews + TOLERANCE) * total
+        first = len(R) - np.searchsorted(R[::-1], most, side="right")
+    order = np.lexsort((R, g, np.round(W * _STEPS)))
+    pairs = [(order[_range_minima(_ranks(order), first, upper)], upper)]
+    if most_reviews is not None and not strict and first.any():
+        order = np.lexsort((R, g, np.round((W + R / total) * _STEPS)))
+        beyond = np.flatnonzero(first > 0)
+        least = np.minimum.accumulate(_ranks(order))
+        pairs.append((order[least[first[beyond] - 1]], beyond))
+    low, high = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    violation = V[high] + W[low]
+    if most_reviews is not None:
+        excess = (R[low] - R[high]) / total - most_reviews
+        violation = violation + np.where(excess > TOLERANCE, excess, 0.0)
+    if not np.isfinite(violation.min()):
+        return None
+    best = np.flatnonzero(violation <= violation.min() + 1 / _STEPS)
+    keys = (f[high] + g[low], R[low] - R[high], -cuts.positives[high], cuts.negatives[high])
+    for key in keys:
+        values = key[best]
+        best = best[values == values.min()]
+    return int(low[best[0]]), int(high[best[0]])
+
+
+def _ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
+def _range_minima(
+    values: NDArray[np.intp], first: NDArray[np.intp], last: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Return the minimum of values[first..last] for each pair of ends.
+
+    A range of length n is covered by two of length 2^k <= n < 2^(k+1). Minima of all ranges of
+    length 2^k are computed for one k after the other, which takes the memory of two arrays.
+    """
+    if not first.any() and np.array_equal(last, np.arange(len(values))):
+        return np.minimum.accumulate(values)
+    level = np.frexp((last - first + 1).astype(np.float64))[1] - 1
+    found = np.empty_like(values)
+    for k in range(int(level.max()) + 1):
+        asked = np.flatnonzero(level == k)
+        found[asked] = np.minimum(values[first[asked]], values[last[asked] + 1 - (1 << k)])
+        if 2 << k <= len(last):
+            values = np.minimum(values[: -(1 << k)], values[1 << k :])
+    return found
