@@ -9,10 +9,12 @@ from setpoint._internal.imports import lazy
 from setpoint._internal.provenance import __version__ as __version__
 
 if TYPE_CHECKING:
+    from setpoint.certificates import BandCertificate as BandCertificate
     from setpoint.certificates import Bound as Bound
     from setpoint.certificates import Certificate as Certificate
     from setpoint.certificates import Verdict as Verdict
     from setpoint.certificates import certify as certify
+    from setpoint.certificates import certify_band as certify_band
     from setpoint.errors import CheckpointError as CheckpointError
     from setpoint.errors import GoalError as GoalError
     from setpoint.errors import InfeasibleGoalWarning as InfeasibleGoalWarning
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 # Names are imported on first use: torch and scikit-learn take seconds to import, and
 # `setpoint --help` needs neither.
 _NAMES = {
-    "certificates": "Bound Certificate Verdict certify",
+    "certificates": "BandCertificate Bound Certificate Verdict certify certify_band",
     "errors": "CheckpointError GoalError InfeasibleGoalWarning ModelFileError "
     "ModelVersionWarning SetpointError UncertifiedWarning",
     "estimators": "SetpointClassifier SetpointThreshold fit_goals",

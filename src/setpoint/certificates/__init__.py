@@ -1,5 +1,7 @@
 """Certificates: exact bounds on new data, certified thresholds, and monitoring."""
 
+from setpoint.certificates.band_certificate import BandCertificate
+from setpoint.certificates.bands import certify_band
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best, certify_threshold
@@ -7,11 +9,13 @@ from setpoint.certificates.monitor import Verdict
 from setpoint.certificates.threshold_set import ThresholdSet
 
 __all__ = [
+    "BandCertificate",
     "Bound",
     "Certificate",
     "ThresholdSet",
     "Verdict",
     "certify",
+    "certify_band",
     "certify_best",
     "certify_threshold",
 ]

@@ -102,10 +102,10 @@ def _check_amount(given: dict[str, Any], name: str, shape: tuple[int, ...]) -> F
 
 @dataclass(frozen=True)
 class Cuts:
-    """All cuts in rising order, with what lies above each.
+    """Cuts in rising order, with what lies above each.
 
-    Cut j is the decision "score >= values[j]"; there is one more, above all scores. A score of -inf
-    is never above a cut.
+    By default all cuts of the scores: cut j is the decision "score >= values[j]", and there is one
+    more above all scores. A score of -inf is never above a cut. Given thresholds are cuts, too.
     """
 
     values: Floats
@@ -119,29 +119,36 @@ class Cuts:
     classes: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, rows: BandRows) -> Cuts:
-        """Count above every cut."""
+    def of(cls, rows: BandRows, thresholds: Floats | None = None) -> Cuts:
+        """Count above every cut of the scores, or above the given thresholds."""
         positive, scores, weights, costs = rows
-        values = np.unique(scores)
-        values = values[values > -np.inf]
+        values = np.unique(scores) if thresholds is None else thresholds
+        if thresholds is None:
+            values = values[values > -np.inf]
+
+        def above(own: ClassScores) -> Floats:
+            if thresholds is not None:
+                return own.above(thresholds)
+            return np.append(own.at_or_above(values), 0.0)
+
         own = [ClassScores(scores, weights, member) for member in (positive, ~positive)]
-        above = [np.append(c.at_or_above(values), 0.0) for c in own]
+        tp, fp = map(above, own)
         P, N = (c.total for c in own)
-        totals = (N, P, P + N)
-        plain = (above[1], above[0], above[0] + above[1])
-        members = (~positive, positive, np.ones(len(scores), dtype=bool))
         sums, wholes = [], []
-        for cost, member, total, count in zip(costs, members, totals, plain, strict=True):
+        for cost, member, total, count in (
+            (costs[0], ~positive, N, fp),
+            (costs[1], positive, P, tp),
+            (costs[2], np.ones(len(scores), dtype=bool), P + N, tp + fp),
+        ):
             if isinstance(cost, float):
                 sums.append(cost * count)
                 wholes.append(cost * total)
             else:
                 weighted = ClassScores(scores, cost if weights is None else cost * weights, member)
-                sums.append(np.append(weighted.at_or_above(values), 0.0))
+                sums.append(above(weighted))
                 wholes.append(weighted.total)
         classes = tuple(c.sorted for c in own if len(c.sorted))
-        misses = wholes[1] - sums[1]
-        return cls(values, above[0], above[1], P, N, sums[0], misses, sums[2], classes)
+        return cls(values, tp, fp, P, N, sums[0], wholes[1] - sums[1], sums[2], classes)
 
     @property
     def above(self) -> Floats:
@@ -155,20 +162,21 @@ class Cuts:
         return BandCounts(self.positives, self.negatives, *clear, 0.0, self.P, self.N)
 
     def threshold(self, cut: int) -> float:
-        """Return the threshold of a cut, halfway between two scores."""
+        """Return the threshold of a cut of the scores, halfway between two of them."""
         lowest = None if cut == len(self.values) else self.values[cut]
         return threshold_below(lowest, *self.classes)
 
     def objective(self, goal: BandGoal) -> tuple[Floats, Floats]:
         """Return f over upper and g over lower cuts: the objective, to be minimised, is f + g."""
-        nothing = np.zeros(len(self.positives))
         which = goal.objective
         if which.side == "review":
             return -self.above, self.above
         if which.side == "cost":
             return self.false_alarms - self.reviews, self.misses + self.reviews
+        nothing = np.zeros(len(self.positives))
         with np.errstate(all="ignore"):
-            loss = nothing - which.sign * which.value(self.counts)
+            # Without one of the classes it may be NaN everywhere, and then it does not matter.
+            loss = np.nan_to_num(nothing - which.sign * which.value(self.counts))
         return (loss, nothing) if which.side == "alarm" else (nothing, loss)
 
 
@@ -185,7 +193,8 @@ def best_pair(cuts: Cuts, goal: BandGoal) -> tuple[int, int] | None:
             )
             for side in ("alarm", "clear")
         ]
-    return search_pairs(cuts, goal, *sides, most_reviews=goal.most_reviews)
+    limit = None if goal.most_reviews is None else goal.most_reviews * (cuts.P + cuts.N)
+    return search_pairs(cuts, goal, *sides, limit=limit)
 
 
 def search_pairs(
@@ -194,33 +203,34 @@ def search_pairs(
     alarm_violation: Floats,
     clear_violation: Floats,
     *,
-    most_reviews: float | None = None,
+    limit: float | None = None,
     strict: bool = False,
 ) -> tuple[int, int] | None:
     """Return the lower and the upper cut of the best pair, given what each violates.
 
-    An infinite violation excludes a cut. With ``strict``, so does a review rate above
-    ``most_reviews``; otherwise the excess adds to the violation. None if all pairs are excluded.
+    An infinite violation excludes a cut. ``limit`` is the weight of reviews to be allowed; what
+    exceeds it adds to the violation, as a rate. With ``strict``, two different cuts with more
+    reviews are excluded. None if all pairs are.
     """
     V, W = alarm_violation, clear_violation
     f, g = cuts.objective(goal)
     R, total = cuts.above, cuts.P + cuts.N
     upper = np.arange(len(R))
     first = np.zeros(len(R), dtype=np.intp)  # of the window of each upper cut
-    if most_reviews is not None:
-        most = R + (most_reviews + TOLERANCE) * total
-        first = len(R) - np.searchsorted(R[::-1], most, side="right")
-    order = np.lexsort((R, g, np.round(W * _STEPS)))
+    if limit is not None:
+        within = np.searchsorted(R[::-1], R + limit + TOLERANCE * total, side="right")
+        first = np.minimum(len(R) - within, upper)
+    order = np.lexsort((-upper, R, g, np.round(W * _STEPS)))
     pairs = [(order[_range_minima(_ranks(order), first, upper)], upper)]
-    if most_reviews is not None and not strict and first.any():
-        order = np.lexsort((R, g, np.round((W + R / total) * _STEPS)))
+    if not strict and first.any():
+        order = np.lexsort((-upper, R, g, np.round((W + R / total) * _STEPS)))
         beyond = np.flatnonzero(first > 0)
         least = np.minimum.accumulate(_ranks(order))
         pairs.append((order[least[first[beyond] - 1]], beyond))
     low, high = (np.concatenate(side) for side in zip(*pairs, strict=True))
     violation = V[high] + W[low]
-    if most_reviews is not None:
-        excess = (R[low] - R[high]) / total - most_reviews
+    if limit is not None and not strict:
+        excess = (R[low] - R[high] - limit) / total
         violation = violation + np.where(excess > TOLERANCE, excess, 0.0)
     if not np.isfinite(violation.min()):
         return None
