@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from setpoint.errors import ModelVersionWarning as ModelVersionWarning
     from setpoint.errors import SetpointError as SetpointError
     from setpoint.errors import UncertifiedWarning as UncertifiedWarning
+    from setpoint.estimators import SetpointBand as SetpointBand
     from setpoint.estimators import SetpointClassifier as SetpointClassifier
     from setpoint.estimators import SetpointThreshold as SetpointThreshold
     from setpoint.estimators import fit_goals as fit_goals
@@ -49,7 +50,7 @@ _NAMES = {
     "certificates": "BandCertificate Bound Certificate Verdict certify certify_band",
     "errors": "CheckpointError GoalError InfeasibleGoalWarning ModelFileError "
     "ModelVersionWarning SetpointError UncertifiedWarning",
-    "estimators": "SetpointClassifier SetpointThreshold fit_goals",
+    "estimators": "SetpointBand SetpointClassifier SetpointThreshold fit_goals",
     "goals": "FPOR FROP OFOS BandGoal Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",

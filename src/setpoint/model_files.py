@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from setpoint.errors import ModelFileError, ModelVersionWarning, SetpointError
+from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.saving import restore
 from setpoint.estimators.threshold import SetpointThreshold
@@ -22,16 +23,16 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SetpointClassifier, SetpointThreshold or TableModel
+    model : SetpointClassifier, SetpointThreshold, SetpointBand or TableModel
         A fitted model.
     path : str or Path
         A folder, which is created if it does not exist, or one file if it ends in ``.zip``. An
         existing model is replaced; a folder or file with other content raises an error.
     """
-    if not isinstance(model, SetpointClassifier | SetpointThreshold | TableModel):
+    if not isinstance(model, SetpointClassifier | SetpointThreshold | SetpointBand | TableModel):
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved by setpoint, only a SetpointClassifier, "
-            "a SetpointThreshold or a TableModel."
+            "a SetpointThreshold, a SetpointBand or a TableModel."
         )
     model.save(path)
 
@@ -49,7 +50,7 @@ def load(path: str | Path, *, module: Any = None) -> Any:
 
     Returns
     -------
-    SetpointClassifier, SetpointThreshold or TableModel
+    SetpointClassifier, SetpointThreshold, SetpointBand or TableModel
         Predicts the same as before, bit for bit. Its ``load_notes_`` lists parameters that were not
         saved, such as callbacks.
 

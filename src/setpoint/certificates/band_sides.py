@@ -75,8 +75,9 @@ class BandSide:
     @property
     def one_threshold(self) -> float:
         """The threshold given, or the best or closest one."""
-        if self.given is not None or self.certificate is None:
-            return self.given or 0.0
+        if self.given is not None:
+            return self.given
+        assert self.certificate is not None  # otherwise every threshold is allowed
         return self.certificate.threshold
 
     def allowed(self, candidates: Floats) -> Mask:

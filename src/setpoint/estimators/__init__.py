@@ -1,7 +1,8 @@
 """Estimators with scikit-learn's interface."""
 
+from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.several_goals import fit_goals
 from setpoint.estimators.threshold import SetpointThreshold
 
-__all__ = ["SetpointClassifier", "SetpointThreshold", "fit_goals"]
+__all__ = ["SetpointBand", "SetpointClassifier", "SetpointThreshold", "fit_goals"]
