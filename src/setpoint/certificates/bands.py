@@ -172,7 +172,8 @@ def certify_best_band(
     given = {"alarm": high, "clear": low}
     both_given = low is not None and high is not None
     parts = sum(given[side] is None and bool(goal.of_side(side)) for side in ("alarm", "clear"))
-    parts += goal.most_reviews is not None and not both_given
+    # A limit of 0 leaves bands of two equal thresholds, and a limit of 1 all: nothing to test.
+    parts += 0 < (goal.most_reviews or 0.0) < 1 and not both_given
     error = alpha / max(parts, 1)
     alarm, clear = (
         BandSide.of(side, goal, given[side], planning, testing, confidence, error, on)
