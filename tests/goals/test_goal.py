@@ -181,6 +181,7 @@ def test_the_cleared_constraint_is_the_shortfall_times_a_positive_number(m, leve
     constraint = Constraint(m, level)
     at = (*counts, 8.0, 20.0)
     factor = 8.0 if m.fraction is None else m.fraction.parts(*at)[1]
+    factor *= 1.0 if m.is_bounded else max(level, 1e-6)
     assume(factor > 0)  # at 0/0 the cleared form is 0, the limit of all values of the quotient
     assert constraint.cleared(*at) == pytest.approx(factor * constraint.shortfall(*at), abs=1e-9)
 

@@ -44,7 +44,7 @@ def rows(seed, n=40, digits=1, weighted=False):
 def members(halves, n):
     """Return the weights of all rows in each half, from what the object holds."""
     found = np.zeros((len(halves._classes[0][1]), n))
-    for own, inside in halves._classes:
+    for own, inside, _ in halves._classes:
         found[:, own] = inside
     return found
 

@@ -87,7 +87,8 @@ def evaluate(
     unseen = loaded.unseen_values(frame)
     for note in unseen:
         output.note(note)
-    point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=name)
+    named = loaded.goal_columns(frame)
+    point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=name, **named)
     verdict = None
     if certificate is not None:
         verdict = certificate.check(y, scores, after=before, groups=_groups(loaded, frame))
@@ -116,7 +117,7 @@ def evaluate(
         files=request.files(
             lambda: request.report(
                 loaded.goal,
-                Rows(y, scores, on=name),
+                Rows(y, scores, on=name, named=named),
                 0.0,
                 loaded.positive,
                 facts,

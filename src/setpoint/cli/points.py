@@ -37,13 +37,11 @@ def is_met(point: OperatingPoint) -> bool | None:
 
     None if the rows are of one class and the goal needs the other.
     """
-    from setpoint.goals.goal import TOLERANCE
-
     if missing_class(point) is None:
         return point.feasible and not point.empty
     constraints = point.goal.constraints
     defined = [c for c in constraints if _is_defined(point, c.metric.name)]
-    if any(c.shortfall(*point.counts) > TOLERANCE for c in defined):
+    if any(c in point.missed for c in defined):
         return False
     return not point.empty if defined and len(defined) == len(constraints) else None
 
@@ -108,5 +106,6 @@ def _is_defined(point: OperatingPoint, name: str) -> bool:
     from setpoint.goals.metrics import metric
 
     _, _, P, N = point.counts
-    needs = {"positives": (P,), "negatives": (N,)}.get(str(metric(name).population), (P, N))
+    which = next((m for m in point.goal.metrics if m.name == name), None) or metric(name)
+    needs = {"positives": (P,), "negatives": (N,)}.get(str(which.population), (P, N))
     return all(total > 0 for total in needs)

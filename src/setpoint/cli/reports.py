@@ -153,7 +153,7 @@ def report_of_fit(fitted: FittedTable, request: ReportRequest, facts: Mapping[st
     }
     return request.report(
         model.goal,
-        Rows(test.y, test.scores, on="the test rows", unseen=True),
+        Rows(test.y, test.scores, on="the test rows", unseen=True, named=test.named),
         0.0,
         model.positive,
         {**facts, **counts},

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from setpoint.certificates.certificate import Certificate
 from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
+from setpoint.goals.columns import NO_SEGMENT, OTHER, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
 
@@ -25,6 +26,7 @@ class SetpointEstimator:
     goal_: Goal
     operating_point_: OperatingPoint
     certificate_: Certificate | None
+    segments_: dict[str, tuple[str, ...]]
     _labels: Labels
     # Labels and scores of the rows that set the threshold; None if they are not in memory.
     _threshold_rows: tuple[NDArray[np.bool_], NDArray[np.floating]] | None
@@ -36,14 +38,44 @@ class SetpointEstimator:
         raise NotImplementedError
 
     def evaluate(
-        self, X: Any, y: Any, sample_weight: Any = None, *, on: str = "the test rows"
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        amounts: Any = None,
+        segments: Any = None,
+        times: Any = None,
+        on: str = "the test rows",
     ) -> OperatingPoint:
-        """Return the operating point at the threshold on other labelled rows."""
+        """Return the operating point at the threshold on other labelled rows.
+
+        ``amounts``, ``segments`` and ``times`` are the columns that the goal names, as in ``fit``.
+        Segments that were too small to be judged, or unknown, in ``fit`` are pooled in the same
+        way.
+        """
         scores = self.positive_scores(X)
         return evaluate_threshold(
             self._labels.is_positive(y), scores, getattr(self, "threshold_", 0.0), self.goal_,
             sample_weight=sample_weight, on=on,
+            **self.pooled({"amounts": amounts, "segments": segments, "times": times}),
         )  # fmt: skip
+
+    def pooled(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Return amounts, segments and times with the pools of segments that ``fit`` made.
+
+        Segments that ``fit`` has not seen belong to the pool of the small ones.
+        """
+        segments = named.get("segments")
+        if segments is None or not self.segments_:
+            return named
+        found = {name: segments[name] for name in segments}
+        for name, values in self.segments_.items():
+            if name in found:
+                texts = segment_texts(name, found[name], len(found[name]))
+                pool = OTHER if OTHER in values else NO_SEGMENT
+                found[name] = np.where(np.isin(texts, values), texts, pool)
+        return {**named, "segments": found}
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write a report, one HTML file, on the classifier and its certificate.

@@ -21,7 +21,7 @@ from setpoint.data.standardize import Standardizer
 from setpoint.estimators.base import SetpointEstimator
 from setpoint.estimators.fitting import FitData, Trained, features_of, train
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
+from setpoint.thresholds.operating_point import OperatingPoint, point_at
 from setpoint.training.loop import Callback, Solution, Solver
 from setpoint.training.models import Model, scores_of
 from setpoint.training.problem import Problem
@@ -117,6 +117,9 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         The labels; ``pos_label_`` is the positive one.
     goal_ : Goal
         The goal, parsed.
+    segments_ : dict
+        By column, the segments in each of which the goal's constraints are held; ``"(other)"`` is
+        all others together.
 
     Examples
     --------
@@ -162,7 +165,15 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self.checkpoint = checkpoint
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        amounts: Any = None,
+        segments: Any = None,
+        times: Any = None,
     ) -> SetpointClassifier:
         """Train for the goal.
 
@@ -176,9 +187,15 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
             Weights >= 0 of the counts; a weight of 2 is the same as the row twice.
         groups : array-like of shape (n,), optional
             Rows of one group, e.g. of one patient, stay in the same split.
+        amounts, segments, times : optional
+            The columns that the goal names, as for :func:`setpoint.choose_threshold`. Segments of
+            fewer than ten positives or negatives are pooled. With a budget per period, whole
+            periods stay in the same split.
         """
         goal = Goal.parse(self.goal)
-        data = FitData.of(self, X, y, sample_weight, groups)
+        data = FitData.of(
+            self, X, y, sample_weight, groups, goal, amounts=amounts, segments=segments, times=times
+        )
         self._set_trained(goal, data, train(self, goal, data))
         self._warn_if_unmet()
         return self
@@ -210,6 +227,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         """Keep a trained model, and set its threshold: certified, or on the validation rows."""
         X, positive, certification = data.X, data.positive, data.splits.certification
         self._set_solution(goal, data.labels, found.solution, found.standardizer, X.dtype)
+        self.segments_ = data.segments
         self.candidates_ = found.candidates
         rows = found.rows
         if certification is not None:
@@ -221,9 +239,10 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
             rows = certification
         self._threshold_rows = positive[rows], self._scores(X[rows])
         if certification is None:
-            self._chosen_point = evaluate_threshold(
-                *self._threshold_rows, 0.0, goal, sample_weight=data.weight[rows], on=found.on
-            )
+            self._chosen_point = point_at(
+                positive[rows], self._threshold_rows[1] > 0, data.weight[rows],
+                data.columns.take(rows), goal, 0.0, found.on,
+            )  # fmt: skip
             self.operating_point_ = _cross_fitted(
                 self._chosen_point, self._threshold_rows[1], found.validated
             )
@@ -238,6 +257,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
     ) -> None:
         """Keep a trained model, without its operating point."""
         self.goal_ = goal
+        self.segments_ = {}
         self._set_labels(labels)
         self.module_ = solution.module
         self.history_ = solution.history
@@ -322,7 +342,7 @@ def _cross_fitted(
     if validated is None or validated.halves is None:
         return point
     recall, fpr = validated.halves.cross_fitted(scores, validated.ranking)
-    _, _, P, N = map(float, point.counts)
-    tp, fp = recall * P, fpr * N
+    _, _, P, N = point.goal_counts
     on = f"{point.on} (cross-fitted)"
-    return replace(point, tp=tp, fp=fp, fn=P - tp, tn=N - fp, on=on)
+    found = OperatingPoint.of_counts(point.threshold, recall * P, fpr * N, P, N, point.goal, on)
+    return replace(found, ranking=point.ranking)

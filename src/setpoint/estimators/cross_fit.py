@@ -24,8 +24,10 @@ from setpoint._internal.validation import check_groups
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, check_pair, check_splitter
 from setpoint.errors import SetpointError
+from setpoint.estimators.fitting import columns_for, whole_periods
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, choose_threshold
+from setpoint.thresholds.operating_point import OperatingPoint, best_point_of, choose_threshold
 
 Floats = NDArray[np.floating]
 METHODS = ("decision_function", "predict_proba")
@@ -62,6 +64,10 @@ class LabelledRows:
         Weights of the counts.
     groups : ndarray or None
         The group of each row.
+    columns : GoalColumns
+        The amounts, segments and periods that the goal names.
+    segments : dict
+        By column, the segments in which the goal's constraints are judged.
     """
 
     X: Any
@@ -70,10 +76,24 @@ class LabelledRows:
     positive: NDArray[np.bool_]
     weight: Floats | None
     groups: NDArray[Any] | None
+    columns: GoalColumns
+    segments: dict[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, X: Any, y: Any, weight: Any, groups: Any, pos_label: Any) -> LabelledRows:
-        """Check and convert the arguments of ``fit``."""
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        weight: Any,
+        groups: Any,
+        pos_label: Any,
+        goal: Goal | None = None,
+        **named: Any,
+    ) -> LabelledRows:
+        """Check and convert the arguments of ``fit``.
+
+        ``named`` are the amounts, segments and times that the goal may name.
+        """
         X, y = indexable(X, y)
         if y is None:
             raise SetpointError("requires y to be passed, but the target y is None.")
@@ -86,7 +106,14 @@ class LabelledRows:
                     "sample_weight is zero in all rows; some need a positive weight."
                 )
         groups = check_groups(groups, y.shape)
-        return cls(X, y, labels, labels.is_positive(y), weight, groups)
+        positive = labels.is_positive(y)
+        included = np.ones(len(y), dtype=bool) if weight is None else weight > 0
+        columns = GoalColumns()
+        segments: dict[str, tuple[str, ...]] = {}
+        if goal is not None:
+            columns, segments = columns_for(goal, positive, included, **named)
+        groups = whole_periods(groups, columns, y.shape)
+        return cls(X, y, labels, positive, weight, groups, columns, segments)
 
     @property
     def rows(self) -> Rows:
@@ -129,7 +156,10 @@ class LabelledRows:
         """Return the best operating point on the rows of a fold."""
         weight = None if self.weight is None else self.weight[fold.rows]
         positive = self.positive[fold.rows]
-        return choose_threshold(positive, fold.scores, goal, sample_weight=weight, on=on)
+        if not self.columns:
+            return choose_threshold(positive, fold.scores, goal, sample_weight=weight, on=on)
+        columns = self.columns.take(fold.rows)
+        return best_point_of(positive, fold.scores, weight, columns, goal, on)
 
     def thresholds(self, folds: list[Fold], goal: Goal) -> NDArray[np.float64]:
         """Return the best threshold of each fold that has both classes."""

@@ -19,9 +19,11 @@ from setpoint._internal.validation import check_caution, check_fraction, check_g
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, certification_split, validation_split
 from setpoint.data.standardize import Standardizer
-from setpoint.errors import SetpointError
+from setpoint.errors import GoalError, SetpointError
 from setpoint.estimators.base import draw_seed
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
+from setpoint.goals.metrics import ALARMS
 from setpoint.training import get_solver
 from setpoint.training.candidates import Candidates
 from setpoint.training.loop import Solution, Solver, settled, solve
@@ -95,12 +97,25 @@ class FitData:
     device: torch.device
     seed: int
     caution: float
+    columns: GoalColumns
+    segments: dict[str, tuple[str, ...]]
 
     @classmethod
     def of(
-        cls, classifier: SetpointClassifier, X: Any, y: Any, sample_weight: Any, groups: Any
+        cls,
+        classifier: SetpointClassifier,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        goal: Goal,
+        **named: Any,
     ) -> FitData:
-        """Check the parameters of a classifier and the rows that it is given."""
+        """Check the parameters of a classifier and the rows that it is given.
+
+        ``named`` are the amounts, segments and times that the goal may name.
+        """
+        check_trainable(goal)
         if classifier.confidence is not None:
             check_fraction(classifier.confidence, "confidence")
         caution = caution_of(classifier)
@@ -113,6 +128,8 @@ class FitData:
         labels = Labels.of(y, classifier.pos_label, stacklevel=4)
         positive = labels.is_positive(y)
         labels.check_counts(positive[weight > 0])
+        columns, segments = columns_for(goal, positive, weight > 0, **named)
+        groups = whole_periods(groups, columns, positive.shape)
         if not 1e-9 < (mean := weight[weight > 0].mean()) < 1e9:
             raise SetpointError(f"sample_weight has a mean of {mean:.3g}; rescale it to about 1.")
         seed = draw_seed(classifier.random_state)
@@ -127,7 +144,7 @@ class FitData:
         )
         return cls(
             X, labels, positive, weight, groups is not None, splits,
-            classifier.standardize, solver, device, seed, caution,
+            classifier.standardize, solver, device, seed, caution, columns, segments,
         )  # fmt: skip
 
     def standardizer(self, rows: Rows) -> Standardizer | None:
@@ -157,7 +174,45 @@ class FitData:
             validation=held_out,
             on=on,
             caution=caution,
+            columns=self.columns.take(rows),
         )
+
+
+def check_trainable(goal: Goal) -> None:
+    """Raise GoalError for a goal that depends on how many rows there are."""
+    for constraint in goal.constraints:
+        if constraint.metric == ALARMS and constraint.per is None:
+            raise GoalError(
+                f"'{constraint}' does not say in what time; new data may have any number of rows. "
+                f"Write '{constraint} per day', or a share of the rows such as 'alarms <= 1%'."
+            )
+
+
+def columns_for(
+    goal: Goal, positive: NDArray[np.bool_], included: NDArray[np.bool_], **named: Any
+) -> tuple[GoalColumns, dict[str, tuple[str, ...]]]:
+    """Return the columns that a goal names, small segments pooled, and the segments by column."""
+    columns = GoalColumns.of(goal, len(positive), **named)
+    own = columns if included.all() else columns.take(included)
+    segments = own.large_segments(goal, positive[included])
+    return columns.keeping(segments), segments
+
+
+def whole_periods(groups: Any, columns: GoalColumns, shape: tuple[int, ...]) -> Any:
+    """Return groups that keep whole periods in the same split, if the goal has periods.
+
+    A budget per day can only be judged on whole days.
+    """
+    if not columns.periods:
+        return groups
+    if groups is not None:
+        check_groups(groups, shape)
+        raise SetpointError(
+            "the goal has a budget per period, so whole periods stay in the same split; groups "
+            "cannot be kept together as well. Leave groups out."
+        )
+    (codes,) = list(columns.periods.values())[:1]
+    return codes.codes
 
 
 @dataclass(frozen=True)
@@ -253,6 +308,7 @@ def moved(problem: Problem, device: torch.device) -> Problem:
         X=problem.X.to(device),
         positive=problem.positive.to(device),
         sample_weight=problem.sample_weight.to(device),
+        factors=None if problem.factors is None else problem.factors.to(device),
         validation=None if validation is None else moved(validation, device),
     )
 

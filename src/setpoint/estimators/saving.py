@@ -120,6 +120,7 @@ def classifier_to_json(clf: SetpointClassifier) -> tuple[Json, dict[str, bytes]]
         "certificate": certificate_to_json(clf.certificate_),
         "history": history_to_json(clf.history_),
         "candidates": candidates_to_json(clf.candidates_),
+        "segments": encode(clf.segments_),
         "logit_threshold": encode(clf.logit_threshold_),
         "dtype": clf._dtype.name,
         "standardized": clf.standardizer_ is not None,
@@ -150,6 +151,7 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
         parameters["caution"] = 0.0  # as in the version that wrote it
     clf = SetpointClassifier(**parameters, model=model)
     clf.goal_ = goal_from_json(content["goal"])
+    clf.segments_ = segments_from_json(content)
     clf.operating_point_ = point_from_json(content["operating_point"])
     clf.certificate_ = certificate_from_json(content["certificate"], clf.goal_)
     clf.history_ = history_from_json(content["history"])
@@ -170,6 +172,15 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
     clf.module_ = _filled(model, tensors, clf._dtype, clf.n_features_in_)
     clf.load_notes_ = notes
     return clf
+
+
+def segments_from_json(content: Json) -> dict[str, tuple[str, ...]]:
+    """Return the segments of each column; none in files of earlier versions."""
+    found = decode(content.get("segments", {}))
+    for name, values in found.items():
+        if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
+            raise ModelFileError(f"the segments of {name!r} are {values!r}.")
+    return dict(found)
 
 
 def _name_of(clf: SetpointClassifier, n_features: int) -> str | None:
@@ -271,6 +282,7 @@ def threshold_to_json(clf: SetpointThreshold) -> Described:
         "goal": goal_to_json(clf.goal_),
         "operating_point": point_to_json(clf.operating_point_),
         "certificate": certificate_to_json(clf.certificate_),
+        "segments": encode(clf.segments_),
         "threshold": encode(clf.threshold_),
         "thresholds": encode(clf.thresholds_),
     }
@@ -285,6 +297,7 @@ def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> 
     clf = SetpointThreshold(estimator if prefit else clone(estimator), **parameters)
     clf.estimator_ = estimator
     clf.goal_ = goal_from_json(content["goal"])
+    clf.segments_ = segments_from_json(content)
     clf.operating_point_ = point_from_json(content["operating_point"])
     clf.certificate_ = certificate_from_json(content["certificate"], clf.goal_)
     clf.threshold_ = cutoff_from_json(content["threshold"])

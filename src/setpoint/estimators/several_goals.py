@@ -22,6 +22,10 @@ def fit_goals(
     y: Any,
     sample_weight: Any = None,
     groups: Any = None,
+    *,
+    amounts: Any = None,
+    segments: Any = None,
+    times: Any = None,
 ) -> list[SetpointClassifier]:
     """Return a fitted classifier for each goal: a trade-off curve.
 
@@ -40,8 +44,9 @@ def fit_goals(
         be "projected"; ``refit`` and ``checkpoint`` are for one goal.
     goals : iterable of str or Goal
         What to train for, e.g. one objective under several levels of a constraint.
-    X, y, sample_weight, groups
-        As of :meth:`setpoint.SetpointClassifier.fit`.
+    X, y, sample_weight, groups, amounts, segments, times
+        As of :meth:`setpoint.SetpointClassifier.fit`. If a goal names amounts, segments or
+        periods, the goals are trained one after another.
 
     Examples
     --------
@@ -68,7 +73,12 @@ def fit_goals(
                 f"{name} is for one goal; fit each goal by itself, or leave {name} out."
             )
     first, *others = fitted
-    data = FitData.of(first, X, y, sample_weight, groups)
+    if any(goal.amounts or goal.segments or goal.periods for goal in parsed):
+        return [
+            one.fit(X, y, sample_weight, groups, amounts=amounts, segments=segments, times=times)
+            for one in fitted
+        ]
+    data = FitData.of(first, X, y, sample_weight, groups, parsed[0])
     for other in others:
         validate_data(other, X, skip_check_array=True)  # names and number of features
     found = _train_goals(first, parsed, data) if others else [train(first, parsed[0], data)]

@@ -23,6 +23,7 @@ from setpoint.data.splits import certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator, draw_seed
 from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, positive_scores
+from setpoint.estimators.fitting import check_trainable
 from setpoint.goals.goal import Goal
 
 
@@ -135,7 +136,16 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        amounts: Any = None,
+        segments: Any = None,
+        times: Any = None,
+        **fit_params: Any,
     ) -> SetpointThreshold:
         """Fit the classifier and find its threshold.
 
@@ -150,6 +160,10 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             of a pipeline does not: give ``step__sample_weight`` as well, or enable routing).
         groups : array-like of shape (n,), optional
             Rows of one group, e.g. of one patient, stay in the same split.
+        amounts, segments, times : optional
+            The columns that the goal names, as for :func:`setpoint.choose_threshold`. Segments of
+            fewer than ten positives or negatives are pooled. With a budget per period, whole
+            periods stay in the same split.
         **fit_params
             Given to the classifier's ``fit``; parameters with one entry per row are split with
             the rows. With scikit-learn's metadata routing enabled, they go where requested.
@@ -157,7 +171,11 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         goal = Goal.parse(self.goal)
         if self.confidence is not None:
             check_fraction(self.confidence, "confidence")
-        data = LabelledRows.of(X, y, sample_weight, groups, self.pos_label)
+        check_trainable(goal)
+        data = LabelledRows.of(
+            X, y, sample_weight, groups, self.pos_label, goal, amounts=amounts, segments=segments,
+            times=times,
+        )  # fmt: skip
         fit_params, split_params = self._route(sample_weight, groups, fit_params)
         seed = draw_seed(self.random_state)
         certification = None
@@ -206,6 +224,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         self.thresholds_ = data.thresholds(folds, goal)
         self.certificate_ = certificate
         self.goal_ = goal
+        self.segments_ = data.segments
         self._set_labels(data.labels)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):

@@ -1,34 +1,34 @@
-"""Goals: an objective, its constraints, and the language that states them.
+"""Goals: an objective and its constraints.
 
     max recall s.t. precision >= 0.9
     max f1
-    max recall s.t. fpr <= 0.01, precision >= 0.5
+    min cost(fp=5, fn=amount) s.t. recall >= 0.8
+    max recall s.t. precision >= 0.9 for each region, alarms <= 200 per day
 
-The grammar:
+:mod:`setpoint.goals.language` has the grammar. FPOR, FROP and OFOS are the paper's three goals.
 
-    goal       = named | direction metric [ such_that constraint { separator constraint } ]
-    direction  = "max" | "min"                   (also maximize, maximise, minimize, minimise)
-    such_that  = "s.t." | "st" | "subject to" | "such that"
-    separator  = "," | "and"
-    constraint = metric ( ">=" | "<=" ) level    (also ≥ and ≤, and the other way round)
-    level      = number [ "%" ]
-    metric     = name [ "(" number ")" ]
-    named      = "FPOR(alpha)" | "FROP(alpha)" | "OFOS()"
-
-Case and white space do not matter. ``Goal.parse`` and ``str`` are inverses of each other. FPOR,
-FROP and OFOS are the paper's three goals.
+A goal that speaks of each segment or period is *bound* to the rows at hand, which says what
+segments and periods there are (:meth:`setpoint.goals.columns.GoalColumns.bind`); only then can it
+be evaluated.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from setpoint.errors import GoalError
-from setpoint.goals.metrics import Counts, Metric, format_number, metric
+from setpoint.goals.budgets import Per, alarms_per, for_periods
+from setpoint.goals.metrics import ALARMS, Counts, Metric, format_number, metric
+from setpoint.goals.tallies import PLAIN, Tally, quoted_name
+
+# The values of each column of segments ("region") and kind of period ("per day") in some rows.
+Found = Mapping[str, tuple[str, ...]]
 
 # A constraint counts as met within this rounding error of weighted sums.
 TOLERANCE = 1e-9
@@ -36,10 +36,24 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Constraint:
-    """A constraint on a metric: ``metric >= level``, or ``<=`` where lower is better."""
+    """A constraint on a metric: ``metric >= level``, or ``<=`` where lower is better.
+
+    Attributes
+    ----------
+    metric : Metric or str
+        The metric.
+    level : float
+        The level that it must reach.
+    each : str
+        A column of segments, in each of which the constraint must hold; "" for none.
+    per : Per or None
+        The periods in each of which the constraint must hold.
+    """
 
     metric: Metric
     level: float
+    each: str = ""
+    per: Per | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.metric, str):
@@ -55,18 +69,55 @@ class Constraint:
                 f"'{self}': the level must lie between {format_number(low)} and "
                 f"{format_number(high)}, the values that {self.metric} can take.{percent}"
             )
+        if self.per is not None and (self.metric != ALARMS or self.each):
+            raise GoalError(
+                f"'{self}': only the number of alarms can be limited per {self.per.period}, e.g. "
+                f"'alarms <= 200 per {self.per.period}'. For rates in each {self.per.period}, "
+                "make it a column and write 'for each'."
+            )
+        if self.each and self.metric.tallies[0].value:
+            raise GoalError(f"'{self}' names a segment and 'for each'; keep one of them.")
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.relation} {format_number(self.level)}"
+        text = f"{self.metric} {self.relation} {format_number(self.level)}"
+        if self.per is not None:
+            text += f" {self.per}"
+        return f"{text} for each {quoted_name(self.each)}" if self.each else text
 
     @property
     def relation(self) -> str:
         """``>=`` where higher is better, ``<=`` where lower is better."""
         return ">=" if self.metric.direction == "max" else "<="
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether it names the rows that it is about, so that it can be evaluated."""
+        return not self.each and self.per is None
+
+    def bind(self, found: Found) -> tuple[Constraint, ...]:
+        """Return the constraints for the segments and periods that were found in rows."""
+        if self.each:
+            tallies = [Tally(segment=self.each, value=value) for value in found[self.each]]
+            return tuple(Constraint(self.metric.within(tally), self.level) for tally in tallies)
+        if self.per is not None:
+            periods = found[f"per {self.per.period}"]
+            return (Constraint(alarms_per(self.per, periods), self.level),)
+        return (self,)
+
+    @property
+    def _size(self) -> float:
+        """What shortfalls of a metric without bounds are relative to."""
+        return max(abs(self.level), 1e-6)
+
+    # The counts below are those of the metric's own tallies, see Goal.counts_of.
+
     def shortfall(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
-        """Return the distance of the metric from its level; <= 0 where the constraint is met."""
-        return self.metric.sign * (self.level - self.metric.value(tp, fp, P, N))
+        """Return the distance of the metric from its level; <= 0 where the constraint is met.
+
+        That of a metric without bounds, such as a cost, is relative to the level.
+        """
+        missed = self.metric.sign * (self.level - self.metric.value(tp, fp, P, N))
+        return missed if self.metric.is_bounded else missed / self._size
 
     def cleared(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
         """Return the shortfall times the metric's denominator, which is linear in the counts.
@@ -76,19 +127,32 @@ class Constraint:
         linear functions it is the shortfall times P.
         """
         if self.metric.fraction is None:
-            return P * self.shortfall(tp, fp, P, N)
+            return _total(P) * self.shortfall(tp, fp, P, N)
         top, bottom = self.metric.fraction.parts(tp, fp, P, N)
         return self.metric.sign * (self.level * bottom - top)
 
     def cleared_slopes(self, tp: Counts, fp: Counts, P: float, N: float) -> tuple[Any, Any]:
-        """Return the derivatives of :meth:`cleared` in TP and in FP."""
+        """Return the derivatives of :meth:`cleared` in TP and in FP, by tally if it has several."""
         which = self.metric
         if which.fraction is None:
             at = (tp, fp, P, N)
-            return -which.sign * P * which.d_tp(*at), -which.sign * P * which.d_fp(*at)
+            scale = -which.sign * _total(P) / (1.0 if which.is_bounded else self._size)
+            return scale * which.d_tp(*at), scale * which.d_fp(*at)
         top, bottom = which.fraction.numerator(P, N), which.fraction.denominator(P, N)
-        d_tp, d_fp = (which.sign * (self.level * bottom[i] - top[i]) for i in (1, 2))
+        d_tp, d_fp = (self._cleared_slope(bottom[i], top[i]) for i in (1, 2))
         return d_tp, d_fp
+
+    def _cleared_slope(self, bottom: Any, top: Any) -> Any:
+        if isinstance(top, tuple):
+            return np.array([
+                self.metric.sign * (self.level * b - t) for b, t in zip(bottom, top, strict=True)
+            ])  # fmt: skip
+        return self.metric.sign * (self.level * bottom - top)
+
+
+def _total(P: Any) -> Any:
+    """Return the positives of all tallies together."""
+    return P if np.ndim(P) == 0 else P.sum()
 
 
 @dataclass(frozen=True)
@@ -101,6 +165,10 @@ class Goal:
         The metric to optimise.
     constraints : iterable of Constraint or str
         Levels that metrics must reach.
+    stated : Goal or None
+        The goal as it was stated, if this one is bound to the segments and periods of some rows.
+    found : tuple of (str, tuple of str)
+        These segments and periods.
 
     Examples
     --------
@@ -114,27 +182,35 @@ class Goal:
 
     objective: Metric
     constraints: tuple[Constraint, ...] = ()
+    stated: Goal | None = field(default=None, repr=False)
+    found: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
+        from setpoint.goals.language import parse_constraint
+
         if isinstance(self.objective, str):
             object.__setattr__(self, "objective", metric(self.objective))
         constraints = tuple(
-            _parse_constraint(c) if isinstance(c, str) else c for c in self.constraints
+            parse_constraint(c) if isinstance(c, str) else c for c in self.constraints
         )
         object.__setattr__(self, "constraints", constraints)
-        seen: set[str] = set()
+        seen: set[tuple[str, str]] = set()
         for constraint in self.constraints:
             name = constraint.metric.name
-            if name in seen:
+            if (name, constraint.each) in seen:
                 raise GoalError(f"'{constraint}': {name} is constrained twice; keep one level.")
-            seen.add(name)
+            seen.add((name, constraint.each))
 
     @classmethod
     def parse(cls, text: str | Goal) -> Goal:
         """Parse a goal, e.g. ``"max recall s.t. precision >= 0.9"``; a Goal is returned as is."""
-        return text if isinstance(text, Goal) else _parse_goal(text)
+        from setpoint.goals.language import parse_goal
+
+        return text if isinstance(text, Goal) else parse_goal(text)
 
     def __str__(self) -> str:
+        if self.stated is not None:
+            return str(self.stated)
         head = f"{self.objective.direction} {self.objective}"
         if not self.constraints:
             return head
@@ -150,18 +226,101 @@ class Goal:
         """Whether every metric is monotone, so that the inequality form is exact."""
         return all(m.monotone for m in self.metrics)
 
-    def gain(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
-        """Return the objective, negated where lower is better."""
-        return self.objective.sign * self.objective.value(tp, fp, P, N)
+    # --- what is counted --------------------------------------------------------------------
 
-    def violation(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    @property
+    def amounts(self) -> tuple[str, ...]:
+        """The names of the amounts that rows count with."""
+        return tuple(dict.fromkeys(t.amount for m in self.metrics for t in m.tallies if t.amount))
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The columns of segments that it names."""
+        named = [t.segment for m in self.metrics for t in m.tallies]
+        named += [c.each for c in self.constraints]
+        if self.stated is not None:
+            named += self.stated.segments
+        return tuple(dict.fromkeys(filter(None, named)))
+
+    @property
+    def periods(self) -> tuple[str, ...]:
+        """The kinds of periods that it names."""
+        stated = self if self.stated is None else self.stated
+        return tuple(dict.fromkeys(c.per.period for c in stated.constraints if c.per is not None))
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it can be evaluated: it does not speak of each segment or period."""
+        return all(c.is_bound for c in self.constraints)
+
+    def bind(self, found: Found) -> Goal:
+        """Return the goal for the segments and periods that were found in rows."""
+        names = [*self.segments, *(f"per {period}" for period in self.periods)]
+        if self.stated is not None or (self.is_bound and not self.periods):
+            return self
+        constraints = tuple(bound for c in self.constraints for bound in c.bind(found))
+        objective = for_periods(self.objective, found)
+        known = tuple((name, found[name]) for name in names if name in found)
+        return Goal(objective, constraints, self, known)
+
+    @cached_property
+    def tallies(self) -> tuple[Tally, ...]:
+        """The ways in which rows are counted: all alike first."""
+        every = [t for m in self.metrics for t in m.tallies]
+        return tuple(dict.fromkeys([PLAIN, *(t.rows for t in every if t.amount), *every]))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all its metrics count all rows alike, so that there is one pair of counts."""
+        return len(self.tallies) == 1
+
+    @cached_property
+    def _places(self) -> dict[tuple[Tally, ...], Any]:
+        """Where a metric's counts are among those of all tallies."""
+        found: dict[tuple[Tally, ...], Any] = {}
+        for which in self.metrics:
+            places = [self.tallies.index(tally) for tally in which.tallies]
+            found[which.tallies] = places[0] if len(places) == 1 else places
+        return found
+
+    def counts_of(
+        self, which: Metric, tp: Counts, fp: Counts, P: Any, N: Any
+    ) -> tuple[Any, Any, Any, Any]:
+        """Return the counts in a metric's own tallies.
+
+        Where the goal has several tallies, they are the first axis of the counts that are given.
+        """
+        if self.is_plain:
+            return tp, fp, P, N
+        place = self._places.get(which.tallies)
+        if place is None:
+            raise GoalError(f"'{self}' does not count the rows of {which}.")
+        return tp[place], fp[place], P[place], N[place]
+
+    def plain(self, counts: Any) -> Any:
+        """Return the counts of all rows alike."""
+        return counts if self.is_plain else counts[0]
+
+    def value_of(self, which: Metric, tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
+        """Return the value of one of the goal's metrics, or of another one of the same tallies."""
+        return which.value(*self.counts_of(which, tp, fp, P, N))
+
+    def shortfall_of(self, constraint: Constraint, tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
+        """Return by how much one of the goal's constraints is missed; <= 0 where it is met."""
+        return constraint.shortfall(*self.counts_of(constraint.metric, tp, fp, P, N))
+
+    def gain(self, tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
+        """Return the objective, negated where lower is better."""
+        return self.objective.sign * self.value_of(self.objective, tp, fp, P, N)
+
+    def violation(self, tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
         """Return the sum of the positive shortfalls, 0 where all constraints are met.
 
         A shortfall of at most ``TOLERANCE`` counts as none.
         """
-        total: Any = 0.0 * (tp + fp)
+        total: Any = 0.0 * self.plain(tp + fp)
         for constraint in self.constraints:
-            shortfall = constraint.shortfall(tp, fp, P, N)
+            shortfall = self.shortfall_of(constraint, tp, fp, P, N)
             total = total + shortfall * (shortfall > TOLERANCE)
         return total
 
@@ -188,123 +347,8 @@ def _floor_goal(name: str, objective: str, constrained: str, alpha: float) -> Go
 
 
 def only_fractions(goal: Goal) -> bool:
-    """Whether all metrics are quotients, which torch can compute; others may need numpy."""
-    return all(metric.fraction is not None for metric in goal.metrics)
-
-
-# --- the language ---------------------------------------------------------------------------------
-
-_EXAMPLE = "write e.g. 'max recall s.t. precision >= 0.9'"
-_DIRECTIONS = {
-    "max": "max", "maximize": "max", "maximise": "max",
-    "min": "min", "minimize": "min", "minimise": "min",
-}  # fmt: skip
-_SUCH_THAT = re.compile(r"\bs\.\s*t\.|\bs\.t\b|\bst\b|\bsubject\s+to\b|\bsuch\s+that\b")
-_HEAD = re.compile(r"([a-z]+)\b\s*(.*)", re.DOTALL)
-_SEPARATOR = re.compile(r",\s*and\b|,|\band\b")
-_DECIMAL_COMMA = re.compile(r"\d,\d+%?\s*(?=$|,|and\b)")
-_FLIPPED = {"<=": ">=", ">=": "<="}
-_RELATION = re.compile(r">=|<=|=>|=<|==|≥|≤|>|<|=")
-_METRIC = re.compile(r"[a-z_][a-z0-9_]*\s*(\([^()]*\))?")
-_NAMED = re.compile(r"(fpor|frop|ofos)\s*(?:\(([^()]*)\))?")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?")
-
-
-def _parse_goal(text: str) -> Goal:
-    if not isinstance(text, str):
-        raise GoalError(
-            f"a goal must be a string or a Goal, not {type(text).__name__}; {_EXAMPLE}."
-        )
-    source = text.strip().lower()
-    if not source:
-        raise GoalError(f"the goal {text!r} is empty; {_EXAMPLE}.")
-    if match := _NAMED.fullmatch(source):
-        return _parse_named(text, *match.groups())
-    head, *tails = _SUCH_THAT.split(source)
-    if len(tails) > 1:
-        raise GoalError(f"{text!r} contains 's.t.' twice; separate constraints by commas.")
-    if comma := _DECIMAL_COMMA.search(source):
-        raise GoalError(f"{comma[0]!r} in {text!r}: write decimals with a point.")
-    objective = _parse_objective(head.strip().removesuffix(",").rstrip(), text)
-    constraints: tuple[Constraint, ...] = ()
-    if tails:
-        constraints = tuple(_parse_constraint(part) for part in _SEPARATOR.split(tails[0]))
-    return Goal(objective, constraints)
-
-
-def _parse_named(text: str, name: str, argument: str | None) -> Goal:
-    argument = (argument or "").strip()
-    if name == "ofos":
-        if argument:
-            raise GoalError(f"{text!r}: OFOS takes no level, found {argument!r}.")
-        return OFOS()
-    if not argument:
-        raise GoalError(f"{text!r} needs a level, e.g. '{name.upper()}(0.9)'.")
-    return (FPOR if name == "fpor" else FROP)(_parse_level(argument, text))
-
-
-def _parse_objective(head: str, text: str) -> Metric:
-    match = _HEAD.fullmatch(head)
-    if match is None or match[1] not in _DIRECTIONS:
-        raise GoalError(f"{text!r} does not begin with 'max' or 'min'; {_EXAMPLE}.")
-    direction, rest = _DIRECTIONS[match[1]], match[2].strip()
-    if not rest:
-        raise GoalError(f"{text!r} names no metric after {match[1]!r}; {_EXAMPLE}.")
-    if _RELATION.search(rest):
-        raise GoalError(f"the objective {rest!r} contains a level; write levels after 's.t.'.")
-    if not _METRIC.fullmatch(rest):
-        if _SEPARATOR.search(rest) or any(word in _DIRECTIONS for word in rest.split()):
-            raise GoalError(
-                f"{head!r} names two objectives; keep one and write a level for the other "
-                f"after 's.t.'; {_EXAMPLE}."
-            )
-        metric(rest)  # raises an error with suggestions for names like 'balanced accuracy'
-        raise GoalError(f"the objective {rest!r} is not the name of a metric; {_EXAMPLE}.")
-    objective = metric(rest)
-    if objective.direction != direction:
-        better = "higher" if objective.direction == "max" else "lower"
-        raise GoalError(
-            f"{head!r}: {objective} is better when {better}; "
-            f"write '{objective.direction} {objective}'."
-        )
-    return objective
-
-
-def _parse_constraint(part: str) -> Constraint:
-    part = part.strip().lower()
-    if not part:
-        raise GoalError("a constraint is empty; remove the extra comma or 's.t.'.")
-    pieces = _RELATION.split(part)
-    if len(pieces) != 2:
-        raise GoalError(f"the constraint {part!r} is not of the form 'metric >= level'.")
-    name, level = (piece.strip() for piece in pieces)
-    found = _RELATION.findall(part)[0]
-    relation = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}.get(found, found)
-    if _NUMBER.fullmatch(name.removesuffix("%").strip()):  # 0.9 <= precision
-        name, level, relation = level, name, _FLIPPED.get(relation, relation)
-    constrained = metric(name)
-    required = ">=" if constrained.direction == "max" else "<="
-    instead = f"write '{constrained} {required} {level}'"
-    if relation not in _FLIPPED:
-        raise GoalError(f"the constraint {part!r} uses {relation!r}; {instead}.")
-    if relation != required:
-        better = "higher" if required == ">=" else "lower"
-        raise GoalError(
-            f"the constraint {part!r}: {constrained} is better when {better}; {instead}."
-        )
-    return Constraint(constrained, _parse_level(level, part))
-
-
-def _parse_level(level: str, part: str) -> float:
-    digits = level.removesuffix("%").rstrip()
-    if not _NUMBER.fullmatch(digits):
-        raise GoalError(f"{level!r} in {part!r} is not a number.")
-    if not level.endswith("%"):
-        return float(digits)
-    try:  # in decimals, so that 99.9% is 0.999 and not the float next to it
-        return float(Decimal(digits) / 100)
-    except ArithmeticError:
-        raise GoalError(f"{level!r} in {part!r} is too large.") from None
+    """Whether all metrics are quotients of plain counts, which kernels can compute."""
+    return goal.is_plain and all(metric.fraction is not None for metric in goal.metrics)
 
 
 # --- formatting ----------------------------------------------------------------------------------

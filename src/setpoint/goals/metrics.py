@@ -9,6 +9,10 @@ two partial derivatives, the direction in which it improves and whether it is *m
 
 Monotonicity is what the inequality form of the reformulation needs (Theorem "Reformulation of
 general DMO problems"). All functions take floats, numpy arrays or torch tensors.
+
+How rows are counted is the metric's *tally* (:mod:`setpoint.goals.tallies`). A metric of several
+tallies takes arrays of counts whose first axis is that of its tallies, and its derivatives have
+that axis too.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -25,10 +29,12 @@ import numpy as np
 import torch
 
 from setpoint.errors import GoalError
+from setpoint.goals.tallies import PLAIN, Tally, parse_tally
 
 Counts = Any  # a float, a numpy array or a torch tensor of (weighted) counts
-CountFunction = Callable[[Counts, Counts, float, float], Any]
-Linear = tuple[float, float, float]  # (constant, coefficient of TP, coefficient of FP)
+CountFunction = Callable[[Counts, Counts, Any, Any], Any]
+# (constant, coefficient of TP, coefficient of FP); with several tallies, tuples of coefficients
+Linear = tuple[Any, Any, Any]
 Direction = Literal["max", "min"]
 Population = Literal[
     "positives", "negatives", "alarms", "cases without an alarm", "positives and alarms", "cases"
@@ -57,6 +63,14 @@ def maximum(x: Any, floor: float) -> Any:
     return x.clamp(min=floor) if isinstance(x, torch.Tensor) else np.maximum(x, floor)
 
 
+def stack(parts: list[Any]) -> Any:
+    """Return arrays or tensors of one shape, stacked along a new first axis."""
+    if any(isinstance(part, torch.Tensor) for part in parts):
+        shape = np.broadcast_shapes(*(np.shape(part) for part in parts))
+        return torch.stack([torch.as_tensor(part).expand(shape) for part in parts])
+    return np.stack(np.broadcast_arrays(*parts))
+
+
 # --- metrics -------------------------------------------------------------------------------------
 
 
@@ -77,7 +91,7 @@ class LinearFraction:
         """Return numerator and denominator at the given counts."""
         n0, n1, n2 = self.numerator(P, N)
         d0, d1, d2 = self.denominator(P, N)
-        return n0 + n1 * tp + n2 * fp, d0 + d1 * tp + d2 * fp
+        return n0 + _dot(n1, tp) + _dot(n2, fp), d0 + _dot(d1, tp) + _dot(d2, fp)
 
     def value(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
         """Return the quotient, or ``empty`` where it is 0/0."""
@@ -97,7 +111,17 @@ class LinearFraction:
         n, d = self.numerator(P, N)[count], self.denominator(P, N)[count]
         square = where(bottom > 0, bottom * bottom, 0.0)  # also 0 where it underflows
         safe = where(square > 0, square, 1.0)
+        if isinstance(n, tuple):  # one for each tally
+            each = zip(n, d, strict=True)
+            return stack([where(square > 0, (a * bottom - top * b) / safe, 0.0) for a, b in each])
         return where(square > 0, (n * bottom - top * d) / safe, 0.0)
+
+
+def _dot(coefficient: Any, counts: Counts) -> Any:
+    """Return a coefficient times a count, or the sum of these over several tallies."""
+    if isinstance(coefficient, tuple):
+        return sum(c * x for c, x in zip(coefficient, counts, strict=True))
+    return coefficient * counts
 
 
 @dataclass(frozen=True)
@@ -121,6 +145,10 @@ class Metric:
     population : str or None
         The rows of which the metric is a fraction, e.g. ``"alarms"`` for precision; certificates
         have exact binomial bounds for built-in metrics with one. None if it is not a fraction.
+    tallies : tuple of Tally
+        How its rows are counted.
+    made_by : tuple or None
+        The function that made the metric and its arguments, by which it is pickled.
     """
 
     name: str
@@ -132,6 +160,8 @@ class Metric:
     bounds: tuple[float, float] = (0.0, 1.0)
     fraction: LinearFraction | None = field(default=None, repr=False)
     population: Population | None = None
+    tallies: tuple[Tally, ...] = (PLAIN,)
+    made_by: tuple[Any, ...] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.direction not in ("max", "min"):
@@ -153,8 +183,12 @@ class Metric:
         # be importable; cloudpickle, which joblib's workers use, does not.
         if self == _METRICS.get(self.name) and self.name in BUILT_IN:
             return metric, (self.name,)
-        if self.name.startswith("fbeta("):
+        family, *arguments = self.name.split("(", 1)
+        if arguments and family in _FAMILIES:
             return metric, (self.name,)
+        if self.made_by is not None:
+            function, *arguments = self.made_by
+            return function, tuple(arguments)
         functions = (self.value, self.d_tp, self.d_fp)
         return restore, (self.name, *functions, self.direction, self.monotone, self.bounds)
 
@@ -163,13 +197,34 @@ class Metric:
         """+1 where higher is better, -1 where lower is better."""
         return 1 if self.direction == "max" else -1
 
+    def within(self, tally: Tally) -> Metric:
+        """Return the metric of the rows, or with the amounts, of a tally."""
+        return self if tally == PLAIN else _within(self, tally)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it has a smallest and a largest value; a sum of money, e.g., has none."""
+        return bool(np.isfinite(self.bounds).all())
+
     @property
     def depends_on_prevalence(self) -> bool:
         """Whether it changes with the fraction of positives, at the same recall and fpr."""
         return self.population not in ("positives", "negatives")
 
 
-def _from_fraction(
+@cache
+def _within(which: Metric, tally: Tally) -> Metric:
+    return replace(
+        which,
+        name=f"{which.name}[{tally}]",
+        tallies=tuple(own.within(tally) for own in which.tallies),
+        # An amount of money is not a number of rows.
+        population=None if tally.amount else which.population,
+        made_by=(Metric.within, which, tally),
+    )
+
+
+def from_fraction(
     name: str,
     numerator: Callable[[float, float], Linear],
     denominator: Callable[[float, float], Linear],
@@ -177,8 +232,11 @@ def _from_fraction(
     empty: float = float("nan"),
     direction: Direction = "max",
     monotone: bool = True,
+    bounds: tuple[float, float] = (0.0, 1.0),
     population: Population | None = None,
+    tallies: tuple[Tally, ...] = (PLAIN,),
 ) -> Metric:
+    """Return the metric that is a quotient of functions linear in the counts."""
     fraction = LinearFraction(numerator, denominator, empty)
     return Metric(
         name,
@@ -187,8 +245,10 @@ def _from_fraction(
         fraction.d_fp,
         direction=direction,
         monotone=monotone,
+        bounds=bounds,
         fraction=fraction,
         population=population,
+        tallies=tallies,
     )
 
 
@@ -197,39 +257,44 @@ def _from_fraction(
 # No predicted positives: precision is 1, the paper's convention; npv is 1 likewise when there are
 # no predicted negatives. Both conventions keep the metric monotone. The other quotients are 0/0
 # only where a whole class is missing, and then they are NaN.
-PRECISION = _from_fraction(
+PRECISION = from_fraction(
     "precision", lambda P, N: (0, 1, 0), lambda P, N: (0, 1, 1), empty=1.0, population="alarms"
 )
-NPV = _from_fraction(
+NPV = from_fraction(
     "npv", lambda P, N: (N, 0, -1), lambda P, N: (P + N, -1, -1), empty=1.0,
     population="cases without an alarm",
 )  # fmt: skip
-RECALL = _from_fraction(
+RECALL = from_fraction(
     "recall", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 0), population="positives"
 )
-FNR = _from_fraction(
+FNR = from_fraction(
     "fnr", lambda P, N: (P, -1, 0), lambda P, N: (P, 0, 0), direction="min", population="positives"
 )
-SPECIFICITY = _from_fraction(
+SPECIFICITY = from_fraction(
     "specificity", lambda P, N: (N, 0, -1), lambda P, N: (N, 0, 0), population="negatives"
 )
-FPR = _from_fraction(
+FPR = from_fraction(
     "fpr", lambda P, N: (0, 0, 1), lambda P, N: (N, 0, 0), direction="min", population="negatives"
 )
-F1 = _from_fraction("f1", lambda P, N: (0, 2, 0), lambda P, N: (P, 1, 1))
-JACCARD = _from_fraction(
+F1 = from_fraction("f1", lambda P, N: (0, 2, 0), lambda P, N: (P, 1, 1))
+JACCARD = from_fraction(
     "jaccard", lambda P, N: (0, 1, 0), lambda P, N: (P, 0, 1), population="positives and alarms"
 )
-ACCURACY = _from_fraction(
+ACCURACY = from_fraction(
     "accuracy", lambda P, N: (N, 1, -1), lambda P, N: (P + N, 0, 0), population="cases"
 )
-BALANCED_ACCURACY = _from_fraction(
+BALANCED_ACCURACY = from_fraction(
     "balanced_accuracy", lambda P, N: (P * N, N, -P), lambda P, N: (2 * P * N, 0, 0)
 )
 # The fraction of cases that raise an alarm: a capacity, and not monotone.
-ALARM_RATE = _from_fraction(
+ALARM_RATE = from_fraction(
     "alarm_rate", lambda P, N: (0, 1, 1), lambda P, N: (P + N, 0, 0), direction="min",
     monotone=False, population="cases",
+)  # fmt: skip
+# The number of alarms, for a budget.
+ALARMS = from_fraction(
+    "alarms", lambda P, N: (0, 1, 1), lambda P, N: (1, 0, 0), direction="min", monotone=False,
+    bounds=(0.0, math.inf),
 )  # fmt: skip
 
 
@@ -243,7 +308,7 @@ def fbeta(beta: float) -> Metric:
     if not 1e-6 <= beta <= 1e6:
         raise GoalError(f"fbeta({format_number(beta)}): beta must lie between 1e-6 and 1e6.")
     b2 = beta * beta
-    return _from_fraction(
+    return from_fraction(
         f"fbeta({format_number(beta)})", lambda P, N: (0, 1 + b2, 0), lambda P, N: (b2 * P, 1, 1)
     )
 
@@ -297,51 +362,84 @@ _METRICS: dict[str, Metric] = {
     m.name: m
     for m in (
         PRECISION, RECALL, F1, FPR, FNR, SPECIFICITY, NPV, ACCURACY, BALANCED_ACCURACY,
-        GMEAN, JACCARD, MCC, ALARM_RATE,
+        GMEAN, JACCARD, MCC, ALARM_RATE, ALARMS,
     )
 }  # fmt: skip
 BUILT_IN = tuple(_METRICS)
 _ALIASES = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
-_FAMILIES: dict[str, Callable[[float], Metric]] = {"fbeta": fbeta}
-_CALL = re.compile(r"([a-z_][a-z0-9_]*)\(([^()]*)\)")
+# Metrics with arguments, by the text in their parentheses; the second entry is an example.
+_FAMILIES: dict[str, tuple[Callable[[str], Metric], str]] = {}
+_CALL = re.compile(r"(?s)\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:\[(.*)\])?\s*")
+
+
+def register_family(name: str, parse: Callable[[str], Metric], example: str) -> None:
+    """Add metrics with arguments, e.g. ``fbeta(2)``, to the goal language."""
+    _FAMILIES[name] = parse, example
+
+
+def _parse_beta(argument: str) -> Metric:
+    try:
+        beta = float(argument)
+    except ValueError:
+        raise GoalError(f"'fbeta({argument})': {argument!r} is not a number.") from None
+    return fbeta(beta)
+
+
+register_family("fbeta", _parse_beta, "fbeta(2)")
 
 
 def metric_names() -> list[str]:
     """Return all metric names of the goal language, aliases included."""
-    return sorted([*_METRICS, *_ALIASES, *(f"{name}(b)" for name in _FAMILIES)])
+    examples = (example for _, example in _FAMILIES.values())
+    return sorted([*_METRICS, *_ALIASES, *examples])
 
 
 def metric(name: str) -> Metric:
-    """Return the metric with this name, e.g. ``"recall"``, ``"tpr"`` or ``"fbeta(2)"``."""
-    key = "".join(name.split()).lower()
-    key = _ALIASES.get(key, key)
-    if key in _METRICS:
-        return _METRICS[key]
-    if match := _CALL.fullmatch(key):
-        family, argument = match.groups()
-        if family in _FAMILIES:
-            try:
-                number = float(argument)
-            except ValueError:
-                raise GoalError(f"{name!r}: {argument!r} is not a number.") from None
-            return _FAMILIES[family](number)
-        if family in _METRICS or family in _ALIASES:
-            raise GoalError(f"{name!r}: {family} takes no number in parentheses.")
-        key = family
+    """Return the metric with this name.
+
+    Examples
+    --------
+    >>> for name in ("recall", "TPR", "fbeta(2)", "cost(fp=5, fn=amount)", "recall[amount]"):
+    ...     print(metric(name))
+    recall
+    recall
+    fbeta(2)
+    cost(fp=5, fn=amount)
+    recall[amount]
+    """
+    match = _CALL.fullmatch(name)
+    if match is None:
+        raise _unknown(name, "".join(name.split()).lower())
+    key, argument, tally = match.groups()
+    key = _ALIASES.get(key.lower(), key.lower())
+    if argument is not None and key in _FAMILIES:
+        found = _FAMILIES[key][0](argument)
+    elif key in _METRICS:
+        if argument is not None:
+            raise GoalError(f"{name!r}: {key} takes no number in parentheses.")
+        found = _METRICS[key]
+    else:
+        raise _unknown(name, key)
+    return found if tally is None else found.within(parse_tally(tally))
+
+
+def _unknown(name: str, key: str) -> GoalError:
+    """Return the error for a name that is not that of a metric."""
     if key in _FAMILIES:
-        raise GoalError(f"{name!r} needs a number in parentheses, e.g. '{key}(2)'.")
+        needs = "a number" if key == "fbeta" else "prices"
+        return GoalError(f"{name!r} needs {needs} in parentheses, e.g. '{_FAMILIES[key][1]}'.")
     if match := re.fullmatch(r"f(\d+\.?\d*)", key):
-        raise GoalError(f"unknown metric {name!r}; did you mean fbeta({match[1]})?")
+        return GoalError(f"unknown metric {name!r}; did you mean fbeta({match[1]})?")
     if (joined := "_".join(name.lower().split())) in _METRICS:
-        raise GoalError(f"unknown metric {name!r}; did you mean {joined}?")
+        return GoalError(f"unknown metric {name!r}; did you mean {joined}?")
     near = difflib.get_close_matches(key, [*_METRICS, *_ALIASES, *_FAMILIES], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(metric_names())}."
-    raise GoalError(f"unknown metric {name!r}; {hint}")
+    return GoalError(f"unknown metric {name!r}; {hint}")
 
 
 def is_built_in(name: str) -> bool:
     """Whether the name is that of a built-in metric, an alias or a family."""
-    return name in BUILT_IN or name in _ALIASES or name in _FAMILIES
+    return name in BUILT_IN or name in _ALIASES or name == "fbeta"
 
 
 def register(new: Metric) -> None:

@@ -21,12 +21,13 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from setpoint.goals.goal import Goal
+from setpoint.goals.metrics import Metric
 
 Columns = NDArray[np.float64]
 
 
 def prices(
-    goal: Goal, tp: Columns, fp: Columns, P: float, N: float, multipliers: Columns
+    goal: Goal, tp: Columns, fp: Columns, P: Any, N: Any, multipliers: Columns
 ) -> tuple[Columns, Columns]:
     """Return the price of a true positive and of a false positive, the higher one 1.
 
@@ -39,12 +40,16 @@ def prices(
     goal that is not monotone can have, is replaced by zero, so that no sample is pushed to its
     wrong side.
 
+    For a goal of several tallies see :func:`tallied_prices`.
+
     Parameters
     ----------
     tp, fp : ndarray of shape (k,)
         Counts of k models.
     multipliers : ndarray of shape (number of constraints, k)
     """
+    if not goal.is_plain:
+        return tallied_prices(goal, tp, fp, P, N, multipliers)
     objective = goal.objective
     at = (tp, fp, P, N)
     with np.errstate(all="ignore"):
@@ -59,6 +64,59 @@ def prices(
     zero = np.zeros(len(tp))  # one entry per model, also where derivatives are constant
     worth, cost = np.maximum(worth, zero), np.maximum(cost, zero)
     higher = np.maximum(np.maximum(worth, cost), 1e-12)
+    return worth / higher, cost / higher
+
+
+def tallied_prices(
+    goal: Goal, tp: Columns, fp: Columns, P: Columns, N: Columns, multipliers: Columns
+) -> tuple[Columns, Columns]:
+    """Return what a count is worth in each tally: for positives, and as a cost for negatives.
+
+    A row that counts f_j in tally j has the price  sum_j f_j price_j,  its own: a payment of 900
+    is worth more than one of 9. The gain and each constraint are scaled so that the mean price of
+    the positives or of the negatives that they concern, the higher one, is 1; and so is their sum,
+    for all rows.
+
+    Parameters
+    ----------
+    tp, fp : ndarray of shape (tallies, k)
+        Counts of k models.
+    P, N : ndarray of shape (tallies,)
+        Totals of the classes.
+    multipliers : ndarray of shape (number of constraints, k)
+
+    Returns
+    -------
+    worth, cost : ndarray of shape (tallies, k)
+    """
+    worth, cost = np.zeros((2, *np.shape(tp)))
+    counted = [goal.tallies.index(tally.rows) for tally in goal.tallies]
+    # What a positive, or a negative, counts in a tally on average, among the rows of the tally.
+    means = [np.divide(total, total[counted], where=total[counted] > 0, out=np.zeros(len(total)))
+             for total in (P, N)]  # fmt: skip
+
+    def add(which: Metric, slopes: tuple[Any, Any], multiplier: Any) -> None:
+        places = [goal.tallies.index(tally) for tally in which.tallies]
+        ups = [
+            np.where(np.isfinite(slope), slope, 0.0).reshape(len(places), -1) * np.ones(tp.shape[1])
+            for slope in slopes
+        ]
+        sizes = [np.abs(mean[places] @ up) for mean, up in zip(means, ups, strict=True)]
+        unit = multiplier / np.maximum(np.maximum(*sizes), 1e-300)
+        for total, up in zip((worth, cost), ups, strict=True):
+            total[places] += unit * up
+
+    with np.errstate(all="ignore"):
+        objective = goal.objective
+        at = goal.counts_of(objective, tp, fp, P, N)
+        gain = objective.sign * objective.d_tp(*at), -objective.sign * objective.d_fp(*at)
+        add(objective, gain, 1.0)
+        for constraint, multiplier in zip(goal.constraints, multipliers, strict=True):
+            own = goal.counts_of(constraint.metric, tp, fp, P, N)
+            d_tp, d_fp = constraint.cleared_slopes(*own)
+            add(constraint.metric, (-d_tp, d_fp), multiplier)
+    mean_worth, mean_cost = P @ worth / P[0], N @ cost / N[0]
+    higher = np.maximum(np.maximum(np.abs(mean_worth), np.abs(mean_cost)), 1e-12)
     return worth / higher, cost / higher
 
 

@@ -40,6 +40,8 @@ class Rows:
         they show what to expect of new data, and count as evidence about a certificate.
     chose : bool
         Whether the threshold was chosen on them; then new rows are likely to have worse results.
+    named : mapping
+        The ``amounts``, ``segments`` and ``times`` of the rows, where the goal names some.
     """
 
     y: NDArray[np.bool_]
@@ -47,6 +49,7 @@ class Rows:
     on: str = "the data given"
     unseen: bool = False
     chose: bool = False
+    named: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.unseen and self.chose:
@@ -216,14 +219,21 @@ class Report:
     def point(self) -> OperatingPoint:
         """The threshold's operating point on the rows."""
         rows = self.rows
-        return evaluate_threshold(rows.y, rows.scores, self.threshold, self.goal, on=rows.on)
+        return evaluate_threshold(
+            rows.y, rows.scores, self.threshold, self.goal, on=rows.on, **rows.named
+        )
 
     @cached_property
     def baselines(self) -> tuple[tuple[Baseline, OperatingPoint], ...]:
         """Baseline and tuned baseline, where given, with their operating points on the rows."""
         y, on = self.rows.y, self.rows.on
         return tuple(
-            (other, evaluate_threshold(y, other.scores, other.threshold, self.goal, on=on))
+            (
+                other,
+                evaluate_threshold(
+                    y, other.scores, other.threshold, self.goal, on=on, **self.rows.named
+                ),
+            )
             for other in (self.baseline, self.tuned)
             if other is not None
         )

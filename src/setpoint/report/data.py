@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
+from setpoint.goals.columns import GoalColumns
+from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import Metric, metric
 from setpoint.report.content import Costs, Report
 from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.thresholds.tallied import TalliedRows
 
 CASES = 10_000
 BINS = 40
@@ -318,7 +321,7 @@ class ReportData:
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
         """Precision, recall, F1 and the goal's metrics."""
-        of_goal = {m.name: m for m in self.report.goal.metrics}
+        of_goal = {m.name: m for m in self.report.point.goal.metrics}
         usual = {name: metric(name) for name in ("precision", "recall", "f1")}
         return tuple({**usual, **of_goal}.values())
 
@@ -348,13 +351,35 @@ class ReportData:
             return NO_THRESHOLDS
         return certificate.certified_thresholds
 
+    def _tallied(self, goal: Goal) -> tuple[Any, Any, Any, Any]:
+        """Return TP and FP at every step, and P and N, in each of the goal's tallies."""
+        rows = self.report.rows
+        columns = GoalColumns.of(goal, len(rows), **rows.named)
+        tallied = TalliedRows.of(rows.y, None, columns, goal)
+        cuts = list(tallied.cuts(rows.scores.astype(np.float64)))
+        values = np.concatenate([lowest for lowest, _, _ in cuts] or [np.zeros(0)])
+        # Below the last cut that is above a step's threshold.
+        place = np.searchsorted(-values, -self.steps.at, side="left")
+        zero = np.zeros((len(goal.tallies), 1))
+        tp, fp = (
+            np.concatenate([zero, *(cut[i] for cut in cuts)], axis=1)[:, place] for i in (1, 2)
+        )
+        return tp, fp, *tallied.totals()
+
     def for_script(self) -> dict[str, Any]:
         """Return the script's data as plain values, ready for JSON."""
         steps, report, at = self.steps, self.report, self.thresholds
-        counts = steps.tp.astype(float), steps.fp.astype(float), float(steps.P), float(steps.N)
+        plain = steps.tp.astype(float), steps.fp.astype(float), float(steps.P), float(steps.N)
+        goal = report.point.goal
+        counts = plain if goal.is_plain else self._tallied(goal)
         with np.errstate(all="ignore"):
-            values = {m.name: _column(m.value(*counts), len(steps)) for m in self.metrics}
-            violation = np.broadcast_to(report.goal.violation(*counts), len(steps))
+            values = {
+                m.name: _column(
+                    goal.value_of(m, *counts) if m in goal.metrics else m.value(*plain), len(steps)
+                )
+                for m in self.metrics
+            }
+            violation = np.broadcast_to(goal.violation(*counts), len(steps))
         costs = report.costs
         return {
             "low": [_number(x) for x in steps.low.tolist()],
@@ -364,9 +389,7 @@ class ReportData:
             "fp": steps.fp.tolist(),
             "metrics": values,
             "met": (violation == 0).astype(int).tolist(),
-            "constraints": {
-                c.metric.name: [c.metric.sign, c.level] for c in report.goal.constraints
-            },
+            "constraints": {c.metric.name: [c.metric.sign, c.level] for c in goal.constraints},
             "certified": [[_number(low), _number(high)] for low, high in self.certified],
             "stops": steps.stops([self.chosen]).tolist(),
             "chosen": self.chosen,

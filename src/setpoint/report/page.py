@@ -173,7 +173,7 @@ def _opening(report: Report) -> dict[str, Any]:
 def _badges(report: Report) -> list[tuple[str, str]]:
     """Return the state of goal and certificate as a class and a text, which has a sign too."""
     found = []
-    if report.goal.constraints:
+    if report.point.goal.constraints:
         met = report.point.feasible
         found.append(("good", "✓ goal met") if met else ("bad", "✗ goal not met"))
     certificate = report.certificate
@@ -191,7 +191,7 @@ def _badges(report: Report) -> list[tuple[str, str]]:
 def _goal(report: Report) -> dict[str, str]:
     point, on = report.point, report.rows.on
     reached = f"{display_name(report.goal.objective.name)} is {format_metric(point.objective)}."
-    if not report.goal.constraints:
+    if not report.point.goal.constraints:
         kind, result = "", f"On {on}, {reached}"
     elif missed := missed_levels(point):
         kind, result = "bad", f"✗ Not met on {on}: {'; '.join(missed)}."
@@ -235,7 +235,7 @@ def _explore(data: ReportData) -> dict[str, Any]:
     bill = None if costs is None else Bill(costs, report)
     points = [report.point, *(point for _, point in report.baselines)]
     columns = [_numbers(data, bill, point) for point in points]
-    required = {c.metric.name: format_requirement(c) for c in report.goal.constraints}
+    required = {c.metric.name: format_requirement(c) for c in report.point.goal.constraints}
     metrics = {f"metric-{m.name}": display_name(m.name) for m in data.metrics}
     for name, level in required.items():
         metrics[f"metric-{name}"] += f" (required: {level})".replace(
@@ -286,7 +286,7 @@ def _bands(certified: list[bool]) -> list[tuple[float, float]]:
 
 def _numbers(data: ReportData, bill: Bill | None, point: OperatingPoint) -> dict[str, str]:
     """Return all numbers of a point, by their names in the script, which writes them alike."""
-    required = {c.metric.name: c for c in data.report.goal.constraints}
+    required = {c.metric.name: c for c in data.report.point.goal.constraints}
     names = [m.name for m in data.metrics]
     found = {name: f"{int(getattr(point, name)):,}" for name in ("tp", "fn", "fp", "tn")}
     found |= {

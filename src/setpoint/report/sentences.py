@@ -120,8 +120,7 @@ def _other_metrics(report: Report) -> list[str]:
 
 
 def _missed(point: OperatingPoint) -> list[Constraint]:
-    constraints = point.goal.constraints
-    return [c for c in constraints if c.shortfall(*point.counts) > TOLERANCE]
+    return point.missed
 
 
 def missed_levels(point: OperatingPoint, omit: tuple[Constraint, ...] = ()) -> list[str]:

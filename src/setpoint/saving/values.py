@@ -111,13 +111,21 @@ def _dtype(name: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def goal_to_json(goal: Goal) -> str:
-    """Return the text that parses to the same goal."""
-    return str(goal)
+def goal_to_json(goal: Goal) -> Any:
+    """Return the text that parses to the same goal.
+
+    For one that is bound to the segments and periods of some rows, these are added.
+    """
+    if goal.stated is None:
+        return str(goal)
+    return {"goal": str(goal), "found": {name: list(values) for name, values in goal.found}}
 
 
-def goal_from_json(text: str) -> Goal:
+def goal_from_json(text: Any) -> Goal:
     """Parse a goal; its custom metrics must be defined."""
+    if isinstance(text, dict):
+        found = {str(name): tuple(map(str, values)) for name, values in text["found"].items()}
+        return goal_from_json(text["goal"]).bind(found)
     try:
         return Goal.parse(text)
     except GoalError as error:
@@ -133,13 +141,17 @@ def point_to_json(point: OperatingPoint) -> Json:
     defined differently when the model is loaded.
     """
     names = (*_POINT, "objective", "violation")
-    return {"goal": goal_to_json(point.goal), **{n: encode(getattr(point, n)) for n in names}}
+    tallied = {"tallied": [list(counts) for counts in point.tallied]} if point.tallied else {}
+    fields = {name: encode(getattr(point, name)) for name in names}
+    return {"goal": goal_to_json(point.goal), **fields, **tallied}
 
 
 def point_from_json(values: Json) -> OperatingPoint:
     """Return the operating point that ``point_to_json`` described."""
     fields = {name: decode(values[name]) for name in _POINT}
-    point = OperatingPoint(**fields, goal=goal_from_json(values["goal"]))
+    further = values.get("tallied", ())
+    tallied = tuple((float(tp), float(fp), float(P), float(N)) for tp, fp, P, N in further)
+    point = OperatingPoint(**fields, goal=goal_from_json(values["goal"]), tallied=tallied)
     for name in ("objective", "violation"):
         then, now = decode(values[name]), getattr(point, name)
         if not _same(then, now):

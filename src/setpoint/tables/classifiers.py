@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,13 +134,14 @@ def fit_baselines(
     goal: Goal,
     validation: Any,
     random_state: int,
+    named: Mapping[str, Any] | None = None,
 ) -> tuple[Baseline, Baseline | None]:
     """Return logistic regression with threshold 0.5, and with a threshold tuned for the goal.
 
     It is fitted on ``features`` and gives probabilities for the rows of ``test``. ``validation`` is
     a list of one pair of row indices: those that fit another regression for tuning, and those that
     tune the threshold; by default that split is random. There is no tuned threshold if there are
-    too few rows of one label.
+    too few rows of one label. ``named`` are the columns that the goal names.
     """
     from setpoint.estimators.threshold import SetpointThreshold
     from setpoint.report.content import Baseline
@@ -156,7 +157,7 @@ def fit_baselines(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # common use ignores that it has not converged
         try:
-            regression = tuner.fit(features, y, groups=groups).estimator_
+            regression = tuner.fit(features, y, groups=groups, **(named or {})).estimator_
             threshold = tuner.threshold_
         except SetpointError:  # too few rows of one label
             regression = logistic().fit(features, y)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from setpoint.data.splits import (
 )
 from setpoint.data.values import check_present, without_categories
 from setpoint.errors import SchemaError, SetpointError, SplitError
+from setpoint.goals.columns import period_texts
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import (
     TRAINED,
@@ -41,6 +42,7 @@ from setpoint.tables.classifiers import (
     takes_raw_columns,
 )
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
+from setpoint.tables.goal_columns import check_named, goal_columns, take
 from setpoint.tables.kinds import times_of
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
@@ -55,12 +57,16 @@ pd = OptionalModule("pandas", "cli", "a table")
 
 @dataclass(frozen=True)
 class TestRows:
-    """Rows that played no part in training: their numbers, labels, scores and groups."""
+    """Rows that played no part in training: their numbers, labels, scores and groups.
+
+    ``named`` are the amounts, segments and times that the goal names.
+    """
 
     rows: Rows
     y: NDArray[np.bool_]
     scores: Floats
     groups: NDArray[Any] | None = None
+    named: dict[str, Any] = field(default_factory=dict)
 
     __test__ = False  # pytest would take it for a test
 
@@ -168,13 +174,15 @@ def fit_table(
             f"checkpoints are only for the models {' and '.join(TRAINED)}, not for {model!r}."
         )
     roles = find_roles(list(frame.columns), target, group, time, drop)
+    check_named(goal, time, list(frame.columns))
     labels = read_target(frame[target], positive)
     schema = Schema.of(frame, roles)
+    named = goal_columns(frame, goal, time)
     table = _Table(
         labels.y,
         schema.check(frame),
         None if group is None else _group_codes(frame[group]),
-        None if time is None else times_of(frame[time]),
+        None if time is None else _whole_periods(times_of(frame[time]), goal, named),
         random_state,
     )
     split = split_rows(
@@ -207,7 +215,8 @@ def fit_table(
     features = encode(encoder, table.rows.iloc[split.train])
     if model in TRAINED:
         classifier.device, classifier.checkpoint = device, checkpoint
-    classifier.fit(features, table.y[split.train], groups=groups)
+    train_named = take(named, split.train)
+    classifier.fit(features, table.y[split.train], groups=groups, **train_named)
     if model in TRAINED:  # both belong to this machine, not to the model
         classifier.device, classifier.checkpoint = "auto", None
     facts = {
@@ -233,16 +242,20 @@ def fit_table(
         table.y[split.test],
         above_threshold(classifier, encode(encoder, table.rows.iloc[split.test])),
         None if table.groups is None else table.groups[split.test],
+        classifier.pooled(take(named, split.test)),
     )
-    point = evaluate_threshold(tested.y, tested.scores, 0.0, goal, on="the test rows")
+    point = evaluate_threshold(
+        tested.y, tested.scores, 0.0, goal, on="the test rows", **tested.named
+    )
     if takes_raw_columns(model):  # logistic regression does not accept such features
         encoder = fitted_encoder(for_trees=False)
         features = encode(encoder, table.rows.iloc[split.train])
     tuning = None if threshold_rows is None else _as_splitter(split.train, *threshold_rows)
     test_features = encode(encoder, table.rows.iloc[split.test])
     baseline, tuned = fit_baselines(
-        features, table.y[split.train], groups, test_features, goal, tuning, random_state
-    )
+        features, table.y[split.train], groups, test_features, goal, tuning, random_state,
+        train_named,
+    )  # fmt: skip
     return FittedTable(fitted, tested, point, baseline, leakage, notes, tuned)
 
 
@@ -344,6 +357,22 @@ def notes_on_fit(
             "There are too few new rows of one label; the threshold was set on rows of all times."
         )
     return notes
+
+
+def _whole_periods(
+    times: NDArray[np.float64], goal: Goal, named: Mapping[str, Any]
+) -> NDArray[np.float64]:
+    """Return the time at which each row's period begins, if the goal has a budget per period.
+
+    So whole periods stay in the same split.
+    """
+    for period in goal.periods[:1]:
+        texts = period_texts(named["times"], period, len(times), goal)
+        _, codes = np.unique(texts, return_inverse=True)
+        first = np.full(codes.max() + 1, np.inf)
+        np.minimum.at(first, codes, times)
+        return np.asarray(first[codes])
+    return times
 
 
 def _group_codes(series: Any) -> NDArray[np.intp]:

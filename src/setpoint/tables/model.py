@@ -27,6 +27,7 @@ from setpoint.saving.values import Json, decode
 from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
+from setpoint.tables.goal_columns import goal_columns, named_columns
 from setpoint.tables.schema import Schema
 from setpoint.tables.scoring import UnseenValues
 
@@ -117,6 +118,12 @@ class TableModel:
         name = self.facts.get("group")
         return None if name is None else str(name)
 
+    @property
+    def time(self) -> str | None:
+        """The column of the times, if there was one."""
+        name = self.facts.get("time")
+        return None if name is None else str(name)
+
     def features(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Floats:
         """Return the features of rows; parameters as in :meth:`Schema.check`."""
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
@@ -201,7 +208,11 @@ class TableModel:
         from setpoint.thresholds.operating_point import evaluate_threshold
 
         y, scores = self.labelled_scores(frame, ignore_extra=ignore_extra)
-        return evaluate_threshold(y, scores, 0.0, self.goal, on=on)
+        return evaluate_threshold(y, scores, 0.0, self.goal, on=on, **self.goal_columns(frame))
+
+    def goal_columns(self, frame: Any) -> dict[str, Any]:
+        """Return the amounts, segments and times of labelled rows that the goal names."""
+        return self.classifier.pooled(goal_columns(frame, self.goal, self.time))
 
     def read(self, path: str | Path, *, ignore_extra: bool = False) -> Any:
         """Return the rows of a file or a folder as a data frame.
@@ -213,6 +224,7 @@ class TableModel:
         file = TableFile(path)
         self.schema.check_names(file.names, ignore_extra=ignore_extra)
         wanted = {*self.schema.names, self.target, self.group}
+        wanted |= {*named_columns(self.goal, self.time)}
         return file.read([name for name in file.names if name in wanted], self.schema.texts)
 
 

@@ -38,12 +38,13 @@ class Cautious:
     caution : float
         The most of the objective that is given up for constraints that hold.
     row_weights : tuple of float
-        The weight of a typical positive and of a typical negative, see :func:`row_weights_of`.
+        The weight of a typical positive and of a typical negative, see :func:`row_weights_of`. A
+        goal of several tallies has two numbers for each.
     """
 
     goal: Goal
     caution: float
-    row_weights: tuple[float, float] = (1.0, 1.0)
+    row_weights: tuple[float, ...] = (1.0, 1.0)
 
     @property
     def is_monotone(self) -> bool:
@@ -55,20 +56,42 @@ class Cautious:
         """
         return self.goal.is_monotone and all(_is_rate(c.metric) for c in self.goal.constraints)
 
-    def gain(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    def plain(self, counts: Counts) -> Any:
+        """Return the counts of all rows alike."""
+        return self.goal.plain(counts)
+
+    def gain(self, tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
         """Return the goal's gain, plus what the probability of its constraints is worth."""
         probability: Any = 1.0
         for constraint in self.goal.constraints:
-            errors = errors_above(constraint, self.row_weights, tp, fp, P, N)
-            probability = probability * _normal(errors - _OPTIMISM)
-        return self.goal.gain(tp, fp, P, N) + self.caution * probability
+            own = self.goal.counts_of(constraint.metric, tp, fp, P, N)
+            weights = self._row_weights_of(constraint.metric)
+            probability = probability * _normal(errors_above(constraint, weights, *own) - _OPTIMISM)
+        return self.goal.gain(tp, fp, P, N) + self.caution * self._unit(P, N) * probability
 
-    def violation(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    def _row_weights_of(self, which: Metric) -> tuple[float, float]:
+        """Return the weights of typical rows in a metric's tally, the last one of several."""
+        place = self.goal.tallies.index(which.tallies[-1])
+        positive, negative = self.row_weights[2 * place : 2 * place + 2]
+        return positive, negative
+
+    def _unit(self, P: Any, N: Any) -> float:
+        """Return what all of the objective is: 1, or what perfect decisions save.
+
+        A cost has no bounds; without alarms it is what the positives cost.
+        """
+        if self.goal.objective.is_bounded:
+            return 1.0
+        at = (np.asarray(P, dtype=float), np.asarray(N, dtype=float))
+        perfect, nothing = (self.goal.gain(tp, 0.0 * at[0], *at) for tp in (at[0], 0.0 * at[0]))
+        return abs(float(perfect - nothing))
+
+    def violation(self, tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
         """Return the goal's violation."""
         return self.goal.violation(tp, fp, P, N)
 
 
-def cautious(goal: Goal, caution: float, row_weights: tuple[float, float]) -> Goal | Cautious:
+def cautious(goal: Goal, caution: float, row_weights: tuple[float, ...]) -> Goal | Cautious:
     """Return the ranking of cuts: the goal itself without caution, or without constraints."""
     return Cautious(goal, caution, row_weights) if caution and goal.constraints else goal
 
@@ -88,8 +111,16 @@ def errors_above(
     standard error, the metric counts as at its level.
     """
     which, at = constraint.metric, (tp, fp, P, N)
-    above = -constraint.shortfall(*at) + 0.0 * tp
+    above = -constraint.shortfall(*at)
+    if len(which.tallies) == 1:
+        above = above + 0.0 * tp
     if not _is_rate(which):
+        if not which.is_bounded:
+            # The shortfall is relative to the level. Counts of alarms vary like Poisson numbers.
+            known = 1 / max(constraint.level, 1.0) ** 0.5 if which.fraction is None else None
+            scale = 1 / max(abs(constraint.level), 1e-6)
+            error = known or scale * _delta_error(which, row_weights, *at)
+            return above / maximum(error, 1e-300)
         error = _delta_error(which, row_weights, *at)
         return where(error > 0, above / where(error > 0, error, 1.0), 0.0)
     assert which.fraction is not None
@@ -107,16 +138,18 @@ def _is_rate(which: Metric) -> bool:
 
 
 def _delta_error(
-    which: Metric, row_weights: tuple[float, float], tp: Counts, fp: Counts, P: float, N: float
+    which: Metric, row_weights: tuple[float, float], tp: Counts, fp: Counts, P: Any, N: Any
 ) -> Any:
     variance: Any = 0.0 * (tp + fp)
     for slope, count, total, size in (
         (which.d_tp(tp, fp, P, N), tp, P, row_weights[0]),
         (which.d_fp(tp, fp, P, N), fp, N, row_weights[1]),
     ):
+        if len(which.tallies) > 1:
+            total = np.reshape(total, (-1, *[1] * (np.ndim(count) - 1)))
         found = slope * slope * maximum(size * count * (1 - count / total), 0.0)
         variance = variance + where(found < np.inf, found, 0.0)  # neither infinite nor NaN
-    return sqrt(variance)
+    return sqrt(variance if len(which.tallies) == 1 else variance.sum(axis=0))
 
 
 def _normal(x: Any) -> Any:
@@ -124,13 +157,18 @@ def _normal(x: Any) -> Any:
     return torch.special.ndtr(x) if isinstance(x, torch.Tensor) else ndtr(x)
 
 
-def row_weights_of(positive: NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
+def row_weights_of(
+    positive: NDArray[np.bool_], weight: Floats, factors: Floats | None = None
+) -> tuple[float, ...]:
     """Return by class, positives first, the sum of squared weights over the sum of weights.
 
-    A class's total weight divided by it is the effective number of its rows (Kish, 1965).
+    A class's total weight divided by it is the effective number of its rows (Kish, 1965). With
+    ``factors``, shape (n, tallies), there are two numbers for each tally.
     """
     found = []
-    for own in (weight[positive].astype(float), weight[~positive].astype(float)):
-        total = float(own.sum())
-        found.append(float((own * own).sum()) / total if total > 0 else 1.0)
-    return found[0], found[1]
+    columns = [weight] if factors is None else [weight * factor for factor in factors.T]
+    for column in columns:
+        for own in (column[positive].astype(float), column[~positive].astype(float)):
+            total = float(own.sum())
+            found.append(float((own * own).sum()) / total if total > 0 else 1.0)
+    return tuple(found)

@@ -8,6 +8,8 @@ very rows that chose it are optimistic; counts of the other half are not.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,7 @@ from setpoint.thresholds.sweep import (
     sort_keys,
     threshold_below,
 )
+from setpoint.thresholds.tallied import TalliedRows, best_tallied_cut
 
 _PAIRS = 4  # pairs of complementary halves
 _NUMBERS = 2**19  # rows times pairs, at most: with more rows fewer halves suffice
@@ -33,11 +36,20 @@ class Halves:
         Labels of both classes, at least two rows of each.
     weight : ndarray of shape (n,), optional
         Weights of the counts; None: all 1.
+    factors : ndarray of shape (n, tallies), optional
+        What a row counts in each of a goal's tallies, relative to its weight.
     """
 
-    def __init__(self, positive: NDArray[np.bool_], weight: Floats | None = None) -> None:
+    def __init__(
+        self,
+        positive: NDArray[np.bool_],
+        weight: Floats | None = None,
+        factors: Floats | None = None,
+    ) -> None:
         rng = np.random.default_rng(0)  # the same halves for all models
-        pairs = int(np.clip(_NUMBERS // len(positive), 1, _PAIRS))
+        tallies = 1 if factors is None else factors.shape[1]
+        pairs = int(np.clip(_NUMBERS // (len(positive) * tallies), 1, _PAIRS))
+        self._tallied = factors is not None
         self._classes = []
         for member in (positive, ~positive):
             rows = np.flatnonzero(member)
@@ -48,14 +60,20 @@ class Halves:
                 order = rng.permutation(len(rows))
                 for i, chosen in enumerate((order[:half], order[half : 2 * half])):
                     inside[2 * pair + i, chosen] = own[chosen]
-            self._classes.append((rows, inside))
+            of_rows = None if factors is None else factors[rows].T.astype(float)
+            self._classes.append((rows, inside, of_rows))
 
     def average(self, scores: Floats, ranking: Ranking) -> float:
         """Return the mean gain at the best cut of each half; a violation lowers it.
 
         A half without a feasible cut counts as 1 + its violation less than the gain there.
         """
-        classes = [(scores[rows], inside) for rows, inside in self._classes]
+        if self._tallied:
+            return float(np.mean([
+                _best(ranking, *self._tallied_counts(half, scores), *self._totals(half))
+                for half in range(len(self._classes[0][1]))
+            ]))  # fmt: skip
+        classes = [(scores[rows], inside) for rows, inside, _ in self._classes]
         every = classes[0][0] if ranking.is_monotone else scores
         values = np.unique(every[every > -np.inf])  # no threshold lies below -inf
         (tp, P), (fp, N) = (_from_top(values, *own) for own in classes)
@@ -65,29 +83,66 @@ class Halves:
             halves = zip(tp, fp, P.tolist(), N.tolist(), strict=True)
             return float(np.mean([_best(ranking, *half) for half in halves]))
 
-    def cross_fitted(self, scores: Floats, ranking: Ranking) -> tuple[float, float]:
+    def cross_fitted(self, scores: Floats, ranking: Ranking) -> tuple[Any, Any]:
         """Return the true and the false positive rate of each half at the other one's threshold.
 
-        They are means over all halves.
+        They are means over all halves; arrays with an entry for each tally, if there are several.
         """
         rates = []
         for half in range(len(self._classes[0][1])):
             threshold = self._threshold(half, scores, ranking)
             rates.append([
-                float(inside[half ^ 1][scores[rows] > threshold].sum() / inside[half ^ 1].sum())
-                for rows, inside in self._classes
+                _rate(inside[half ^ 1], factors, scores[rows] > threshold)
+                for rows, inside, factors in self._classes
             ])  # fmt: skip
-        recall, fpr = np.mean(rates, axis=0).tolist()
-        return recall, fpr
+        recall, fpr = np.mean(rates, axis=0)
+        return (recall, fpr) if self._tallied else (float(recall), float(fpr))
 
     def _threshold(self, half: int, scores: Floats, ranking: Ranking) -> float:
         """Return the threshold that a half would set."""
+        if self._tallied:
+            return self._tallied_threshold(half, scores, ranking)
         positives, negatives = (
             ClassScores(scores[rows], inside[half], inside[half] > 0)
-            for rows, inside in self._classes
+            for rows, inside, _ in self._classes
         )
         cut = best_cut(positives, negatives, ranking)
         return threshold_below(cut.lowest_positive, positives.sorted, negatives.sorted)
+
+    # --- several tallies --------------------------------------------------------------------
+
+    def _totals(self, half: int) -> list[Floats]:
+        """Return P and N of a half in each tally."""
+        return [factors @ inside[half] for _, inside, factors in self._classes]
+
+    def _tallied_counts(self, half: int, scores: Floats) -> list[Floats]:
+        """Return TP and FP of a half at all cuts of all rows, shape (tallies, cuts)."""
+        values = np.unique(scores[scores > -np.inf])
+        return [
+            _from_top(values, scores[rows], factors * inside[half])[0]
+            for rows, inside, factors in self._classes
+        ]
+
+    def _tallied_threshold(self, half: int, scores: Floats, ranking: Ranking) -> float:
+        rows = np.concatenate([rows[inside[half] > 0] for rows, inside, _ in self._classes])
+        labels = np.concatenate([
+            np.full(int((inside[half] > 0).sum()), is_positive)
+            for (_, inside, _), is_positive in zip(self._classes, (True, False), strict=True)
+        ])  # fmt: skip
+        weights = np.concatenate([
+            (factors * inside[half])[:, inside[half] > 0] for _, inside, factors in self._classes
+        ], axis=1)  # fmt: skip
+        own = TalliedRows(labels, lambda some: weights[:, some], len(weights))
+        cut = best_tallied_cut(own, scores[rows], ranking)
+        return threshold_below(cut.lowest_positive, np.sort(scores[rows]))
+
+
+def _rate(inside: Floats, factors: Floats | None, alarm: NDArray[np.bool_]) -> Any:
+    """Return the fraction of a half's weight that is above a threshold, in each tally."""
+    if factors is None:
+        return float(inside[alarm].sum() / inside.sum())
+    total = factors @ inside
+    return (factors[:, alarm] @ inside[alarm]) / np.where(total > 0, total, 1.0)
 
 
 def _from_top(values: Floats, scores: Floats, inside: NDArray[np.float64]) -> tuple[Floats, Floats]:
@@ -102,9 +157,11 @@ def _from_top(values: Floats, scores: Floats, inside: NDArray[np.float64]) -> tu
     return at_cuts, from_top[:, 0]
 
 
-def _best(ranking: Ranking, tp: Floats, fp: Floats, P: float, N: float) -> NDArray[np.float64]:
+def _best(ranking: Ranking, tp: Floats, fp: Floats, P: Any, N: Any) -> NDArray[np.float64]:
     """Return the gain at the best cut along the last axis, less 1 + violation where violated."""
-    least, gain, *_ = (np.asarray(k) * np.ones_like(tp) for k in sort_keys(ranking, tp, fp, P, N))
+    with np.errstate(all="ignore"):
+        keys = sort_keys(ranking, tp, fp, P, N)
+    least, gain, *_ = (np.asarray(key) * np.ones_like(ranking.plain(tp)) for key in keys)
     least = np.nan_to_num(least, nan=-np.inf)
     top = least.max(axis=-1, keepdims=True)
     gain = np.where(least == top, np.nan_to_num(gain, nan=-np.inf), -np.inf).max(axis=-1)

@@ -6,7 +6,7 @@ sort of the scores: every distinct cut is considered, and equal scores are never
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,8 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.renamed import renamed_property
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import TOLERANCE, Goal, format_metric, format_requirement
+from setpoint.goals.columns import GoalColumns
+from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
+from setpoint.goals.tallies import PLAIN
 from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.narrowing import MANY, best_cut_of_many
 from setpoint.thresholds.sweep import (
@@ -31,6 +33,9 @@ from setpoint.thresholds.sweep import (
     rank_of,
     threshold_below,
 )
+from setpoint.thresholds.tallied import TalliedRows, best_tallied_cut
+
+_MOST_LISTED = 4  # constraints in a message
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class OperatingPoint(NotebookSummary):
         The name of the data in messages, e.g. ``"training data"``.
     ranking : Cautious or None
         The ranking by which the threshold was chosen and points are compared; None: by the goal.
+    tallied : tuple of tuple of float
+        TP, FP, P and N in each further tally of the goal, e.g. with the amounts of the rows.
     """
 
     threshold: float
@@ -59,6 +66,26 @@ class OperatingPoint(NotebookSummary):
     goal: Goal
     on: str = "the data given"
     ranking: Cautious | None = field(default=None, compare=False, repr=False)
+    tallied: tuple[tuple[float, float, float, float], ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.tallied) != len(self.goal.tallies) - 1:
+            raise SetpointError(
+                f"the goal '{self.goal}' counts rows in {len(self.goal.tallies)} ways, and there "
+                f"are counts of {len(self.tallied) + 1}."
+            )
+
+    @classmethod
+    def of_counts(
+        cls, threshold: float, tp: Any, fp: Any, P: Any, N: Any, goal: Goal, on: str
+    ) -> OperatingPoint:
+        """Return the point with these counts, arrays over tallies if the goal has several."""
+        if goal.is_plain:
+            return cls(threshold, tp, fp, P - tp, N - fp, goal, on)
+        first, *others = np.stack([tp, fp, P, N], axis=1).tolist()
+        tallied = tuple((a, b, c, d) for a, b, c, d in others)
+        tp, fp, P, N = first
+        return cls(threshold, tp, fp, P - tp, N - fp, goal, on, tallied=tallied)
 
     def value(self, name: str) -> float:
         """Return any metric of the goal language at this point, e.g. ``value("fbeta(2)")``."""
@@ -67,13 +94,36 @@ class OperatingPoint(NotebookSummary):
 
     def _value(self, which: Metric) -> float:
         with np.errstate(all="ignore"):  # without one of the classes some metrics are 0/0
+            if which in self.goal.metrics:
+                return float(self.goal.value_of(which, *self.goal_counts))
+            if which.tallies != (PLAIN,):
+                raise SetpointError(
+                    f"the goal '{self.goal}' does not count rows as {which} needs them."
+                )
             return float(which.value(*self.counts))
 
     @property
     def counts(self) -> tuple[np.float64, np.float64, np.float64, np.float64]:
-        """TP, FP, P and N, the arguments of every metric."""
+        """TP, FP, P and N of all rows, the arguments of every plain metric."""
         tp, fp, fn, tn = (np.float64(x) for x in (self.tp, self.fp, self.fn, self.tn))
         return tp, fp, tp + fn, fp + tn
+
+    @property
+    def goal_counts(self) -> tuple[Any, Any, Any, Any]:
+        """The arguments of the goal's functions: the counts, as arrays if it has more tallies."""
+        if not self.tallied:
+            return self.counts
+        tp, fp, P, N = np.array([self.counts, *self.tallied], dtype=np.float64).T
+        return tp, fp, P, N
+
+    @property
+    def missed(self) -> list[Constraint]:
+        """The constraints that are not met."""
+        with np.errstate(all="ignore"):
+            found = [
+                (c, self.goal.shortfall_of(c, *self.goal_counts)) for c in self.goal.constraints
+            ]
+        return [constraint for constraint, shortfall in found if shortfall > TOLERANCE]
 
     @property
     def precision(self) -> float:
@@ -99,7 +149,7 @@ class OperatingPoint(NotebookSummary):
     def violation(self) -> float:
         """The sum of the shortfalls of the goal's constraints; 0 if all are met."""
         with np.errstate(all="ignore"):
-            return float(self.goal.violation(*self.counts))
+            return float(self.goal.violation(*self.goal_counts))
 
     @property
     def feasible(self) -> bool:
@@ -115,7 +165,7 @@ class OperatingPoint(NotebookSummary):
     def sort_key(self) -> tuple[float, ...]:
         """Sort key, the greater, the better: -violation, gain, TP, -FP."""
         with np.errstate(all="ignore"):
-            return rank_of(self.ranking or self.goal, *self.counts)
+            return rank_of(self.ranking or self.goal, *self.goal_counts)
 
     standing = renamed_property("standing", "sort_key")
 
@@ -131,14 +181,15 @@ class OperatingPoint(NotebookSummary):
         TP and FP are treated as binomial and the threshold as fixed. Both rates are moved slightly
         away from 0 and 1, where the estimate would be zero.
         """
-        tp, fp, P, N = self.counts
         objective = self.goal.objective
+        tp, fp, P, N = self.goal.counts_of(objective, *self.goal_counts)
         with np.errstate(all="ignore"):
-            slopes = [float(d(tp, fp, P, N)) for d in (objective.d_tp, objective.d_fp)]
+            slopes = [d(tp, fp, P, N) for d in (objective.d_tp, objective.d_fp)]
         variance = 0.0
         for slope, count, total in zip(slopes, (tp, fp), (P, N), strict=True):
             rate = (count + 0.5) / (total + 1)
-            variance += slope * slope * total * rate * (1 - rate) if np.isfinite(slope) else 0.0
+            found = np.asarray(slope * slope * total * rate * (1 - rate))
+            variance += float(found[np.isfinite(found)].sum())
         return float(np.sqrt(variance))
 
     @property
@@ -161,9 +212,10 @@ class OperatingPoint(NotebookSummary):
         missed = [
             f"{c.metric} is {self._value(c.metric):.3f} instead of {c.relation} "
             f"{format_number(c.level)}"
-            for c in constraints
-            if c.shortfall(*self.counts) > TOLERANCE
+            for c in self.missed
         ]
+        if len(missed) > _MOST_LISTED:
+            missed = [*missed[: _MOST_LISTED - 1], f"{len(missed) - _MOST_LISTED + 1} more"]
         there = "" if objective in {c.metric for c in constraints} else f"; there {reached}"
         return f"On {self.on} the goal '{self.goal}' is not met: {' and '.join(missed)}{there}."
 
@@ -213,8 +265,8 @@ def with_caution(point: OperatingPoint, fields: Sequence[float] | None) -> Opera
     """Return the point with the ranking that :func:`caution_fields` described."""
     if fields is None:
         return point
-    caution, of_positive, of_negative = fields
-    return replace(point, ranking=Cautious(point.goal, caution, (of_positive, of_negative)))
+    caution, *row_weights = fields
+    return replace(point, ranking=Cautious(point.goal, caution, tuple(row_weights)))
 
 
 def jsonable(value: Any) -> Any:
@@ -228,6 +280,9 @@ def choose_threshold(
     goal: str | Goal,
     *,
     sample_weight: ArrayLike | None = None,
+    amounts: Mapping[str, ArrayLike] | None = None,
+    segments: Mapping[str, ArrayLike] | None = None,
+    times: ArrayLike | None = None,
     pos_label: Any = None,
     on: str = "the data given",
 ) -> OperatingPoint:
@@ -243,6 +298,15 @@ def choose_threshold(
         E.g. ``"max recall s.t. precision >= 0.9"``.
     sample_weight : array-like of shape (n,), optional
         Weights >= 0 of the counts.
+    amounts : mapping of str to array-like of shape (n,), optional
+        The amounts that the goal names, numbers >= 0: ``{"amount": ...}`` for
+        ``"min cost(fp=5, fn=amount)"``.
+    segments : mapping of str to array-like of shape (n,), optional
+        The columns of segments that it names: ``{"region": ...}`` for
+        ``"max recall s.t. precision >= 0.9 for each region"``.
+    times : array-like of shape (n,), optional
+        The time of each row, for ``"max recall s.t. alarms <= 200 per day"``: dates, or numbers of
+        days.
     pos_label : optional
         The label of the positive class.
     on : str
@@ -265,9 +329,25 @@ def choose_threshold(
     (0.6, 2.0, 0.0)
     """
     goal = Goal.parse(goal)
-    positive, scores, weights = check_scores(y, scores, sample_weight, pos_label)
+    positive, scores, weights, columns = _check_rows(
+        y, scores, goal, sample_weight, amounts, segments, times, pos_label
+    )
     check_classes(bool(positive.any()), not positive.all(), weighted=weights is not None)
-    return best_point(positive, scores, weights, goal, goal, on)
+    return best_point_of(positive, scores, weights, columns, goal, on)
+
+
+def best_point_of(
+    positive: NDArray[np.bool_],
+    scores: Floats,
+    weights: Floats | None,
+    columns: GoalColumns,
+    goal: Goal,
+    on: str,
+) -> OperatingPoint:
+    """Return the operating point at the best cut of validated rows, with the goal's columns."""
+    goal = columns.bind(goal, positive)
+    rows = None if goal.is_plain else TalliedRows.of(positive, weights, columns, goal)
+    return best_point(positive, scores, weights, goal, goal, on, rows)
 
 
 def best_point(
@@ -277,8 +357,16 @@ def best_point(
     ranking: Ranking,
     goal: Goal,
     on: str,
+    tallied: TalliedRows | None = None,
 ) -> OperatingPoint:
-    """Return the operating point at the best cut of validated scores, by any ranking of cuts."""
+    """Return the operating point at the best cut of validated scores, by any ranking of cuts.
+
+    ``tallied`` are the same rows in the goal's tallies, if there are several.
+    """
+    if tallied is not None:
+        cut = best_tallied_cut(tallied, scores, ranking)
+        threshold = threshold_below(cut.lowest_positive, np.sort(scores))
+        return OperatingPoint.of_counts(threshold, cut.tp, cut.fp, *tallied.totals(), goal, on)
     if weights is None and len(scores) > MANY and ranking.is_monotone:
         classes = members(scores, positive), members(scores, ~positive)
         if (found := best_cut_of_many(*classes, ranking)) is not None:
@@ -301,6 +389,9 @@ def evaluate_threshold(
     goal: str | Goal,
     *,
     sample_weight: ArrayLike | None = None,
+    amounts: Mapping[str, ArrayLike] | None = None,
+    segments: Mapping[str, ArrayLike] | None = None,
+    times: ArrayLike | None = None,
     pos_label: Any = None,
     on: str = "the data given",
 ) -> OperatingPoint:
@@ -310,15 +401,52 @@ def evaluate_threshold(
     need positives are NaN.
     """
     goal = Goal.parse(goal)
-    positive, scores, weights = check_scores(y, scores, sample_weight, pos_label)
+    positive, scores, weights, columns = _check_rows(
+        y, scores, goal, sample_weight, amounts, segments, times, pos_label
+    )
     if np.isnan(threshold):
         raise SetpointError("the threshold is NaN.")
     # numpy would round a Python float to the precision of the scores before comparing.
     alarm = scores.astype(np.float64, copy=False) > float(threshold)
-    w = np.ones(len(scores)) if weights is None else weights
+    return point_at(positive, alarm, weights, columns, goal, float(threshold), on)
+
+
+def point_at(
+    positive: NDArray[np.bool_],
+    alarm: NDArray[np.bool_],
+    weights: Floats | None,
+    columns: GoalColumns,
+    goal: Goal,
+    threshold: float,
+    on: str,
+) -> OperatingPoint:
+    """Return the operating point of decisions on validated rows."""
+    goal = columns.bind(goal, positive)
+    if not goal.is_plain:
+        rows = TalliedRows.of(positive, weights, columns, goal)
+        return OperatingPoint.of_counts(threshold, *rows.counts(alarm), *rows.totals(), goal, on)
+    w = np.ones(len(positive)) if weights is None else weights
     tp, fp = float(w[alarm & positive].sum()), float(w[alarm & ~positive].sum())
     fn, tn = float(w[~alarm & positive].sum()), float(w[~alarm & ~positive].sum())
-    return OperatingPoint(float(threshold), tp, fp, fn, tn, goal, on)
+    return OperatingPoint(threshold, tp, fp, fn, tn, goal, on)
+
+
+def _check_rows(
+    y: ArrayLike,
+    scores: ArrayLike,
+    goal: Goal,
+    sample_weight: ArrayLike | None,
+    amounts: Any,
+    segments: Any,
+    times: Any,
+    pos_label: Any,
+) -> tuple[NDArray[np.bool_], Floats, Floats | None, GoalColumns]:
+    """Validate rows and the columns that the goal names; drop rows of weight 0."""
+    columns = GoalColumns.of(goal, np.shape(y)[0] if np.ndim(y) else 0, amounts, segments, times)
+    positive, checked, weights = check_scores(y, scores, sample_weight, pos_label)
+    if columns and weights is not None:
+        columns = columns.take(np.asarray(sample_weight, dtype=np.float64) > 0)
+    return positive, checked, weights, columns
 
 
 def check_classes(positives: float, negatives: float, *, weighted: bool) -> None:

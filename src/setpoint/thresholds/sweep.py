@@ -25,11 +25,15 @@ class Ranking(Protocol):
         """Whether a further true positive never hurts and a further false positive never helps."""
         ...
 
-    def gain(self, tp: Any, fp: Any, P: float, N: float) -> Any:
+    def plain(self, counts: Any) -> Any:
+        """Return the counts of all rows alike."""
+        ...
+
+    def gain(self, tp: Any, fp: Any, P: Any, N: Any) -> Any:
         """Return the value to maximise among cuts of equal violation."""
         ...
 
-    def violation(self, tp: Any, fp: Any, P: float, N: float) -> Any:
+    def violation(self, tp: Any, fp: Any, P: Any, N: Any) -> Any:
         """Return the value >= 0 to minimise first."""
         ...
 
@@ -38,8 +42,8 @@ class Cut(NamedTuple):
     """The decision "score >= lowest_positive" and its counts."""
 
     lowest_positive: float | None  # None: nothing is predicted positive
-    tp: float
-    fp: float
+    tp: Any
+    fp: Any
 
 
 class ClassScores:
@@ -138,16 +142,16 @@ def _cuts(
             yield values, positive.at_or_above(values), negative.from_index(index)
 
 
-def sort_keys(goal: Ranking, tp: Any, fp: Any, P: float, N: float) -> tuple[Any, Any, Any, Any]:
+def sort_keys(goal: Ranking, tp: Any, fp: Any, P: Any, N: Any) -> tuple[Any, Any, Any, Any]:
     """Return the keys that rank cuts, most important first: -violation, gain, TP and -FP.
 
     Greater is better. All comparisons of cuts and operating points use this order.
     """
     at = (tp, fp, P, N)
-    return -goal.violation(*at), goal.gain(*at), tp, -fp
+    return -goal.violation(*at), goal.gain(*at), goal.plain(tp), -goal.plain(fp)
 
 
-def best_index(goal: Ranking, tp: Floats, fp: Floats, P: float, N: float) -> int:
+def best_index(goal: Ranking, tp: Floats, fp: Floats, P: Any, N: Any) -> int:
     """Return the index of the best cut, the first one of several."""
     least, *others = sort_keys(goal, tp, fp, P, N)
     candidates = np.flatnonzero(least == least.max())
@@ -157,7 +161,7 @@ def best_index(goal: Ranking, tp: Floats, fp: Floats, P: float, N: float) -> int
     return int(candidates[0])
 
 
-def rank_of(goal: Ranking, tp: float, fp: float, P: float, N: float) -> tuple[float, ...]:
+def rank_of(goal: Ranking, tp: Any, fp: Any, P: Any, N: Any) -> tuple[float, ...]:
     """Return the sort keys of one cut as plain numbers."""
     keys = sort_keys(goal, np.float64(tp), np.float64(fp), P, N)
     return tuple(float(key) for key in keys)

@@ -27,7 +27,6 @@ from torch import Tensor, nn
 
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import format_number
-from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.adam import MatrixAdam
 from setpoint.training.candidates import TrainedModel, best_of
 from setpoint.training.gpu import sizes_for
@@ -106,8 +105,12 @@ def _may_need(goal: Goal, weight: float) -> bool:
     If its constraints hold for a model that calls every row positive, and not for one that calls
     none positive, they limit misses and need a high weight; in the opposite case, a low one.
     """
-    all_alarms = OperatingPoint(0.0, tp=1, fp=1, fn=0, tn=0, goal=goal).feasible
-    no_alarms = OperatingPoint(0.0, tp=0, fp=0, fn=1, tn=1, goal=goal).feasible
+    one, zero = np.ones(len(goal.tallies)), np.zeros(len(goal.tallies))
+    if goal.is_plain:
+        one, zero = one[0], zero[0]
+    with np.errstate(all="ignore"):
+        all_alarms = goal.violation(one, one, one, one) == 0
+        no_alarms = goal.violation(zero, zero, one, one) == 0
     if all_alarms == no_alarms:
         return 0.05 < weight < 500
     return weight > 0.5 if all_alarms else weight < 50

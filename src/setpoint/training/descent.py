@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from setpoint.goals.goal import Goal
 from setpoint.method.capped_loss import capped_loss, capped_slope, prices
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.at_once import split_moments, stack_moments
 from setpoint.training.bundle import LinearBundle, StackedBundle, make_bundle
 from setpoint.training.gpu import adam, set_rate
@@ -50,7 +51,8 @@ class Batch(NamedTuple):
     signed_weight : Tensor of shape (m,)
         sign * weight / P.
     classes : Tensor of shape (2, m)
-        1 where a row is positive, and where it is negative.
+        1 where a row is positive, and where it is negative. With t tallies, shape (2 t, m): what
+        it counts in each of them if it is positive, then if it is negative.
     """
 
     X: Tensor
@@ -60,14 +62,28 @@ class Batch(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """TP and FP of k models."""
+    """TP and FP of k models, shape (k,); with t tallies, shape (t, k)."""
 
     tp: Columns
     fp: Columns
 
+    @classmethod
+    def of_points(cls, points: Sequence[OperatingPoint]) -> Counts:
+        """Return the counts of operating points, one for each model."""
+        tp, fp = ([point.goal_counts[i] for point in points] for i in (0, 1))
+        return cls(np.array(tp, dtype=np.float64).T, np.array(fp, dtype=np.float64).T)
+
+
+def classes_of(positive: Tensor, like: Tensor, factors: Tensor | None = None) -> Tensor:
+    """Return the ``classes`` of a batch for rows with these labels and factors."""
+    classes = torch.stack([positive, ~positive]).to(like)
+    if factors is None:
+        return classes
+    return (classes[:, None, :] * factors.T.to(like)).flatten(0, 1)
+
 
 def multiplier_step(
-    multipliers: Columns, goal: Goal, counts: Counts, P: float, N: float, dual_rate: float
+    multipliers: Columns, goal: Goal, counts: Counts, P: Any, N: Any, dual_rate: float
 ) -> None:
     """Raise the multipliers (constraints, k) of violated constraints, lower the others, in place.
 
@@ -77,7 +93,7 @@ def multiplier_step(
     """
     for multiplier, constraint in zip(multipliers, goal.constraints, strict=True):
         with np.errstate(all="ignore"):
-            missed = np.nan_to_num(constraint.shortfall(*counts, P, N))
+            missed = np.nan_to_num(goal.shortfall_of(constraint, *counts, P, N))
         multiplier *= np.exp(dual_rate * np.clip(SENSITIVITY * missed, -1, 1))
     np.clip(multipliers, *MULTIPLIER_LIMITS, out=multipliers)
 
@@ -93,8 +109,8 @@ class Descent:
         What the models train for.
     solver : Projected or Stochastic
         With a number as its ``dual_rate``.
-    totals : tuple of float
-        P and N.
+    totals : tuple
+        P and N, arrays for a goal of several tallies.
     module : nn.Module
         Whose copies are trained.
     starts : list of dict
@@ -115,7 +131,7 @@ class Descent:
         self,
         goal: Goal,
         solver: Projected | Stochastic,
-        totals: tuple[float, float],
+        totals: tuple[Any, Any],
         module: nn.Module,
         starts: list[dict[str, Any]],
         proximity: Sequence[float],
@@ -194,11 +210,16 @@ class Descent:
             ]
         return self._adam_states
 
-    def batch(self, X: Tensor, sign: Tensor, weight: Tensor) -> Batch:
-        """Return rows in the form that a step needs."""
+    def batch(
+        self, X: Tensor, sign: Tensor, weight: Tensor, factors: Tensor | None = None
+    ) -> Batch:
+        """Return rows in the form that a step needs.
+
+        ``factors`` is what they count in each of several tallies, shape (m, tallies).
+        """
         like = self.bundle.origins
-        classes = torch.stack([sign > 0, sign < 0]).to(like)
-        signed = (sign * weight / self.P).to(like)
+        classes = classes_of(sign > 0, like, factors)
+        signed = (sign * weight / float(self.goal.plain(self.P))).to(like)
         return Batch(self.bundle.prepare(X), sign.to(like), signed, classes)
 
     def margins(self, batch: Batch) -> Tensor:
@@ -210,15 +231,26 @@ class Descent:
         multiplier_step(self.multipliers, self.goal, counts, self.P, self.N, self.dual_rate)
 
     def prices(self, counts: Counts) -> Tensor:
-        """Return the price of a positive and of a negative for each model, shape (k, 2)."""
+        """Return the price of a positive and of a negative for each model, shape (k, 2).
+
+        With t tallies, the shape is (k, 2 t): the prices of positives in each, then of negatives.
+        """
         return self._tensor(prices(self.goal, *counts, self.P, self.N, self.multipliers))
 
     def _tensor(self, worth_and_cost: tuple[Columns, Columns]) -> Tensor:
+        if worth_and_cost[0].ndim == 2:
+            return torch.from_numpy(np.concatenate(worth_and_cost).T).to(self.bundle.origins)
         return torch.from_numpy(np.stack(worth_and_cost, axis=1)).to(self.bundle.origins)
+
+    def row_prices(self, counts: Counts, classes: Tensor) -> Tensor:
+        """Return the price of each row for each model, shape (k, m)."""
+        found = self.prices(counts) @ classes
+        # The sum over tallies may be negative where a right decision costs more than a wrong one.
+        return found if self.goal.is_plain else found.clamp_(min=0.0)
 
     def push(self, batch: Batch, margins: Tensor, counts: Counts) -> None:
         """Set the gradients of the loss on these rows, at the prices of these counts."""
-        price = self.prices(counts) @ batch.classes
+        price = self.row_prices(counts, batch.classes)
         slopes = capped_slope(margins, price, self.lam, self.factor)
         self.bundle.backward(slopes.mul_(batch.signed_weight))
 
@@ -242,7 +274,7 @@ class Descent:
 
     def losses(self, margins: Tensor, classes: Tensor, weight: Tensor, counts: Counts) -> Tensor:
         """Return each model's loss on rows with these margins; ``weight`` is in units of P."""
-        losses = capped_loss(margins, self.prices(counts) @ classes, self.lam, self.factor)
+        losses = capped_loss(margins, self.row_prices(counts, classes), self.lam, self.factor)
         return losses @ weight.to(losses)
 
     def state_dict(self) -> dict[str, Any]:
@@ -304,24 +336,37 @@ class WorkingCounts:
         self.weight = chosen.counted
         self._counted = (batch.classes * chosen.counted.to(batch.classes)).T.contiguous()
         if chosen.whole:
-            nothing = np.zeros(len(at.tp))
-            self.least_tp, self.most_fp = nothing, nothing + descent.N
+            N = np.asarray(descent.N)
+            self.least_tp = np.zeros_like(at.tp)
+            self.most_fp = self.least_tp + (N[:, None] if N.ndim else N)
         else:
-            right = self._right(descent.margins(batch))
-            self.least_tp, self.most_fp = at.tp - right[:, 0], at.fp + right[:, 1]
+            tp, tn = _by_class(self._right(descent.margins(batch)))
+            self.least_tp, self.most_fp = at.tp - tp, at.fp + tn
 
     def __call__(self, margins: Tensor) -> Counts:
         """Return the counts at these margins."""
         return self.at(self._right(margins))
 
     def at(self, right: Columns) -> Counts:
-        """Return the counts where this weight of positives and of negatives (k, 2) is right."""
-        return Counts(self.least_tp + right[:, 0], self.most_fp - right[:, 1])
+        """Return the counts where this weight of positives and of negatives (k, 2) is right.
+
+        With t tallies, the shape is (k, 2 t).
+        """
+        tp, tn = _by_class(right)
+        return Counts(self.least_tp + tp, self.most_fp - tn)
 
     def _right(self, margins: Tensor) -> Columns:
         """Return the weight of the positives and of the negatives that each model has right."""
         right = margins.sign().relu_() @ self._counted
         return np.asarray(right.double().cpu().numpy())
+
+
+def _by_class(right: Columns) -> tuple[Columns, Columns]:
+    """Return the weights of right positives and of right negatives, shape (k,) or (tallies, k)."""
+    if right.shape[1] == 2:
+        return right[:, 0], right[:, 1]
+    tallies = right.shape[1] // 2
+    return right[:, :tallies].T, right[:, tallies:].T
 
 
 def take_steps(descent: Descent, batch: Batch, counts: WorkingCounts, steps: int) -> None:

@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, choose_threshold
+from setpoint.thresholds.operating_point import OperatingPoint, best_point, choose_threshold
 from setpoint.thresholds.sweep import sort_keys
+from setpoint.thresholds.tallied import TalliedRows
 from setpoint.training.bundle import LinearBundle
 from setpoint.training.ordinary import FEW_ROWS
 from setpoint.training.problem import Problem
@@ -42,7 +43,7 @@ def best_steps(
     positive: NDArray[np.bool_],
     weight: Floats,
     goal: Goal,
-    fixed: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+    fixed: tuple[Any, Any, Any, Any] = (0.0, 0.0, 0.0, 0.0),
     window: int = _WINDOW,
 ) -> tuple[Floats, Floats]:
     """Return for each direction the best step and its sort keys.
@@ -54,11 +55,12 @@ def best_steps(
     directions : ndarray of shape (m, n)
         How the scores change with a unit step in each of m directions.
     positive, weight : ndarray of shape (n,)
-        Labels and weights.
+        Labels and weights; weights of shape (tallies, n) for a goal of several tallies.
     goal : Goal
         What to improve.
     fixed : tuple of float
-        TP, FP, P and N of further rows, whose decisions are taken as fixed.
+        TP, FP, P and N of further rows, whose decisions are taken as fixed. With several tallies,
+        arrays.
     window : int
         How many changes of decisions to consider, the nearest ones: steps end at the next.
 
@@ -71,7 +73,10 @@ def best_steps(
     """
     m, n = directions.shape
     alarm = margins > 0
-    P, N = weight[positive].sum() + fixed[2], weight[~positive].sum() + fixed[3]
+    P, N = (
+        weight[..., own].sum(axis=-1) + total
+        for own, total in ((positive, fixed[2]), (~positive, fixed[3]))
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         change = -margins / directions
     change[directions == 0] = np.inf
@@ -88,15 +93,15 @@ def best_steps(
     rows = np.take_along_axis(rows, order, axis=1)
     change = np.take_along_axis(change, order, axis=1)
     # Each change flips one decision; counts are those of the start plus the flips up to there.
-    flips = np.where(alarm, -weight, weight)[rows]
+    flips = np.where(alarm, -weight, weight)[..., rows]
     here = (change < 0).sum(axis=1)  # the interval that contains no step
     side = np.where(np.arange(change.shape[1] + 1) < here[:, None], -1.0, 1.0)
     of_positive = positive[rows]
     tp, fp = (
-        start + side * _from(here, np.where(own, flips, 0.0))
+        _over_cuts(start) + side * _from(here, np.where(own, flips, 0.0))
         for start, own in (
-            (weight[alarm & positive].sum() + fixed[0], of_positive),
-            (weight[alarm & ~positive].sum() + fixed[1], ~of_positive),
+            (weight[..., alarm & positive].sum(axis=-1) + fixed[0], of_positive),
+            (weight[..., alarm & ~positive].sum(axis=-1) + fixed[1], ~of_positive),
         )
     )
     edges = np.concatenate([-end[:, None], change, end[:, None]], axis=1)
@@ -113,17 +118,25 @@ def best_steps(
 
 def _from(here: NDArray[np.intp], flips: Floats) -> Floats:
     """Return the sums of flips up to each interval, less those up to the interval ``here``."""
-    total = np.concatenate([np.zeros((len(flips), 1)), np.cumsum(flips, axis=1)], axis=1)
-    return np.asarray(total - np.take_along_axis(total, here[:, None], axis=1))
+    zero = np.zeros((*flips.shape[:-1], 1))
+    total = np.concatenate([zero, np.cumsum(flips, axis=-1)], axis=-1)
+    here = np.broadcast_to(here[:, None], zero.shape)
+    return np.asarray(total - np.take_along_axis(total, here, axis=-1))
 
 
-def _snapped(counts: Floats, total: float) -> Floats:
+def _over_cuts(totals: Any) -> Any:
+    """Return numbers of tallies in a shape that fits counts (tallies, directions, cuts)."""
+    return totals[:, None, None] if np.ndim(totals) else totals
+
+
+def _snapped(counts: Floats, total: Any) -> Floats:
     """Undo the rounding of sums of weights at 0 and the total, where metrics are special cases."""
+    total = _over_cuts(total)
     counts = np.where(counts < 1e-12 * total, 0.0, counts)
     return np.where(counts > (1 - 1e-12) * total, total, counts)
 
 
-def _keys(tp: Any, fp: Any, P: float, N: float, goal: Goal) -> tuple[Any, ...]:
+def _keys(tp: Any, fp: Any, P: Any, N: Any, goal: Goal) -> tuple[Any, ...]:
     with np.errstate(all="ignore"):
         return sort_keys(goal, tp, fp, P, N)
 
@@ -150,14 +163,14 @@ def polish(
     Weights and threshold move together. Of equally good steps one is drawn at random. Steps that
     neither gain nor lose are taken too: they lead along a plateau.
     """
-    P, N = float(weight[positive].sum()), float(weight[~positive].sum())
+    P, N = (weight[..., own].sum(axis=-1) for own in (positive, ~positive))
 
     def reached(margins: Floats) -> tuple[float, ...]:
         alarm = margins > 0
-        tp, fp = weight[alarm & positive].sum(), weight[alarm & ~positive].sum()
+        tp, fp = (weight[..., alarm & own].sum(axis=-1) for own in (positive, ~positive))
         return tuple(map(float, _keys(tp, fp, P, N, goal)))
 
-    threshold = choose_threshold(positive, X @ w, goal, sample_weight=weight).threshold
+    threshold = _point(X @ w, positive, weight, goal).threshold
     rows, theta = np.column_stack([X, -np.ones(len(X))]), np.append(w, threshold)
     margins = rows @ theta
     best, largest = reached(margins), _MOST_GROWTH * float(np.abs(theta).max())
@@ -169,7 +182,7 @@ def polish(
             draw.look(margins)
         U = draw()
         steps, ranks = best_steps(
-            margins[near], U @ near_rows.T, positive[near], weight[near], goal, fixed
+            margins[near], U @ near_rows.T, positive[near], weight[..., near], goal, fixed
         )
         k = max(rng.permutation(len(steps)), key=lambda k: tuple(ranks[k]))
         further = theta + steps[k] * U[k]
@@ -186,14 +199,24 @@ def polish(
 
 def _others(
     near: NDArray[np.intp], margins: Floats, positive: NDArray[np.bool_], weight: Floats
-) -> tuple[float, float, float, float]:
+) -> tuple[Any, Any, Any, Any]:
     """Return TP, FP, P and N of all rows but the near ones."""
     others = weight.copy()
-    others[near] = 0.0
+    others[..., near] = 0.0
     alarm = margins > 0
     groups = (alarm & positive, alarm & ~positive, positive, ~positive)
-    tp, fp, P, N = (float(others[group].sum()) for group in groups)
+    tp, fp, P, N = (others[..., group].sum(axis=-1) for group in groups)
     return tp, fp, P, N
+
+
+def _point(
+    scores: Floats, positive: NDArray[np.bool_], weight: Floats, goal: Goal
+) -> OperatingPoint:
+    """Return the operating point at the exact threshold."""
+    if weight.ndim == 1:
+        return choose_threshold(positive, scores, goal, sample_weight=weight)
+    rows = TalliedRows(positive, lambda some: weight[:, some], len(weight))
+    return best_point(positive, scores, None, goal, goal, "the training rows", rows)
 
 
 class _Directions:
@@ -281,7 +304,7 @@ def explore(
     """
 
     def rank_of(w: Floats) -> tuple[float, ...]:
-        return choose_threshold(positive, X @ w, goal, sample_weight=weight).sort_key
+        return _point(X @ w, positive, weight, goal).sort_key
 
     best, length = rank_of(w), float(np.linalg.norm(w))
     for _ in range(rounds // _ROUNDS_OF_A_TRY):
@@ -334,7 +357,10 @@ def search_lines(
     n, rounds = len(problem.X), rounds_for(problem, effort)
     models = min(len(alive), rounds // (2 * _ROUNDS_EACH))
     X = problem.X.double().cpu().numpy()
-    labels = problem.positive.cpu().numpy(), problem.sample_weight.double().cpu().numpy()
+    weight = problem.sample_weight.double()
+    if problem.factors is not None:
+        weight = problem.factors.double().T * weight
+    labels = problem.positive.cpu().numpy(), weight.cpu().numpy()
     ranks = [p.sort_key for p in points]
     rng = np.random.default_rng(seed)
     for k in sorted(alive, key=ranks.__getitem__, reverse=True)[:models]:

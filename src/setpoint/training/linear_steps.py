@@ -55,7 +55,9 @@ class LinearSteps:
         assert isinstance(descent.bundle, LinearBundle)
         self._descent, self._counts, self._bundle = descent, counts, descent.bundle
         k = len(self._bundle.matrix)
-        positives, negatives = (member.nonzero().squeeze(1) for member in batch.classes)
+        positives, negatives = (
+            own.nonzero().squeeze(1) for own in (batch.sign > 0, batch.sign < 0)
+        )
         order, first = torch.cat([positives, negatives]), len(positives)
         X = batch.X[order]
         sign = -batch.sign[order]
@@ -65,7 +67,12 @@ class LinearSteps:
         self._u, self._b, self._given_up, self._free = X.new_empty(4, k, len(order))
         # What depends on the class.
         classes = slice(first), slice(first, None)
-        self._is_right = [(self._b[:, own], counted[own]) for own in classes]
+        # With several tallies, each row has its own price.
+        self._tallied = None if len(batch.classes) == 2 else batch.classes[:, order]
+        if self._tallied is None:
+            self._is_right = [(self._b[:, own], counted[own]) for own in classes]
+        else:
+            self._is_right = [(self._b, own) for own in self._tallied * counted]
         self._of_class = [self._given_up[:, own] for own in classes]
         P, N, rate = descent.P, descent.N, descent.dual_rate
         self._prices = [
@@ -115,9 +122,13 @@ class LinearSteps:
             torch.add(b, u, alpha=ratio, out=given_up)
         else:
             torch.addcmul(b, u, ratio, out=given_up)
-        limits = (price / lam).clamp_(min=_LEAST).add_(0.5)
-        for own, limit in zip(self._of_class, limits.T[:, :, None], strict=True):
-            own.ge_(limit)
+        if self._tallied is not None:
+            price = price.to(u) @ self._tallied
+            given_up.ge_(price.div_(lam).clamp_(min=_LEAST).add_(0.5))
+        else:
+            limits = (price / lam).clamp_(min=_LEAST).add_(0.5)
+            for own, limit in zip(self._of_class, limits.T[:, :, None], strict=True):
+                own.ge_(limit)
         slope = u.gt_(0.0).sub_(given_up)
         slope.mul_(torch.addcmul(b, b, b, value=-1.0, out=self._free))
         b.sub_(given_up)

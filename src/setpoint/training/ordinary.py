@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import format_number
@@ -246,20 +246,33 @@ def _after(start: TrainedModel) -> str:
 
 
 def _logistic_paths(problem: Problem, module: nn.Module) -> list[list[TrainedModel]]:
-    """Return plain and balanced logistic regressions, from the strongest ridge to the weakest."""
+    """Return plain and balanced logistic regressions, from the strongest ridge to the weakest.
+
+    Where rows have prices of their own, there are also regressions weighted by them.
+    """
     positive, weight = problem.positive, problem.sample_weight.double()
     totals = torch.stack([weight[positive].sum(), weight[~positive].sum()])
     plain, balanced = torch.ones_like(totals), totals.sum() / 2 / totals
+    paths = _paths(problem, module, weight, {"": plain, ", balanced": balanced})
+    if (price := problem.row_prices()) is not None:
+        paths += _paths(problem, module, weight * price, {", weighted by price": plain})
+    return paths
+
+
+def _paths(
+    problem: Problem, module: nn.Module, weight: Tensor, class_weights: dict[str, Tensor]
+) -> list[list[TrainedModel]]:
+    """Return logistic regressions with row weights and, by name, several class weights."""
     found = logistic_regressions(
         problem.X,
-        positive,
+        problem.positive,
         weight,
-        torch.stack([plain, balanced]).repeat_interleave(len(RIDGES), dim=0),
-        weight.new_tensor(RIDGES * 2),
+        torch.stack(list(class_weights.values())).repeat_interleave(len(RIDGES), dim=0),
+        weight.new_tensor(RIDGES * len(class_weights)),
     )
     paths = []
-    by_class_weight = found.view(2, len(RIDGES), -1)
-    for suffix, thetas in zip(("", ", balanced"), by_class_weight, strict=True):
+    by_class_weight = found.view(len(class_weights), len(RIDGES), -1)
+    for suffix, thetas in zip(class_weights, by_class_weight, strict=True):
         path = []
         for ridge, theta in zip(RIDGES, thetas, strict=True):
             weights = linear_state(module, theta[:-1], theta[-1:])

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from setpoint._internal.renamed import renamed_property
 from setpoint._internal.threads import map_in_threads
-from setpoint.errors import DivergedError
+from setpoint.errors import DivergedError, SetpointError
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal, only_fractions
 from setpoint.goals.metrics import Counts
+from setpoint.goals.tallies import PLAIN
 from setpoint.thresholds.caution import Cautious, cautious, row_weights_of
 from setpoint.thresholds.halves import Halves
 from setpoint.thresholds.operating_point import (
@@ -27,9 +30,12 @@ from setpoint.thresholds.operating_point import (
     evaluate_threshold,
 )
 from setpoint.thresholds.sweep import Ranking
+from setpoint.thresholds.tallied import TalliedRows
 from setpoint.training.gpu import exact_points
 from setpoint.training.models import scores_of
 
+_LEAST_PRICE = 1e-3  # of a row, relative to the mean: with no weight at all it would not count
+_MOST_TALLIES = 128  # whose counts every step of a training updates
 _ROWS_FOR_THREADS = 2**15  # a threshold of so many takes longer than handing it to a thread
 
 
@@ -53,6 +59,9 @@ class Problem:
         What to call these rows in messages.
     caution : float
         What it is worth that constraints hold on other rows, at thresholds on these.
+    factors : Tensor of shape (n, tallies) or None
+        What a row counts in each of the goal's tallies, relative to its weight; None if the goal
+        counts all rows alike.
     """
 
     X: Tensor
@@ -62,6 +71,7 @@ class Problem:
     validation: Problem | None = None
     on: str = "the training rows"
     caution: float = 0.0
+    factors: Tensor | None = None
 
     @property
     def has_validation(self) -> bool:
@@ -78,7 +88,7 @@ class Problem:
     judge = renamed_property("judge", "evaluation")
 
     def for_goal(self, goal: Goal) -> Problem:
-        """Return the same rows with another goal."""
+        """Return the same rows with another goal, one that counts all rows alike."""
         validation = None if self.validation is None else self.validation.for_goal(goal)
         return replace(self, goal=goal, validation=validation)
 
@@ -86,7 +96,56 @@ class Problem:
     def ranking(self) -> Goal | Cautious:
         """The ranking of cuts on these rows: the goal, or the goal with caution."""
         positive, weight = self.positive.cpu().numpy(), self.sample_weight.cpu().numpy()
-        return cautious(self.goal, self.caution, row_weights_of(positive, weight))
+        row_weights = row_weights_of(positive, weight, self._host_factors)
+        return cautious(self.goal, self.caution, row_weights)
+
+    @cached_property
+    def totals(self) -> tuple[Any, Any]:
+        """P and N: numbers, or arrays with an entry for each of the goal's tallies."""
+        weight, positive = self.sample_weight, self.positive
+        if self.factors is None:
+            return float(weight[positive].sum()), float(weight[~positive].sum())
+        tallied = (self.factors * weight[:, None]).double()
+        P, N = (tallied[own].sum(dim=0).cpu().numpy() for own in (positive, ~positive))
+        return P, N
+
+    def row_prices(self) -> Tensor | None:
+        """Return what a right decision on each row is worth to the objective, 1 on average.
+
+        None unless rows have prices of their own: the objective is linear in amounts, such as a
+        cost. A row on which the right decision costs more than the wrong one has nearly none.
+        """
+        objective, (P, N) = self.goal.objective, self.totals
+        if self.factors is None or objective.is_bounded or objective.fraction is None:
+            return None
+        nothing = 0.0 * P[:, None]
+        with np.errstate(all="ignore"):
+            at = self.goal.counts_of(objective, nothing, nothing, P, N)
+            slopes = [objective.sign * objective.d_tp(*at), -objective.sign * objective.d_fp(*at)]
+        places = [self.goal.tallies.index(tally) for tally in objective.tallies]
+        if len(places) == 1:
+            return None  # the same for all rows of a class
+        factors = self.factors[:, places].double()
+        worth, cost = (
+            factors @ torch.from_numpy(np.asarray(slope).reshape(len(places))).to(factors)
+            for slope in slopes
+        )
+        price = torch.where(self.positive, worth, cost).clamp_(min=0.0)
+        mean = float(price.mean())
+        return None if not mean > 0 else (price / mean).clamp_(min=_LEAST_PRICE)
+
+    @cached_property
+    def _host_factors(self) -> NDArray[np.floating] | None:
+        return None if self.factors is None else np.asarray(self.factors.cpu().numpy())
+
+    @cached_property
+    def _tallied(self) -> TalliedRows | None:
+        """These rows in the goal's tallies, if there are several."""
+        if self._host_factors is None:
+            return None
+        weights = self.sample_weight.cpu().numpy()
+        weight = None if np.all(weights == 1) else weights.astype(np.float64)
+        return TalliedRows.of_factors(self.positive.cpu().numpy(), weight, self._host_factors)
 
     def operating_point(self, module: nn.Module, threshold: float | None = None) -> OperatingPoint:
         """Return the module's operating point at a threshold of its logits; None: the exact one."""
@@ -97,6 +156,10 @@ class Problem:
         if threshold is None:
             return self.points_of(logits[None])[0]
         scores, y, weight = self._on_host(_at_least_float32(logits))
+        if self._tallied is not None:
+            counts = self._tallied.counts(scores.astype(np.float64, copy=False) > threshold)
+            at = (*counts, *self._tallied.totals())
+            return self._ranked(OperatingPoint.of_counts(threshold, *at, self.goal, self.on))
         found = evaluate_threshold(
             y, scores, threshold, self.goal, sample_weight=weight, on=self.on
         )
@@ -126,18 +189,23 @@ class Problem:
 
     def _best_point(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
         scores, y, weight = self._on_host(logits)
-        if isinstance(ranking, Goal):
+        if isinstance(ranking, Goal) and self._tallied is None:
             return choose_threshold(y, scores, ranking, sample_weight=weight, on=self.on)
         weight = None if weight is None else weight.astype(np.float64)
-        return best_point(y, scores, weight, ranking, self.goal, self.on)
+        return best_point(y, scores, weight, ranking, self.goal, self.on, self._tallied)
 
     @cached_property
     def halves(self) -> Halves | None:
-        """Random halves of these rows, on which models are compared; None with too few rows."""
+        """Random halves of these rows, on which models are compared; None with too few rows.
+
+        Nor are there any for a budget per period, which halves of a period would not use up.
+        """
+        if self.goal.periods:
+            return None
         y, weight = self.positive.cpu().numpy(), self.sample_weight.cpu().numpy()
         if min(y.sum(), len(y) - y.sum()) < 2:
             return None
-        return Halves(y, None if np.all(weight == 1) else weight)
+        return Halves(y, None if np.all(weight == 1) else weight, self._host_factors)
 
     def average_gain(self, module: nn.Module, weights: dict[str, Any]) -> float:
         """Return the gain of a module with these weights, averaged over the halves.
@@ -175,7 +243,8 @@ class Problem:
     def _bytes(self) -> Iterator[Any]:
         if self.caution:
             yield f"caution {self.caution}".encode()
-        for part in (self.X, self.positive, self.sample_weight):
+        parts = (self.X, self.positive, self.sample_weight, self.factors)
+        for part in (part for part in parts if part is not None):
             kind = str(part.dtype).removeprefix("torch.")
             yield f"{tuple(part.shape)}{kind}".encode()
             # As bytes: numpy does not know bfloat16.
@@ -189,7 +258,10 @@ def fingerprint_of(goal: Goal, data: Iterable[Any]) -> str:
     digest = hashlib.sha256(str(goal).encode())
     tp, fp = np.meshgrid(np.arange(4.0), np.arange(6.0))
     for metric in goal.metrics:  # a custom metric may have been redefined under its name
-        digest.update(np.asarray(metric.value(tp, fp, 3.0, 5.0), dtype=float).tobytes())
+        if metric.tallies == (PLAIN,):
+            digest.update(np.asarray(metric.value(tp, fp, 3.0, 5.0), dtype=float).tobytes())
+        else:
+            digest.update(metric.name.encode())
     for part in data:
         digest.update(part)
     return digest.hexdigest()
@@ -209,14 +281,32 @@ def make_problem(
     validation: Problem | None = None,
     on: str = "the training rows",
     caution: float = 0.0,
+    columns: GoalColumns | None = None,
 ) -> Problem:
-    """Return a problem, with unit weights where none are given."""
+    """Return a problem, with unit weights where none are given.
+
+    ``columns`` hold what the goal names besides plain counts: amounts, segments and periods. The
+    goal is bound to the segments and periods of these rows.
+    """
     if sample_weight is None:
         sample_weight = torch.ones(len(X), device=X.device)
     # Features may be integers or in half precision; sums of weights must not be.
     dtype = torch.float64 if X.dtype == torch.float64 else torch.float32
     weight = sample_weight.to(dtype)
-    return Problem(X, positive, weight, Goal.parse(goal), validation, on, caution)
+    goal, factors = Goal.parse(goal), None
+    if columns is not None:
+        goal = columns.bind(goal, positive.cpu().numpy())
+    if not goal.is_plain:
+        if columns is None:
+            raise SetpointError(f"the goal '{goal}' names columns, which training must be given.")
+        if len(goal.tallies) > _MOST_TALLIES:
+            raise SetpointError(
+                f"the goal '{goal}' speaks of {len(goal.tallies) - 1} segments and periods of the "
+                f"rows; training supports at most {_MOST_TALLIES - 1}. Use longer periods or fewer "
+                "segments, or SetpointThreshold, which has no such limit."
+            )
+        factors = torch.from_numpy(columns.factors(goal.tallies).T.copy()).to(X.device, dtype)
+    return Problem(X, positive, weight, goal, validation, on, caution, factors)
 
 
 @dataclass(frozen=True)
@@ -234,11 +324,15 @@ class Penalised:
         """Whether the goal is monotone."""
         return self.goal.is_monotone
 
-    def gain(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    def plain(self, counts: Counts) -> Any:
+        """Return the counts of all rows alike."""
+        return self.goal.plain(counts)
+
+    def gain(self, tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
         """Return the gain less the penalty."""
         at = (tp, fp, P, N)
         return self.goal.gain(*at) - self.strength * self.goal.violation(*at)
 
-    def violation(self, tp: Counts, fp: Counts, P: float, N: float) -> Any:
+    def violation(self, tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
         """Return zero: every cut is allowed."""
         return 0.0 * self.goal.violation(tp, fp, P, N)

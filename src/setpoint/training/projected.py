@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,7 +20,14 @@ from setpoint.errors import DivergedError
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.bundle import FEW, Bundle, LinearBundle
 from setpoint.training.candidates import TrainedModel, best_of
-from setpoint.training.descent import Counts, Descent, WorkingCounts, take_steps, usual_rate
+from setpoint.training.descent import (
+    Counts,
+    Descent,
+    WorkingCounts,
+    classes_of,
+    take_steps,
+    usual_rate,
+)
 from setpoint.training.gpu import projected_steps, sizes_for
 from setpoint.training.line_search import rounds_for, search_lines
 from setpoint.training.linear_steps import take_linear_steps
@@ -176,8 +182,7 @@ class ProjectedRun:
 
     def __init__(self, solver: Projected, problem: Problem, module: nn.Module) -> None:
         self.solver, self.problem, self.module = solver, problem, module
-        weight, positive = problem.sample_weight, problem.positive
-        self._totals = float(weight[positive].sum()), float(weight[~positive].sum())
+        self._totals = problem.totals
         assert solver.inner_iterations is not None
         assert solver.outer_iterations is not None
         assert solver.rows is not None
@@ -249,7 +254,8 @@ class ProjectedRun:
         self._ordinary = []
         problem, descent = self.problem, self._descent
         chosen = near(problem.positive, problem.sample_weight, self._distance, self._rows)
-        batch = descent.batch(problem.X[chosen.rows], chosen.sign, chosen.weight)
+        factors = None if problem.factors is None else problem.factors[chosen.rows]
+        batch = descent.batch(problem.X[chosen.rows], chosen.sign, chosen.weight, factors)
         counts = WorkingCounts(descent, batch, chosen, self._at)
         self._take_steps(descent, batch, counts, self._inner_iterations)
         self._find_thresholds()
@@ -290,7 +296,7 @@ class ProjectedRun:
         scores = self._bundle.scores(X) if k <= _models_at_once(X) else None
         points = self.evaluate(scores, self._descent.lam)
         self._bundle.origins.copy_(torch.tensor([p.threshold for p in points], dtype=torch.float64))
-        self._at = Counts(np.array([p.tp for p in points]), np.array([p.fp for p in points]))
+        self._at = Counts.of_points(points)
         self._measure(scores)
 
     def evaluate(self, scores: Tensor | None, lam: float) -> list[OperatingPoint]:
@@ -341,10 +347,11 @@ class ProjectedRun:
             if distance is None:
                 distance = own.new_empty(len(problem.X))
             distance[rows] = above.abs().amin(dim=0)
-            positive = problem.positive[rows]
-            classes = torch.stack([positive, ~positive]).to(origins)
-            margins = above.to(origins).mul_(classes[0] - classes[1])
-            weight = problem.sample_weight[rows] / descent.P
+            positive = problem.positive[rows].to(origins)
+            margins = above.to(origins).mul_(2 * positive - 1)
+            factors = None if problem.factors is None else problem.factors[rows]
+            classes = classes_of(problem.positive[rows], origins, factors)
+            weight = problem.sample_weight[rows] / float(problem.goal.plain(descent.P))
             losses += descent.losses(margins, classes, weight, self._at)
         assert distance is not None  # there are rows
         self._losses, self._distance = losses.cpu(), distance

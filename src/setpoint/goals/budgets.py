@@ -1,0 +1,126 @@
+"""Budgets: how many alarms may be raised in a period, and metrics of the k highest scores.
+
+``alarms <= 200 per day`` must hold on every day of the rows; ``on 95% of days`` and ``on average``
+ask for less. ``recall@200`` is the recall of the goal in which at most 200 alarms are raised, and
+``precision@200`` is TP / 200 there: the precision of the 200 highest scores, unless several rows
+are equal at the last place, which are then left out together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from setpoint.errors import GoalError
+from setpoint.goals.metrics import Counts, Metric, format_number, from_fraction
+from setpoint.goals.tallies import Tally
+
+PERIODS = ("hour", "day", "week", "month")
+
+
+@dataclass(frozen=True)
+class Per:
+    """The periods in which a limit must hold.
+
+    Attributes
+    ----------
+    period : {"hour", "day", "week", "month"}
+        Their length.
+    share : float or None
+        The fraction of periods in which the limit must hold; None: on average.
+    """
+
+    period: str
+    share: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        if self.period not in PERIODS:
+            raise GoalError(f"'per {self.period}': a period is one of {', '.join(PERIODS)}.")
+        if self.share is not None and not 0 < self.share <= 1:
+            raise GoalError(
+                f"'on {format_number(100 * self.share)}% of {self.period}s': the percentage must "
+                "be above 0 and at most 100."
+            )
+
+    def __str__(self) -> str:
+        if self.share is None:
+            return f"per {self.period} on average"
+        share = "" if self.share == 1 else f" on {format_percent(self.share)} of {self.period}s"
+        return f"per {self.period}{share}"
+
+
+def format_percent(fraction: float) -> str:
+    """Return a fraction as a percentage without rounding errors: 0.95 is 95%."""
+    return f"{format_number(float(f'{100 * fraction:.12g}'))}%"
+
+
+@cache
+def alarms_per(per: Per, periods: tuple[str, ...]) -> Metric:
+    """Return the number of alarms in a period, given the periods of the rows.
+
+    It is that of the busiest period or, where some periods may exceed the limit, of the busiest
+    one but these; or the average over all periods.
+    """
+    name = f"alarms {per}"
+    if per.share is None:
+        count = len(periods)
+        found = from_fraction(
+            name, lambda P, N: (0, 1, 1), lambda P, N: (count, 0, 0), direction="min",
+            monotone=False, bounds=(0.0, math.inf),
+        )  # fmt: skip
+        return replace(found, made_by=(alarms_per, per, periods))
+    over = int((1 - per.share) * len(periods) + 1e-9)
+    tallies = tuple(Tally(period=per.period, value=value) for value in periods)
+
+    def value(tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
+        alarms = tp + fp
+        return alarms if len(tallies) == 1 else _largest(alarms, over)
+
+    def slope(tp: Counts, fp: Counts, P: Any, N: Any) -> Any:
+        # Of the average over the periods: which one is the busiest changes from step to step.
+        return 1.0 / len(tallies) + 0.0 * (tp + fp)
+
+    return Metric(
+        name, value, slope, slope, direction="min", monotone=False, bounds=(0.0, math.inf),
+        tallies=tallies, made_by=(alarms_per, per, periods),
+    )  # fmt: skip
+
+
+def _largest(values: Any, k: int) -> Any:
+    """Return the (k + 1)-th largest entry along the first axis."""
+    if isinstance(values, torch.Tensor):
+        return values.topk(k + 1, dim=0).values[k]
+    return np.partition(values, len(values) - 1 - k, axis=0)[len(values) - 1 - k]
+
+
+@cache
+def precision_at(budget: float, share: bool, per: str = "", periods: int = 1) -> Metric:
+    """Return TP over the number of alarms that a budget allows.
+
+    The budget is a number of alarms, in each of several periods if ``per`` is one; or a share of
+    the rows.
+    """
+    shown = format_percent(budget) if share else format_number(budget)
+
+    def allowed(P: float, N: float) -> Any:
+        return (budget * (P + N) if share else budget * periods), 0, 0
+
+    name = f"precision@{shown}{f' per {per}' if per else ''}"
+    found = from_fraction(name, lambda P, N: (0, 1, 0), allowed)
+    return replace(found, made_by=(precision_at, budget, share, per, periods))
+
+
+def for_periods(which: Metric, found: Mapping[str, tuple[str, ...]]) -> Metric:
+    """Return an objective for the periods of some rows; one that needs none is unchanged."""
+    made_by = which.made_by
+    if made_by is None or made_by[0] is not precision_at or not made_by[3]:
+        return which
+    _, budget, share, per, _ = made_by
+    bound: Metric = precision_at(budget, share, per, len(found[f"per {per}"]))
+    return bound

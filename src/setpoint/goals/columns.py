@@ -1,0 +1,315 @@
+"""The columns that a goal names: amounts, segments and times of the rows.
+
+They say what a row counts in each of the goal's tallies, and which segments and periods there are.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._internal.validation import did_you_mean, listed
+from setpoint.errors import SetpointError
+from setpoint.goals.goal import Goal
+from setpoint.goals.metrics import Metric
+from setpoint.goals.tallies import PLAIN, Tally
+
+Floats = NDArray[np.floating]
+Rows = Any  # a mask, indices or a slice
+OTHER = "(other)"  # small segments together
+NO_SEGMENT = "(none)"  # rows of no segment that is judged
+FEWEST = 10  # rows of each class in a segment that is judged by itself
+_LARGEST = 1e100  # amounts up to this can be summed
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A column of texts: the place of each row's text among the distinct ones, which are sorted."""
+
+    codes: NDArray[np.intp]
+    values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, texts: NDArray[np.str_]) -> Codes:
+        """Encode a column."""
+        values, codes = np.unique(texts, return_inverse=True)
+        return cls(codes.reshape(-1), tuple(values.tolist()))
+
+    def __getitem__(self, rows: Rows) -> Codes:
+        return replace(self, codes=self.codes[rows])
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
+        """Return how often each text occurs, in some or all rows."""
+        codes = self.codes if rows is None else self.codes[rows]
+        found = np.bincount(codes, minlength=len(self.values))
+        return dict(zip(self.values, found.tolist(), strict=True))
+
+    def keeping(self, values: tuple[str, ...]) -> Codes:
+        """Return the column in which every other text is ``OTHER``, or else ``NO_SEGMENT``."""
+        rest = OTHER if OTHER in values else NO_SEGMENT
+        texts = np.array([value if value in values else rest for value in self.values], dtype=str)
+        return Codes.of(texts[self.codes])
+
+    def members(self, value: str, rows: Rows = slice(None)) -> NDArray[np.bool_]:
+        """Return which rows hold a text."""
+        codes = self.codes[rows]
+        if value not in self.values:
+            return np.zeros(len(codes), dtype=bool)
+        return np.asarray(codes == self.values.index(value))
+
+
+@dataclass(frozen=True)
+class GoalColumns:
+    """Amounts, segments and periods of rows, by name.
+
+    Attributes
+    ----------
+    amounts : mapping of str to ndarray
+        Numbers >= 0.
+    segments : mapping of str to Codes
+        The segment of each row, in each column of segments.
+    periods : mapping of str to Codes
+        The period of each row, for each kind of period.
+    """
+
+    amounts: Mapping[str, Floats] = field(default_factory=dict)
+    segments: Mapping[str, Codes] = field(default_factory=dict)
+    periods: Mapping[str, Codes] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, goal: Goal, n: int, amounts: Any = None, segments: Any = None, times: Any = None
+    ) -> GoalColumns:
+        """Validate and return the columns that a goal names, for n rows.
+
+        Raises SetpointError if one is missing or its values are invalid.
+        """
+        return cls(
+            {
+                name: _check_amounts(name, _find(amounts, "amounts", name, goal), n)
+                for name in goal.amounts
+            },
+            {
+                name: Codes.of(segment_texts(name, _find(segments, "segments", name, goal), n))
+                for name in goal.segments
+            },
+            {period: Codes.of(period_texts(times, period, n, goal)) for period in goal.periods},
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.amounts or self.segments or self.periods)
+
+    def take(self, rows: Rows) -> GoalColumns:
+        """Return the columns of some rows."""
+        return GoalColumns(
+            {name: column[rows] for name, column in self.amounts.items()},
+            {name: column[rows] for name, column in self.segments.items()},
+            {name: column[rows] for name, column in self.periods.items()},
+        )
+
+    def bind(self, goal: Goal, positive: NDArray[np.bool_]) -> Goal:
+        """Return the goal for the segments and periods of these rows.
+
+        A segment in which a constrained metric is undefined, such as recall without positives, is
+        left out.
+        """
+        goal = goal if goal.stated is None else goal.stated
+        found = {f"per {name}": _present(codes) for name, codes in self.periods.items()}
+        for name, codes in self.segments.items():
+            P, N = codes.counts(positive), codes.counts(~positive)
+            own = [c.metric for c in goal.constraints if c.each == name]
+            found[name] = tuple(
+                value for value in _present(codes) if _all_defined(own, P[value], N[value])
+            )
+        return goal.bind(found)
+
+    def keeping(self, segments: Mapping[str, tuple[str, ...]]) -> GoalColumns:
+        """Return the columns in which only these segments, by column, have their own names."""
+        kept = {
+            name: codes.keeping(segments[name]) if name in segments else codes
+            for name, codes in self.segments.items()
+        }
+        return replace(self, segments=kept)
+
+    def large_segments(
+        self, goal: Goal, positive: NDArray[np.bool_], fewest: int = FEWEST
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the segments in which a goal's constraints can be judged, by column.
+
+        A segment needs ``fewest`` positives and as many negatives. Smaller ones are pooled as
+        ``OTHER``; if they are too few together, a warning says that they are held to nothing.
+        """
+        found = {}
+        for name in dict.fromkeys(c.each for c in goal.constraints if c.each):
+            codes = self.segments[name]
+            P, N = codes.counts(positive), codes.counts(~positive)
+            large = [v for v in _present(codes) if min(P[v], N[v]) >= fewest]
+            small = [v for v in _present(codes) if v not in large]
+            if not large:
+                raise SetpointError(
+                    f"no segment of {name!r} has {fewest} positives and {fewest} negatives, which "
+                    f"'{goal}' needs; the largest have {max(P.values())} positives and "
+                    f"{max(N.values())} negatives. Use more rows, or larger segments."
+                )
+            positives, negatives = (sum(count[v] for v in small) for count in (P, N))
+            if min(positives, negatives) >= fewest:
+                large.append(OTHER)
+            elif small:
+                warnings.warn(
+                    f"{listed(small, 4)} of {name!r} are too small to be judged: together they "
+                    f"have {positives} positives and {negatives} negatives, and {fewest} of each "
+                    f"are needed. '{goal}' does not apply to them.",
+                    stacklevel=4,
+                )
+            found[name] = tuple(large)
+        return found
+
+    def factors(self, tallies: tuple[Tally, ...], rows: Rows = slice(None)) -> Floats:
+        """Return what rows count in each tally, relative to their weight: shape (tallies, rows)."""
+        parts = [self._factor(tally, rows) for tally in tallies if tally != PLAIN]
+        ones = np.ones(len(parts[0])) if parts else np.ones(0)
+        return np.stack([ones if tally == PLAIN else parts.pop(0) for tally in tallies])
+
+    def _factor(self, tally: Tally, rows: Rows) -> Floats:
+        found: Any = self.amounts[tally.amount][rows] if tally.amount else 1.0
+        if tally.segment:
+            found = found * self.segments[tally.segment].members(tally.value, rows)
+        if tally.period:
+            found = found * self.periods[tally.period].members(tally.value, rows)
+        return np.asarray(found, dtype=np.float64)
+
+
+def _present(codes: Codes) -> tuple[str, ...]:
+    counts = codes.counts()
+    return tuple(value for value, count in counts.items() if count and value != NO_SEGMENT)
+
+
+def _all_defined(metrics: list[Metric], P: int, N: int) -> bool:
+    """Whether the rows of a segment, so many of each class, define all metrics."""
+    for which in metrics:
+        shape = () if len(which.tallies) == 1 else (len(which.tallies),)
+        none, p, n = (np.full(shape, count, dtype=np.float64)[()] for count in (0, P, N))
+        with np.errstate(all="ignore"):
+            if np.isnan(which.value(none, none, p, n)):
+                return False
+    return True
+
+
+def _find(given: Any, kind: str, name: str, goal: Goal) -> Any:
+    """Return the column that a goal names; raise SetpointError if it was not given."""
+    example = f"{kind}={{{name!r}: ...}}"
+    if given is None:
+        raise SetpointError(f"the goal '{goal}' names {name!r}; pass {example}, one entry per row.")
+    if not hasattr(given, "keys"):
+        raise SetpointError(f"{kind} must map names to arrays, e.g. {example}.")
+    names = list(given.keys())
+    if name not in names:
+        raise SetpointError(
+            f"the goal '{goal}' names {name!r}, and {kind} has {listed(names)}."
+            f"{did_you_mean(name, names)}"
+        )
+    return given[name]
+
+
+def _check_shape(kind: str, name: str, values: NDArray[Any], n: int) -> None:
+    if values.shape != (n,):
+        raise SetpointError(
+            f"{kind}[{name!r}] must have one entry per row, shape ({n},); it has {values.shape}."
+        )
+
+
+def _check_amounts(name: str, given: Any, n: int) -> Floats:
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SetpointError(f"amounts[{name!r}] must be numbers.") from None
+    _check_shape("amounts", name, values, n)
+    for wrong, what, remedy in (
+        (np.isnan(values), "missing", "fill in what such a row is worth, e.g. 0, or drop it"),
+        (~np.isfinite(values), "infinite", "give a finite amount"),
+        (values < 0, "negative", f"give its size and write the sign in the goal, e.g. -1*{name}"),
+        (values > _LARGEST, "too large to be summed", "rescale the amounts"),
+    ):
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise SetpointError(
+                f"amounts[{name!r}] is {what} in {int(wrong.sum()):,} of {n:,} rows, the first at "
+                f"position {row} ({values[row]:g}); {remedy}."
+            )
+    return values
+
+
+def segment_texts(name: str, given: Any, n: int) -> NDArray[np.str_]:
+    """Return a column of segments as texts; raise SetpointError if some are missing."""
+    values = np.asarray(given)
+    _check_shape("segments", name, values, n)
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+        texts = np.array([f"{value:g}" for value in values.tolist()], dtype=str)
+    elif values.dtype.kind in "OU":
+        plain = values.tolist()
+        missing = np.array([v is None or v != v or str(v) == "" for v in plain], dtype=bool)
+        texts = np.array([_text(v) for v in plain], dtype=str)
+    else:
+        missing, texts = np.zeros(n, dtype=bool), values.astype(str)
+    if missing.any():
+        raise SetpointError(
+            f"segments[{name!r}] is missing in {int(missing.sum()):,} of {n:,} rows, the first at "
+            f"position {int(np.flatnonzero(missing)[0])}; give such rows a segment of their own, "
+            "e.g. 'unknown'."
+        )
+    return texts
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
+
+
+def period_texts(times: Any, period: str, n: int, goal: Goal) -> NDArray[np.str_]:
+    """Return the period of each row, named by its first hour, day or month.
+
+    Weeks begin on Monday. Plain numbers are days, counted from 0.
+    """
+    if times is None:
+        raise SetpointError(
+            f"the goal '{goal}' is per {period}; pass times=..., the time of each row."
+        )
+    values = np.asarray(times)
+    if values.dtype.kind in "OU":
+        try:
+            values = values.astype("datetime64[s]")
+        except (TypeError, ValueError):
+            raise SetpointError(
+                "times must be dates: numpy or pandas datetimes, texts such as 2024-05-31 or "
+                "2024-05-31T17:05, or numbers of days."
+            ) from None
+    _check_shape("times", "", values, n)
+    if values.dtype.kind in "iuf":
+        if not np.isfinite(values).all():
+            raise SetpointError("times holds numbers that are missing or infinite.")
+        numbers = values.astype(np.float64)
+        if period == "month":
+            raise SetpointError("times are numbers of days, which do not say what month it is.")
+        length = {"hour": 1 / 24, "day": 1.0, "week": 7.0}[period]
+        return np.floor(numbers / length).astype(np.int64).astype(str)
+    if values.dtype.kind != "M":
+        raise SetpointError(f"times must be dates or numbers of days, not {values.dtype}.")
+    if np.isnat(values).any():
+        raise SetpointError(
+            f"times is missing in {int(np.isnat(values).sum()):,} of {n:,} rows; drop such rows."
+        )
+    if period == "week":  # numpy counts weeks from a Thursday
+        days = values.astype("datetime64[D]")
+        return (days - (days.astype(np.int64) + 3) % 7).astype(str)
+    return values.astype(f"datetime64[{_UNITS[period]}]").astype(str)

@@ -1,0 +1,101 @@
+"""The columns of a table that a goal names: amounts, segments and the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._internal.validation import did_you_mean, listed, quoted
+from setpoint.data.values import as_text, dates, is_present, numbers, without_categories
+from setpoint.errors import SchemaError
+from setpoint.goals.goal import Goal
+from setpoint.tables.kinds import column_of
+
+
+def named_columns(goal: Goal, time: str | None) -> list[str]:
+    """Return the columns that a goal needs besides those of the model."""
+    if goal.periods and time is None:
+        raise SchemaError(
+            f"the goal '{goal}' is per {goal.periods[0]}; name the column of times with --time "
+            "(time=)."
+        )
+    return [*goal.amounts, *goal.segments, *([time] if goal.periods and time else [])]
+
+
+def check_named(goal: Goal, time: str | None, names: list[str]) -> None:
+    """Raise SchemaError unless a table has the columns that a goal names."""
+    for name in named_columns(goal, time):
+        if name not in names:
+            raise SchemaError(
+                f"the goal '{goal}' names {name!r}, and the table has {listed(names)}."
+                f"{did_you_mean(name, names)}"
+            )
+
+
+def goal_columns(frame: Any, goal: Goal, time: str | None = None) -> dict[str, Any]:
+    """Return the amounts, segments and times of a table's rows, as the estimators take them."""
+    check_named(goal, time, list(frame.columns))
+    found: dict[str, Any] = {}
+    if goal.amounts:
+        found["amounts"] = {name: _amounts(frame[name]) for name in goal.amounts}
+    if goal.segments:
+        found["segments"] = {name: _segments(frame[name]) for name in goal.segments}
+    if goal.periods and time is not None:
+        found["times"] = calendar_times(frame[time])
+    return found
+
+
+def take(named: dict[str, Any], rows: Any) -> dict[str, Any]:
+    """Return the columns of some rows."""
+    return {
+        kind: {name: column[rows] for name, column in columns.items()}
+        if isinstance(columns, dict)
+        else columns[rows]
+        for kind, columns in named.items()
+    }
+
+
+def _amounts(series: Any) -> NDArray[np.float64]:
+    column = column_of(without_categories(series))
+    values, bad = numbers(without_categories(series), column.missing, column.format)
+    values = np.asarray(values, dtype=np.float64)
+    wrong = bad | np.isnan(values)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        what = f"{quoted(series.iloc[row])} is not a number" if bad.any() else "it is missing"
+        raise SchemaError(
+            f"an amount must be a number: in row {row + 1:,} of {str(series.name)!r} {what} "
+            f"({int(wrong.sum()):,} such). Fill in what such a row is worth, or drop it."
+        )
+    return values
+
+
+def _segments(series: Any) -> NDArray[np.object_]:
+    series = without_categories(series)
+    texts = np.array([as_text(value) for value in series], dtype=object)
+    texts[~np.asarray(is_present(series))] = "(missing)"
+    return texts
+
+
+def calendar_times(series: Any) -> NDArray[Any]:
+    """Return times as dates in the table's own time zone, or as numbers of days."""
+    series = without_categories(series)
+    column = column_of(series)
+    if column.kind == "number":
+        return np.asarray(numbers(series, column.missing, column.format).values)
+    if column.kind != "date":
+        raise SchemaError(
+            f"{str(series.name)!r} holds neither dates nor numbers of days (e.g. "
+            f"{quoted(series.iloc[0])}); write dates as 2024-12-31 or 2024-12-31 23:59:59."
+        )
+    times, bad = dates(series, column.format, column.zone)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise SchemaError(
+            f"{quoted(series.iloc[row])} in row {row + 1:,} of {str(series.name)!r} is not a time."
+        )
+    if column.zone is not None:
+        times = times.dt.tz_localize(None)
+    return np.asarray(times.to_numpy(), dtype="datetime64[s]")
