@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from setpoint import BandGoal, Goal, GoalError
 from setpoint.goals.band_metrics import BandCounts, BandMetric
 from setpoint.goals.bands import BandConstraint, is_band_goal
+from setpoint.goals.money import Price
 
 METRICS = (
     "precision(alarm)", "recall(alarm)", "fpr(alarm)", "alarm_rate", "npv(clear)", "fnr(clear)",
     "clear_rate", "review_rate",
 )  # fmt: skip
-amounts = st.floats(0.1, 1e6) | st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True) | st.just("a (b), c=1")
+amounts = st.builds(Price, st.floats(0.1, 1e6), st.just("") | names)
 objectives = st.sampled_from(METRICS).map(BandMetric) | st.tuples(amounts, amounts, amounts).map(
     lambda costs: BandMetric("cost", costs)
 )
@@ -56,10 +58,13 @@ def test_ways_to_write_the_same_goal(text):
 
 def test_costs_keep_the_case_of_names():
     goal = BandGoal.parse("Min COST( FP = 5,fn=Amount_1 , review=1e-1) s.t. fnr(clear) <= 1%")
-    assert goal.objective.costs == (5.0, "Amount_1", 0.1)
+    assert goal.objective.costs == (Price(5.0), Price(1.0, "Amount_1"), Price(0.1))
     assert goal.amounts == ("Amount_1",)
     assert str(goal) == "min cost(fp=5, fn=Amount_1, review=0.1) s.t. fnr(clear) <= 0.01"
     assert str(BandGoal.parse("min cost(fn=3)")) == "min cost(fn=3)"
+    scaled = BandGoal.parse("min cost(fp=2 * 'paid, net', fn=0.5*Amount)")
+    assert scaled.amounts == ("paid, net", "Amount")
+    assert str(scaled) == 'min cost(fp=2*"paid, net", fn=0.5*Amount)'
 
 
 def test_parts_may_be_text():
@@ -116,7 +121,7 @@ def test_parts_may_be_text():
         ("min cost(5, 100)", "'5' in .* names no cost"),
         ("min cost(tp=5)", "is not one of fp"),
         ("min cost(fp=1, fp=2)", "occurs twice"),
-        ("min cost(fp=5%)", "neither a number nor the name"),
+        ("min cost(fp=5%)", "is not a price"),
         ("min cost(fp=-5)", "finite and not negative"),
         ("min cost(fp=1e999)", "finite and not negative"),
         ("min cost(review=1)", "counts neither false alarms"),
@@ -162,7 +167,7 @@ def test_values_and_directions():
     c = BandCounts(3.0, 1.0, 2.0, 6.0, 8.0, P=10.0, N=10.0, cost=5.0)
     values = (0.75, 0.3, 0.1, 0.2, 0.75, 0.2, 0.4, 0.4)
     assert tuple(BandMetric(name).value(c) for name in METRICS) == pytest.approx(values)
-    assert BandMetric("cost", (1.0, 2.0, 3.0)).value(c) == 0.25
+    assert BandMetric("cost", (Price(1.0), Price(2.0), Price(3.0))).value(c) == 0.25
     empty = BandCounts(0.0, 0.0, 0.0, 0.0, 20.0, P=10.0, N=10.0)
     assert BandMetric("precision(alarm)").value(empty) == 1
     assert BandMetric("npv(clear)").value(empty) == 1

@@ -15,7 +15,7 @@ from setpoint.thresholds.band_search import _range_minima
 OBJECTIVES = (
     "min review_rate", "max precision(alarm)", "max recall(alarm)", "min fpr(alarm)",
     "min alarm_rate", "max npv(clear)", "min fnr(clear)", "max clear_rate",
-    "min cost(fp=5, fn=20, review=1)", "min cost(fp=2, fn=7)", "min cost(fp=a, fn=b, review=1)",
+    "min cost(fp=5, fn=20, review=1)", "min cost(fp=2, fn=7)", "min cost(fp=a, fn=2*b, review=1)",
     "min cost(fn=b, review=c)",
 )  # fmt: skip
 ALARM = ("precision(alarm) >= {}", "recall(alarm) >= {}", "fpr(alarm) <= {}", "alarm_rate <= {}")
@@ -80,7 +80,8 @@ def every_band(y, scores, weights, amounts, goal):
                 "review_rate": fraction(review) / everything,
             }
             if goal.objective.costs is not None:
-                fp, fn, each = (amounts.get(c, c) for c in goal.objective.costs)
+                prices = goal.objective.costs
+                fp, fn, each = (p.factor * amounts.get(p.amount, 1.0) for p in prices)
                 cost = fraction(alarm & ~y, fp) + fraction(clear & y, fn) + fraction(review, each)
                 values["cost"] = cost / everything
             violation = Fraction(0)
@@ -292,11 +293,12 @@ def test_values_by_name():
     ("amounts", "message"),
     [
         (None, "pass amounts="),
+        ([1, 2, 3], "must map names to arrays"),
         ({"Amounts": [1, 2, 3]}, "Did you mean 'Amounts'"),
-        ({"amount": [1, 2]}, "have the shape"),
-        ({"amount": [1, np.nan, 2]}, "hold nan at position 1"),
-        ({"amount": [1, 2, -3]}, "hold -3.0 at position 2"),
-        ({"amount": [1, np.inf, 2]}, "not negative"),
+        ({"amount": [1, 2]}, "must have one entry per row"),
+        ({"amount": [1, np.nan, 2]}, "missing in 1 of 3 rows, the first at position 1"),
+        ({"amount": [1, 2, -3]}, "negative in 1 of 3 rows, the first at position 2"),
+        ({"amount": [1, np.inf, 2]}, "infinite"),
         ({"amount": ["x", "y", "z"]}, "must be numbers"),
     ],
 )

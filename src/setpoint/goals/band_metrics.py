@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from setpoint.errors import GoalError
-from setpoint.goals.metrics import format_number, metric_names, where
+from setpoint.goals.metrics import metric_names, where
+from setpoint.goals.money import _PRICE, Price
+from setpoint.goals.tallies import split_outside_quotes, unquoted
 
 Side = Literal["alarm", "clear", "review", "cost"]
-Amount = float | str  # the same for all rows, or the name of an array
 TERMS = ("fp", "fn", "review")
 
 
@@ -92,12 +93,11 @@ class BandMetric:
     name : str
         Its name in the goal language, e.g. ``"precision(alarm)"``; ``"cost"`` for any cost.
     costs : tuple or None
-        Of a cost: what a false alarm, a cleared positive and a review cost, each a number or the
-        name of an array with one amount per row.
+        Of a cost: the prices of a false alarm, of a cleared positive and of a review.
     """
 
     name: str
-    costs: tuple[Amount, Amount, Amount] | None = None
+    costs: tuple[Price, Price, Price] | None = None
 
     def __post_init__(self) -> None:
         if self.name not in _KINDS and not (self.name == "cost" and self.costs is not None):
@@ -107,9 +107,9 @@ class BandMetric:
         if self.costs is None:
             return self.name
         terms = [
-            f"{term}={amount if isinstance(amount, str) else format_number(amount)}"
-            for term, amount in zip(TERMS, self.costs, strict=True)
-            if amount != 0
+            f"{term}={price}"
+            for term, price in zip(TERMS, self.costs, strict=True)
+            if price.factor != 0
         ]
         return f"cost({', '.join(terms)})"
 
@@ -145,7 +145,7 @@ class BandMetric:
     @property
     def amounts(self) -> tuple[str, ...]:
         """The names of the arrays of amounts that it needs."""
-        return tuple(dict.fromkeys(a for a in self.costs or () if isinstance(a, str)))
+        return tuple(dict.fromkeys(price.amount for price in self.costs or () if price.amount))
 
     def value(self, counts: BandCounts) -> Any:
         """Return the metric at the given counts."""
@@ -159,9 +159,7 @@ class BandMetric:
 
 # --- names ----------------------------------------------------------------------------------------
 
-COST_CALL = re.compile(r"\bcost\s*\(([^()]*)\)", re.IGNORECASE)
-_AMOUNT = re.compile(r"[A-Za-z_]\w*")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+COST_CALL = re.compile(r"\bcost\s*\(((?:[^()'\"]|'[^']*'|\"[^\"]*\")*)\)", re.IGNORECASE)
 _COST_EXAMPLE = "write e.g. 'cost(fp=5, fn=100, review=1)'"
 # What was probably meant by a metric of no side or of the wrong one.
 _INSTEAD = {
@@ -212,38 +210,37 @@ def band_metric(name: str) -> BandMetric:
 
 def parse_cost(terms: str) -> BandMetric:
     """Return a cost from the text between its parentheses."""
-    found: dict[str, Amount] = {}
-    for term in terms.split(","):
-        name, equals, amount = (piece.strip() for piece in term.partition("="))
+    prices = dict.fromkeys(TERMS, Price(0.0))
+    seen = set()
+    for part in split_outside_quotes(terms, ","):
+        name, *value = (piece.strip() for piece in split_outside_quotes(part, "="))
         name = name.lower()
-        if not equals or not amount:
-            raise GoalError(f"{term.strip()!r} in 'cost({terms})' names no cost; {_COST_EXAMPLE}.")
+        if len(value) != 1 or not value[0]:
+            raise GoalError(f"{part.strip()!r} in 'cost({terms})' names no cost; {_COST_EXAMPLE}.")
         if name not in TERMS:
             raise GoalError(
                 f"{name!r} in 'cost({terms})' is not one of fp (a false alarm), fn (a positive "
                 f"that is cleared) and review; {_COST_EXAMPLE}."
             )
-        if name in found:
+        if name in seen:
             raise GoalError(f"{name} occurs twice in 'cost({terms})'; keep one.")
-        if _AMOUNT.fullmatch(amount):
-            found[name] = amount
-            continue
-        if not _NUMBER.fullmatch(amount):
+        match = _PRICE.fullmatch(value[0])
+        if match is None:
             raise GoalError(
-                f"{amount!r} in 'cost({terms})' is neither a number nor the name of an array of "
-                f"amounts; {_COST_EXAMPLE}."
+                f"{value[0]!r} in 'cost({terms})' is not a price, which is a number, the name of "
+                f"an amount, or number*name; {_COST_EXAMPLE}."
             )
-        found[name] = float(amount)
-    costs = tuple(found.get(name, 0.0) for name in TERMS)
-    for name, cost in zip(TERMS, costs, strict=True):
-        if not isinstance(cost, str) and not (math.isfinite(cost) and cost >= 0):
+        factor = float(match["number"] or match["times"] or (-1 if match["minus"] else 1))
+        if not 0 <= factor < math.inf:
             raise GoalError(
-                f"{name}={format_number(cost)} in 'cost({terms})': costs are finite and not "
-                "negative."
+                f"{name}={value[0]} in 'cost({terms})': costs are finite and not negative."
             )
-    if costs[0] == 0 and costs[1] == 0:
+        seen.add(name)
+        prices[name] = Price(factor, unquoted(match["name"] or ""))
+    fp, fn, review = prices.values()
+    if fp.factor == 0 and fn.factor == 0:
         raise GoalError(
             f"'cost({terms})' counts neither false alarms (fp) nor misses (fn); {_COST_EXAMPLE}, "
             "or 'min review_rate'."
         )
-    return BandMetric("cost", costs)  # type: ignore[arg-type]
+    return BandMetric("cost", (fp, fn, review))

@@ -11,7 +11,7 @@ of one side names it in parentheses; it depends on one of the two thresholds. Th
     metric = "precision(alarm)" | "recall(alarm)" | "fpr(alarm)" | "alarm_rate"
            | "npv(clear)" | "fnr(clear)" | "clear_rate" | "review_rate"
            | "cost(" term { "," term } ")"           (only as the objective)
-    term   = ( "fp" | "fn" | "review" ) "=" ( number | name of an array of amounts )
+    term   = ( "fp" | "fn" | "review" ) "=" ( number | [ number "*" ] name of amounts )
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from setpoint.goals.band_metrics import (
     band_metric,
     parse_cost,
 )
+from setpoint.goals.goal import TOLERANCE, Goal
 
 # All that this module uses of the plain language; both share directions, separators and levels.
-from setpoint.goals.goal import (
+from setpoint.goals.language import (
     _DECIMAL_COMMA,
     _DIRECTIONS,
     _FLIPPED,
@@ -39,8 +40,6 @@ from setpoint.goals.goal import (
     _RELATION,
     _SEPARATOR,
     _SUCH_THAT,
-    TOLERANCE,
-    Goal,
     _parse_level,
 )
 from setpoint.goals.metrics import format_number, where
@@ -137,6 +136,16 @@ class BandGoal:
     def amounts(self) -> tuple[str, ...]:
         """The names of the arrays of amounts that the goal needs."""
         return self.objective.amounts
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """Columns of segments, which goals of a review band do not have."""
+        return ()
+
+    @property
+    def periods(self) -> tuple[str, ...]:
+        """Periods of time, which goals of a review band do not have."""
+        return ()
 
     def of_side(self, *sides: Side) -> tuple[BandConstraint, ...]:
         """Return the constraints on these sides."""

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setpoint._internal.validation import did_you_mean
-from setpoint.errors import SetpointError
-from setpoint.goals.band_metrics import Amount, BandCounts
+from setpoint.goals.band_metrics import BandCounts
 from setpoint.goals.bands import BandGoal
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import TOLERANCE
+from setpoint.goals.money import Price
 from setpoint.thresholds.operating_point import check_scores
 from setpoint.thresholds.sweep import ClassScores, Floats, threshold_below
 
@@ -56,48 +56,24 @@ class BandRows(NamedTuple):
         pos_label: Any = None,
     ) -> BandRows:
         """Check the arguments of choose_band; rows of weight 0 are left out."""
-        given = {} if amounts is None else dict(amounts)
-        found = {name: _check_amount(given, name, np.shape(y)) for name in goal.amounts}
+        n = np.shape(y)[0] if np.ndim(y) else 0
+        found = GoalColumns.of(goal, n, amounts).amounts if goal.amounts else {}  # type: ignore[arg-type]
         positive, checked, weights = check_scores(y, scores, sample_weight, pos_label)
-        if weights is not None and len(weights) < len(np.asarray(sample_weight)):
+        if weights is not None and len(weights) < n:
             counted = np.asarray(sample_weight) > 0
             found = {name: amount[counted] for name, amount in found.items()}
 
-        def cost(term: Amount) -> float | Floats:
-            return found[term] if isinstance(term, str) else float(term)
+        def cost(price: Price) -> float | Floats:
+            return price.factor * found[price.amount] if price.amount else price.factor
 
-        costs = [cost(term) for term in goal.objective.costs or (0.0, 0.0, 0.0)]
-        return cls(positive, checked, weights, tuple(costs))  # type: ignore[arg-type]
+        fp, fn, review = goal.objective.costs or (Price(0.0),) * 3
+        return cls(positive, checked, weights, (cost(fp), cost(fn), cost(review)))
 
     def among(self, mask: Mask) -> BandRows:
         """Return the rows selected by a mask."""
         costs = [c if isinstance(c, float) else c[mask] for c in self.costs]
         weights = None if self.weights is None else self.weights[mask]
         return BandRows(self.positive[mask], self.scores[mask], weights, tuple(costs))  # type: ignore[arg-type]
-
-
-def _check_amount(given: dict[str, Any], name: str, shape: tuple[int, ...]) -> Floats:
-    if name not in given:
-        raise SetpointError(
-            f"the goal names the amounts {name!r}; pass amounts={{{name!r}: values}}."
-            f"{did_you_mean(name, list(given))}"
-        )
-    try:
-        values = np.asarray(given[name], dtype=np.float64)
-    except (TypeError, ValueError):
-        raise SetpointError(f"the amounts {name!r} must be numbers.") from None
-    if values.shape != shape:
-        raise SetpointError(
-            f"the amounts {name!r} have the shape {values.shape}, and the labels {shape}."
-        )
-    wrong = ~np.isfinite(values) | (values < 0)
-    if wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
-        raise SetpointError(
-            f"the amounts {name!r} hold {values[first]} at position {first}; costs are finite and "
-            "not negative. Fill or drop such rows."
-        )
-    return values
 
 
 @dataclass(frozen=True)

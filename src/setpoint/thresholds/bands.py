@@ -89,7 +89,7 @@ clear_negatives : float
         c = self.counts
         counts = c.alarm_negatives, c.clear_positives, c.review
         assert which.costs is not None
-        total = sum(float(x) * n for x, n in zip(which.costs, counts, strict=True))
+        total = sum(x.factor * n for x, n in zip(which.costs, counts, strict=True))
         return float(total / (c.P + c.N))
 
     @property
