@@ -1,6 +1,7 @@
 """Certificates: exact bounds on new data, certified thresholds, and monitoring."""
 
 from setpoint.certificates.band_certificate import BandCertificate
+from setpoint.certificates.band_monitor import BandVerdict
 from setpoint.certificates.bands import certify_band
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
@@ -10,6 +11,7 @@ from setpoint.certificates.threshold_set import ThresholdSet
 
 __all__ = [
     "BandCertificate",
+    "BandVerdict",
     "Bound",
     "Certificate",
     "ThresholdSet",

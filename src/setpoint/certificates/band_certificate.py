@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint.certificates.band_bounds import BandBound
+from setpoint.certificates.band_monitor import BandVerdict, check_band_guarantees
 from setpoint.certificates.bounds import round_conservatively
+from setpoint.certificates.certificate import _check_matured, sample_groups
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
+from setpoint.errors import SetpointError
 from setpoint.goals.bands import BandConstraint, BandGoal
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_number, format_threshold
@@ -161,6 +165,60 @@ class BandCertificate(NotebookSummary):
         lines += [f"  {bound}" for bound in self.bounds]
         lines += ["Assumptions:", *(f"  - {a}" for a in self.assumptions)]
         return "\n".join(lines)
+
+    def check(
+        self,
+        y: ArrayLike,
+        scores: ArrayLike,
+        *,
+        after: BandVerdict | None = None,
+        level: float = 0.05,
+        pos_label: Any = None,
+        groups: ArrayLike | None = None,
+        matured: ArrayLike | None = None,
+    ) -> BandVerdict:
+        """Check whether later labelled rows contradict the guarantees.
+
+        It may be called as often as you like, after every batch or every row: if the guarantees
+        hold, the probability that any check ever returns ``broken`` is at most ``level``.
+
+        Parameters
+        ----------
+        y, scores : array-like of shape (n,)
+            Labels and scores of cases since the certificate; with ``after``, since that check.
+        after : BandVerdict, optional
+            The result of the previous check, which this one continues.
+        level : float
+            The probability of a false alarm, over all checks together.
+        pos_label : optional
+            The label of the positive class; by default that of the certificate.
+        groups : array-like of shape (n,), optional
+            Rows that belong together; one row of each group is used. Required if the certificate is
+            for groups.
+        matured : array-like of bool, shape (n,), optional
+            Whether a label is final. Other rows are left out and counted as pending; give them
+            again when they have matured.
+        """
+        if not self.certified:
+            raise SetpointError("nothing was certified, so later rows cannot contradict it.")
+        if groups is None and self.one_per_group:
+            raise SetpointError(
+                "the guarantee is for one case of each group; give groups=, or one row of each and "
+                "groups=range(len(y))."
+            )
+        pending = 0
+        if matured is not None:
+            final = _check_matured(matured, np.shape(y))
+            pending = int((~final).sum())
+            y, scores = np.asarray(y)[final], np.asarray(scores)[final]
+            groups = None if groups is None else np.asarray(groups)[final]
+        y, scores = sample_groups(groups, 0, y, scores)
+        label = self.pos_label if pos_label is None else pos_label
+        band = (self.low, self.high)
+        identity = (str(self.goal), *band, self.confidence, *self.operating_point.counts[:-1])
+        return check_band_guarantees(
+            self.goal, band, y, scores, after, level, label, identity, pending
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; numbers that are not finite are None."""

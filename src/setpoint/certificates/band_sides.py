@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint.certificates.band_monitor import plain_guarantees
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify_best, certify_threshold
 from setpoint.certificates.sequence import Rows
 from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.goals.band_metrics import BandMetric, Side
 from setpoint.goals.bands import BandGoal
-from setpoint.goals.goal import Constraint, Goal
+from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import RECALL, SPECIFICITY, metric
 
 Floats = NDArray[np.floating]
@@ -103,16 +104,13 @@ def plain_goal(goal: BandGoal, side: Side) -> Goal | None:
     Its objective is that of the goal, if it is of the same side. Otherwise it is the one that a
     narrower band improves: recall above the upper threshold, specificity at the lower one.
     """
-    constraints = []
-    for c in goal.of_side(side):
-        level = 1 - c.level if c.metric.name == "clear_rate" else c.level
-        constraints.append(Constraint(metric(str(c.metric.at_threshold)), level))
+    constraints = plain_guarantees(goal, side)
     if not constraints:
         return None
     objective = RECALL if side == "alarm" else SPECIFICITY
     if goal.objective.side == side:
         objective = metric(str(goal.objective.at_threshold))
-    return Goal(objective, tuple(constraints))
+    return Goal(objective, constraints)
 
 
 def _contains(thresholds: ThresholdSet, values: Floats) -> Mask:
