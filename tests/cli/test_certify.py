@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from cli_tables import GOAL, printed, run
+from cli_tables import GOAL, failure, printed, run
 
 from setpoint import choose_threshold
 from setpoint.cli import main
@@ -43,3 +43,20 @@ def test_the_positive_label_is_noted_unless_given(tmp_path, capsys):
     result = printed(capsys)
     assert (result["positive"], result["negative"]) == ("sick", "well")
     assert any("'sick' is taken" in note for note in result["notes"])
+
+
+def test_several_positive_labels(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 2000)
+    scores = rng.normal(size=2000) + 2.5 * np.isin(y, [1, 2])
+    table = tmp_path / "scores.csv"
+    pd.DataFrame({"y": y, "yes": np.isin(y, [1, 2]), "p": scores}).to_csv(table, index=False)
+    certify = ["certify", table, "--score", "p", "--goal", GOAL, "--json"]
+    assert run(*certify, "--label", "y", "--positive", "1,2") == 0
+    several = printed(capsys)
+    assert (several["positive"], several["negative"]) == ("1 or 2", "other")
+    assert run(*certify, "--label", "yes") == 0
+    assert printed(capsys)["certificate"] == several["certificate"]
+    message = failure(capsys, *certify[:-1], "--label", "y")
+    assert "4 distinct values" in message
+    assert "--positive 1,2" in message

@@ -219,3 +219,26 @@ def test_costs_must_be_given_together(files, tmp_path, capsys):
     assert "--cost-miss" in failure(
         capsys, *fit_arguments(files, tmp_path / "m", "--cost-alarm", 3)
     )
+
+
+def test_several_positive_labels(files, tmp_path, capsys):
+    """From a table with four labels to predictions, an evaluation and a report."""
+    frame = payments()
+    rng = np.random.default_rng(0)
+    frame["class"] = np.where(
+        frame["class"] == "fraud", rng.choice([1, 2], len(frame)), rng.choice([0, 3], len(frame))
+    )
+    table, out = tmp_path / "train.csv", tmp_path / "model"
+    frame.drop(columns=DROPPED).to_csv(table, index=False)
+    page = tmp_path / "report.html"
+    fit = ["fit", table, "--target", "class", "--goal", "max f1", "--out", out]
+    assert "--positive 1,2" in failure(capsys, *fit)
+    assert run(*fit, "--positive", "1,2", "--report", page, "--quiet") == 0
+    assert "1 or 2" in page.read_text("utf-8")
+    assert run("evaluate", out, table, "--json") == 0
+    found = printed(capsys)["evaluated"]
+    assert found["tp"] + found["fn"] == frame["class"].isin([1, 2]).sum()
+    assert run("predict", out, table, "--out", tmp_path / "new.csv", "--quiet") == 0
+    predicted = pd.read_csv(tmp_path / "new.csv")
+    assert set(predicted["predicted"]) == {"1 or 2", "other"}
+    assert (predicted["alarm"] == (predicted["predicted"] == "1 or 2")).all()

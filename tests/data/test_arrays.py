@@ -169,7 +169,7 @@ def test_labels(y, pos_label, expected):
 @pytest.mark.parametrize(
     ("y", "pos_label", "message"),
     [
-        ([0, 1, 2], None, "more than two labels: 0, 1, 2.*y == label"),
+        ([0, 1, 2], None, "more than two labels: 0, 1, 2.*all others are then negative"),
         ([0.0, np.nan, 1.0], None, "NaN; drop"),
         (np.array(["a", None, "b"], dtype=object), "a", "missing labels"),
         (np.array(["a", 1, None], dtype=object), "a", "missing labels|more than two"),

@@ -70,7 +70,8 @@ def test_positive_that_does_not_occur():
 
 
 def test_other_than_two_values():
-    with pytest.raises(TargetError, match=r"3 distinct.*'a' \(3\), 'b' \(2\), 'c' \(1\)"):
+    counted = r"3 distinct.*'a' \(3\), 'b' \(2\), 'c' \(1\)\. Name the positive one.*--positive 1,2"
+    with pytest.raises(TargetError, match=counted):
         read_target(pd.Series(list("aaabbc")))
     with pytest.raises(TargetError, match=r"100 distinct.*, \.\.\."):
         read_target(pd.Series(range(100)))
@@ -78,6 +79,33 @@ def test_other_than_two_values():
         read_target(pd.Series([1, 1, 1]))
     with pytest.raises(TargetError, match="3 distinct"):
         read_target(pd.Series([0, 1, "unknown"]))
+
+
+@pytest.mark.parametrize("positive", ["1,2", "2, 1", [1, 2], ("1", 2.0), {1, 2}, np.array([1, 2])])
+def test_several_positive_labels(positive):
+    found = read_target(pd.Series([0, 1, 2, 3, 1]), positive)
+    assert found.y.tolist() == [False, True, True, False, True]
+    assert found.negative == "other"
+    assert found.positive in ("1 or 2", "2 or 1")
+    assert set(found.positive_labels) == {1, 2}
+
+
+def test_all_but_the_positive_label_are_negative():
+    found = read_target(pd.Series(list("aabbc")), "c")
+    assert (found.negative, found.positive) == ("other", "c")
+    assert found.y.tolist() == [False] * 4 + [True]
+    labels = Labels.pair(found.negative, found.positive, positive_labels=found.positive_labels)
+    assert positive_rows(pd.Series(["c", "new"]), labels).tolist() == [True, False]
+
+
+def test_a_label_with_a_comma_comes_before_a_list():
+    column = pd.Series(["a,b", "a", "b", "c"])
+    assert read_target(column, "a,b").y.tolist() == [True, False, False, False]
+    assert read_target(column[1:], "a,b").y.tolist() == [True, True, False]
+    with pytest.raises(TargetError, match="'d' does not occur"):
+        read_target(column, "a,d")
+    with pytest.raises(TargetError, match="all labels of .* are named as positive"):
+        read_target(column, ["a", "b", "c", "a,b"])
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, "", "  "])

@@ -45,3 +45,40 @@ def test_counts():
         labels.check_counts(np.array([True, False]))
     with pytest.raises(SetpointError, match="class 0 has 0 rows"):
         labels.check_counts(np.array([True, True]))
+
+
+def test_several_positive_labels():
+    y = np.array([0, 1, 2, 3, 2])
+    labels = Labels.of(y, [1, 2])
+    assert labels.classes.tolist() == ["other", "1 or 2"]
+    assert labels.positive == "1 or 2"
+    assert labels.pos_label == [1, 2]
+    assert labels.is_positive(y).tolist() == [False, True, True, False, True]
+    # Also classes, booleans, and labels that were not there.
+    assert labels.is_positive(labels.of_decisions(y == 2)).tolist() == (y == 2).tolist()
+    assert labels.is_positive(y == 2).tolist() == (y == 2).tolist()
+    assert labels.is_positive(np.array([7, 1])).tolist() == [False, True]
+    for wrong in (["1", "0"], [1.0, np.nan], np.array([1, None], dtype=object)):
+        with pytest.raises(SetpointError, match="positive labels are 1, 2, and the others must"):
+            labels.is_positive(np.asarray(wrong))
+
+
+def test_one_positive_label_of_many():
+    y = np.array(["a", "other", "b", "c"])
+    labels = Labels.of(y, "b")
+    assert labels.classes.tolist() == ["rest", "b"]
+    assert labels.is_positive(y).tolist() == [False, False, True, False]
+    assert Labels.of(np.array([0, 1, 2]), 2).pos_label == [2]
+    # Two labels are classes themselves, unless a list is given.
+    assert Labels.of(np.array([0, 2]), 2).classes.tolist() == [0, 2]
+    assert Labels.of(np.array([0, 2]), [2]).classes.tolist() == ["other", "2"]
+
+
+def test_positive_labels_that_do_not_fit():
+    y = np.array([0, 1, 2])
+    with pytest.raises(SetpointError, match="pos_label 5, 6 is not in y, whose labels are 0, 1, 2"):
+        Labels.of(y, [5, 6])
+    with pytest.raises(SetpointError, match="all labels of y .* are positive"):
+        Labels.of(y, [0, 1, 2])
+    with pytest.warns(UserWarning, match="names 5, which is not in y"):
+        assert Labels.of(y, [1, 5]).is_positive(y).tolist() == [False, True, False]

@@ -212,7 +212,7 @@ def test_labels(tmp_path, labels, positive, expected):
         ([0, None, 1], None, "'y' in row 2 of .*a.parquet is missing"),
         (["a", "b", " "], "a", "'y' in row 3 of .*a.parquet is missing"),
         ([0.0, 1.0, np.nan], None, "'y' in row 3 of .*a.parquet is missing"),
-        (["a", "b", "c"], "a", "more than two different values: 'a', 'b', 'c'"),
+        (["a", "b", "c"], "d", "'d' does not occur in 'y'; 'a', 'b', 'c' do"),
         (["no", "yes", "no"], "yess", "'yess' does not occur in 'y'; 'no', 'yes' do. Did you mean"),
         ([True, False, True], "yes", "'yes' does not occur in 'y'; False, True do"),
         ([datetime.date(2024, 1, 1)] * 3, None, "timestamp.*cannot be a label"),
@@ -224,10 +224,24 @@ def test_invalid_labels(tmp_path, labels, positive, message):
         list(ParquetRows(path, "y", positive=positive).blocks())
 
 
-def test_a_third_label_in_another_ranks_row_group_is_found_by_all(tmp_path):
-    rows = pa.table({"x": [1.0] * 4, "y": ["a", "b", "a", "c"]})
-    with pytest.raises(TargetError, match="'a', 'b', 'c'"):
-        ParquetRows(write(tmp_path / "a.parquet", rows, group=2), "y", positive="a")
+@pytest.mark.parametrize("positive", ["a,c", ["a", "c"], {"c", "a"}])
+def test_several_positive_labels(tmp_path, positive):
+    rows = pa.table({"x": [1.0] * 5, "y": ["a", "b", "a", "c", "d"]})
+    source = ParquetRows(write(tmp_path / "a.parquet", rows, group=2), "y", positive=positive)
+    assert source.classes == ("other", "a or c")
+    found = torch.cat([block.positive for block in source.blocks()])
+    assert found.tolist() == [True, False, True, True, False]
+
+
+def test_one_of_many_labels_in_files(tmp_path):
+    rows = pa.table({"x": [1.0] * 5, "y": [3, 1, 2, 3, 1]})
+    source = ParquetRows(write(tmp_path / "a.parquet", rows, group=2), "y", positive="2")
+    assert source.classes == ("other", "2")
+    found = torch.cat([block.positive for block in source.blocks()])
+    assert found.tolist() == [False, False, True, False, False]
+    many = pa.table({"x": [1.0] * 1200, "y": list(range(1200))})
+    with pytest.raises(TargetError, match="more than 1,000 different values"):
+        ParquetRows(write(tmp_path / "b.parquet", many), "y", positive=2)
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_infeasible_goal_is_reported_not_hidden():
         ([[1.0], [np.inf], [3.0]], [0, 1, 1], {}, "infinity"),
         ([[1.0], [2.0], [3.0]], [1, 1, 1], {}, "only one class, "),
         ([[1.0], [2.0], [3.0]], [0, 0, 1], {}, "has 1 row of positive weight.* at least 2"),
-        ([[1.0], [2.0], [3.0]], [0, 1, 2], {}, "Only binary.*labels are 0, 1, 2.*y == label"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 2], {}, "Only binary.*labels are 0, 1, 2.*pos_label"),
         ([[1.0], [2.0], [3.0]], ["a", "b", "b"], {"pos_label": "c"}, "'c' is not in y.*'a', 'b'"),
         ([[1.0], [2.0], [3.0]], [0, 1, 1], {"goal": "max recal"}, "did you mean recall"),
         ([[1.0], [2.0], [3.0]], [0, 1, 1], {"solver": "x"}, "unknown solver"),

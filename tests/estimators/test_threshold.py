@@ -395,7 +395,7 @@ def test_a_column_of_labels_is_taken_with_scikit_learns_warning(overlapping):
     ("y", "message"),
     [
         (np.zeros(400), "only one class, 0.0; a classifier needs both"),
-        (np.arange(400) % 3, "Only binary classification.*0, 1, 2.*y == label"),
+        (np.arange(400) % 3, "Only binary classification.*0, 1, 2.*pos_label"),
         (np.where(np.arange(400) < 3, np.nan, np.arange(400) % 2), "NaN"),
         (np.where(np.arange(400) < 3, None, np.arange(400) % 2), "some are missing.*drop the rows"),
         (pd.Series(["a", None] * 200), "some are missing.*drop the rows"),

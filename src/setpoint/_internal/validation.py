@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -49,6 +49,26 @@ def did_you_mean(name: object, known: Sequence[object]) -> str:
     texts = {str(k).casefold(): k for k in reversed(known)}
     found = get_close_matches(str(name).casefold(), list(texts), n=1, cutoff=0.6)
     return f" Did you mean {texts[found[0]]!r}?" if found else ""
+
+
+def label_list(pos_label: Any) -> list[Any] | None:
+    """Return several labels as a list, each once; None for a single label.
+
+    Examples
+    --------
+    >>> label_list([2, 1, 2]), label_list({"b", "a"}), label_list("ab")
+    ([2, 1], ['a', 'b'], None)
+    """
+    several = isinstance(pos_label, Collection) and not isinstance(pos_label, str | bytes)
+    if not several or getattr(pos_label, "ndim", 1) == 0:
+        return None
+    found = list(
+        dict.fromkeys(np.asarray(pos_label).tolist() if hasattr(pos_label, "dtype") else pos_label)
+    )
+    if not found:
+        raise SetpointError("pos_label is empty; name at least one label.")
+    # Sets have no order of their own.
+    return sorted(found, key=repr) if isinstance(pos_label, set | frozenset) else found
 
 
 def check_number(value: Any, name: str) -> float:

@@ -88,7 +88,8 @@ def certify(
         Rows that belong together, e.g. those of one patient, are not independent draws: one row of
         each group is used, and the guarantee is for one case of each new group.
     pos_label : optional
-        The label of the positive class.
+        The label of the positive class, or a list of labels that count as positive; all others are
+        negative.
     random_state : int, RandomState or None
         Seed of the planning rows, and of the row drawn from each group, for ``"sequence"`` and
         ``"split"``. Trying several and keeping the best invalidates the guarantee. Otherwise the

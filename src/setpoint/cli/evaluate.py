@@ -134,11 +134,10 @@ def evaluate(
 def _check_both_classes(model: TableModel, frame: Any, name: str) -> None:
     """Raise SetpointError if a report cannot be made because the rows are of one class."""
     from setpoint.data.label_columns import positive_rows
-    from setpoint.data.labels import Labels
 
     if model.target not in frame.columns:  # scoring the rows raises an error about that
         return
-    y = positive_rows(frame[model.target], Labels.pair(model.negative, model.positive))
+    y = positive_rows(frame[model.target], model.labels)
     for present, which in ((y.any(), "positive"), (not y.all(), "negative")):
         if len(y) and not present:
             raise SetpointError(

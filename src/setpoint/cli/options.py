@@ -62,7 +62,10 @@ Target = Annotated[str, option(help="Column with the label.")]
 GoalText = Annotated[str, option("--goal", help="E.g. 'max recall s.t. precision >= 0.9'.")]
 Positive = Annotated[
     str | None,
-    typer.Option(help="Label of the class to find.", show_default="1, True, or the rarer label"),
+    typer.Option(
+        help="Label of the class to find, or several, as in 1,2; all others are negative.",
+        show_default="1, True, or the rarer label",
+    ),
 ]
 Confidence = Annotated[
     float | None,

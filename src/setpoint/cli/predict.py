@@ -13,6 +13,7 @@ from setpoint.cli.output import Output
 
 if TYPE_CHECKING:
     from setpoint.tables.model import TableModel
+    from setpoint.tables.scoring import Top
 
 
 def predict(
@@ -24,6 +25,20 @@ def predict(
         o.option(
             help="Column to copy to the result, e.g. an identifier; may be given several times."
         ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        o.option(
+            min=1,
+            help="Raise alarms for this many of the highest scores, instead of using the "
+            "threshold; of equal scores, earlier rows come first.",
+        ),
+    ] = None,
+    per: Annotated[
+        str | None, o.option(help="With --top: in each hour, day, week or month.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="With --per: column of times.", show_default="as in 'fit'")
     ] = None,
     ignore_extra: o.IgnoreExtra = False,
     batch_rows: Annotated[
@@ -43,6 +58,7 @@ def predict(
     output = Output(as_json, quiet)
     with output.warnings_as_notes():
         loaded = load_table_model(model)
+    highest = _top(top, per, time or loaded.time)
     total = count_rows(data)
     with output.progress(f"scoring {data.name or data}") as show:
         done = score_file(
@@ -53,6 +69,7 @@ def predict(
             keep=tuple(keep or ()),
             ignore_extra=ignore_extra,
             progress=lambda rows: show(rows, total),
+            top=highest,
         )
     for note in done.notes:
         output.note(note)
@@ -60,6 +77,26 @@ def predict(
         {"rows": done.rows, "alarms": done.alarms, "out": str(out)},
         f"{done.rows:,} rows, {done.alarms:,} alarms: {out}",
     )
+
+
+def _top(count: int | None, per: str | None, time: str | None) -> Top | None:
+    """Return how many of the highest scores raise an alarm, if that is asked for."""
+    with first_imports():
+        from setpoint.errors import SetpointError
+        from setpoint.goals.budgets import PERIODS
+        from setpoint.tables.scoring import Top
+
+    if count is None:
+        if per is not None:
+            raise SetpointError("--per needs --top, the number of alarms in each period.")
+        return None
+    if per is None:
+        return Top(count)
+    if per not in PERIODS:
+        raise SetpointError(f"--per {per}: a period is one of {', '.join(PERIODS)}.")
+    if time is None:
+        raise SetpointError(f"--per {per} needs --time, the column of times.")
+    return Top(count, per, time)
 
 
 def load_table_model(path: Path) -> TableModel:

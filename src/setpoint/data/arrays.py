@@ -47,13 +47,14 @@ class ArrayRows:
         Features. Numbers of an array become float32; a tensor is passed on unchanged, as views
         that must not be written to. NaN and infinite values raise an error.
     y : array-like of shape (n,)
-        Two labels.
+        Two labels, or more if ``pos_label`` names the positive ones.
     sample_weight : array-like of shape (n,), optional
         Weights >= 0 of the counts.
     groups : array-like of shape (n,), optional
         Texts, integers or dates; rows of one group stay in the same split.
     pos_label : optional
-        The positive label; by default the larger of two numbers. Required for texts.
+        The positive label; by default the larger of two numbers. Required for texts, and for more
+        than two labels. A list: all of these are positive, and the others negative.
     block_rows : int, optional
         The largest number of rows of a block; by default 65,536, or as few as 1,024 so that there
         are 64 blocks.
@@ -96,6 +97,8 @@ class ArrayRows:
         self._groups = _column(groups, "groups", self.rows)
         labels = Labels.of_blocks(map(self._labels, _slices(self.rows, self.block_rows)), pos_label)
         self.classes = (labels.negative, labels.positive)
+        self.positive_labels = labels.positive_labels
+        self._positive = labels
         self._digest = ""
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
@@ -152,7 +155,7 @@ class ArrayRows:
         return _in_memory(self._y, rows)
 
     def _is_positive(self, rows: slice) -> NDArray[np.bool_]:
-        return np.asarray(self._labels(rows) == self.classes[1], dtype=bool)
+        return np.array(self._positive.compare(self._labels(rows))[0], dtype=bool)
 
     def _weights(self, rows: slice) -> Tensor:
         if self._weight is None:

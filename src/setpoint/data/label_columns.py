@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import need
-from setpoint._internal.validation import did_you_mean, listed, quoted
+from setpoint._internal.validation import did_you_mean, label_list, listed, quoted
 from setpoint.data.file_formats import RowGroupFile, storage_kind
 from setpoint.data.labels import (
     OBVIOUS,
@@ -24,10 +24,11 @@ from setpoint.data.values import check_present, numbers, without_categories
 from setpoint.errors import TargetError
 
 _MOST_SHOWN = 8
+_MOST_LABELS = 1_000  # of a column in files
 _BATCH_ROWS = 1 << 20
-_USE_ONE = (
-    "If one of them is the important one, make a column that is true in its rows; drop rows of "
-    "neither class."
+_NAME_ONE = (
+    "Name the positive one, or several, with --positive 1,2 (positive=[1, 2]); all others are then "
+    "negative."
 )
 
 
@@ -42,12 +43,15 @@ class Target(NamedTuple):
         The labels.
     note : str
         How the positive label was chosen, unless it was named or is 1 or True.
+    positive_labels : tuple
+        See :class:`Labels`.
     """
 
     y: Mask
     negative: Label
     positive: Label
     note: str = ""
+    positive_labels: tuple[Label, ...] = ()
 
 
 def read_target(series: Any, positive: Any = None) -> Target:
@@ -56,10 +60,12 @@ def read_target(series: Any, positive: Any = None) -> Target:
     Parameters
     ----------
     series : Series
-        The labels: two different ones, and none missing.
+        The labels, none missing: two different ones, or more if ``positive`` is given.
     positive : optional
         The positive label; the text ``"1"`` also stands for the numbers 1 and 1.0 and for True. By
-        default it is the larger of two numbers, True, or else the rarer of the two.
+        default it is the larger of two numbers, True, or else the rarer of the two. Several labels,
+        as a list or as the text ``"1,2"``, are positive together; a label that contains a comma
+        comes before such a list. All other labels are negative.
 
     Examples
     --------
@@ -71,8 +77,9 @@ def read_target(series: Any, positive: Any = None) -> Target:
     codes, found = _encode(series)
     counts = dict(zip(found, np.bincount(codes).tolist(), strict=True))
     labels = labels_of_counts(str(series.name), counts, positive)
-    y = codes == found.index(labels.positive)
-    return Target(y, labels.negative, labels.positive, labels.note)
+    positive_labels = labels.positive_labels or (labels.positive,)
+    y = np.isin(codes, [found.index(label) for label in positive_labels])
+    return Target(y, labels.negative, labels.positive, labels.note, labels.positive_labels)
 
 
 def positive_rows(series: Any, labels: Labels) -> Mask:
@@ -106,10 +113,10 @@ def labels_of_counts(name: str, counts: Mapping[Label, int], positive: Any = Non
         raise TargetError(
             f"the target {name!r} holds only {_list_counts(counts)}; it needs both classes."
         )
-    if len(counts) != 2:
+    if positive is None and len(counts) != 2:
         raise TargetError(
             f"the target {name!r} has {len(counts):,} distinct values, but must have two: "
-            f"{_list_counts(counts)}. {_USE_ONE}"
+            f"{_list_counts(counts)}. {_NAME_ONE}"
         )
     note = ""
     if positive is None:
@@ -121,7 +128,15 @@ def labels_of_counts(name: str, counts: Mapping[Label, int], positive: Any = Non
                 "rows); pass --positive (positive=) to choose the other one."
             )
     else:
-        chosen = _find_label(name, list(counts), positive, _list_counts(counts))
+        named, several = _find_labels(name, list(counts), positive, _list_counts(counts))
+        if several or len(counts) > 2:
+            if len(named) == len(counts):
+                raise TargetError(
+                    f"all labels of {name!r} are named as positive ({_list_counts(counts)}); it "
+                    "needs both classes."
+                )
+            return Labels.positives_and_others(named, counts)
+        (chosen,) = named
     (other,) = (label for label in counts if label != chosen)
     return Labels.pair(other, chosen, note)
 
@@ -130,7 +145,7 @@ def labels_in_files(files: Sequence[RowGroupFile], target: str, positive: Any = 
     """Return the labels of a column in files.
 
     Without a positive label they are 0 and 1, or booleans, and no file is read. With one, the whole
-    column is read, so that every process knows both labels; one of them may be absent.
+    column is read, so that every process knows all labels; one of two may be absent.
     """
     if positive is None:
         return Labels.pair(
@@ -140,12 +155,10 @@ def labels_in_files(files: Sequence[RowGroupFile], target: str, positive: Any = 
         found: list[Any] = [False, True]
     else:
         found = _distinct_labels(files, target)
-    if len(found) > 2:
-        raise TargetError(
-            f"the target {target!r} holds more than two different values: {listed(found)}. "
-            f"{_USE_ONE}"
-        )
-    chosen = _find_label(target, found, positive, listed(found))
+    named, several = _find_labels(target, found, positive, listed(found))
+    if several or len(found) > 2:
+        return Labels.positives_and_others(named, found)
+    (chosen,) = named
     return Labels.pair(next((label for label in found if label != chosen), None), chosen)
 
 
@@ -176,18 +189,39 @@ def _encode(series: Any) -> tuple[NDArray[np.intp], list[Label]]:
 
 
 def _distinct_labels(files: Sequence[RowGroupFile], target: str) -> list[Any]:
-    """Return all labels of a column in files, or the first few if they are more than two."""
+    """Return all labels of a column in files."""
     found: list[Any] = []
+    spelled: set[Any] = set()
     for file in files:
         for _, batch in file.batches(range(len(file.group_rows)), [target], _BATCH_ROWS):
             for label in batch.column(0).unique().to_pylist():
+                if label in spelled:
+                    continue
+                spelled.add(label)
                 # A missing label raises an error, with its row, when the row is read.
                 missing = label is None or label != label or str(label).strip() == ""
                 if not missing and not any(same_label(label, other) for other in found):
                     found.append(label.strip() if isinstance(label, str) else label)
-            if len(found) > 2:
-                return found
+                if len(found) > _MOST_LABELS:
+                    raise TargetError(
+                        f"the target {target!r} holds more than {_MOST_LABELS:,} different values, "
+                        f"e.g. {listed(found)}; it must be a column of classes."
+                    )
     return found
+
+
+def _find_labels(
+    name: str, labels: Sequence[Label], positive: Any, described: str
+) -> tuple[list[Label], bool]:
+    """Return the labels that the user names, and whether it is a list of them."""
+    several = label_list(positive)
+    listed_text = isinstance(positive, str) and "," in positive
+    if listed_text and not any(same_label(label, positive) for label in labels):
+        several = [part.strip() for part in positive.split(",") if part.strip()] or None
+    if several is None:
+        return [_find_label(name, labels, positive, described)], False
+    found = [_find_label(name, labels, one, described) for one in several]
+    return list(dict.fromkeys(found)), True
 
 
 def _find_label(name: str, labels: Sequence[Label], positive: Any, described: str) -> Label:

@@ -3,6 +3,10 @@
 Which label is positive is chosen by one rule: the label that the user names; else the larger of two
 numbers, so 1 or True; else, of two texts, what the source can tell (see :func:`likely_positive`).
 
+Several labels may be positive, and there may be more than two labels, if the positive ones are
+named: the others are negative, also those that are seen later. The two classes are then texts such
+as ``"1 or 2"`` and ``"other"``.
+
 Labels of arrays are equal if ``==`` holds. Those of columns, which files and commands spell in
 several ways, are equal if :func:`same_label` holds.
 """
@@ -19,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from setpoint._internal.validation import listed
+from setpoint._internal.validation import label_list, listed
 from setpoint.data.values import as_text
 from setpoint.errors import SetpointError, SourceError
 
@@ -41,22 +45,54 @@ class Labels:
         The place of the positive label.
     note : str
         How the positive label was chosen, unless it was named or obvious.
+    positive_labels : tuple
+        The labels that count as positive, if these were given as a list or there are more than
+        two; all others are negative. Empty if ``classes`` are the labels themselves.
     """
 
     classes: NDArray[Any]
     positive_index: int
     note: str = ""
+    positive_labels: tuple[Any, ...] = ()
 
     @classmethod
-    def pair(cls, negative: Any, positive: Any, note: str = "") -> Labels:
+    def pair(
+        cls,
+        negative: Any,
+        positive: Any,
+        note: str = "",
+        positive_labels: tuple[Any, ...] = (),
+    ) -> Labels:
         """Return two labels of any type; ``negative`` may be None if there is no such label."""
         classes = np.empty(2, dtype=object)
         classes[:] = negative, positive
-        return cls(classes, 1, note)
+        return cls(classes, 1, note, positive_labels)
+
+    @classmethod
+    def positives_and_others(cls, positive: Iterable[Any], found: Iterable[Any]) -> Labels:
+        """Return two classes: some labels, called e.g. ``"1, 2 or 3"``, and ``"other"``.
+
+        Parameters
+        ----------
+        positive : iterable
+            The labels that count as positive.
+        found : iterable
+            All labels that occur. If one of them is ``"other"``, the negative class is called
+            ``"rest"``.
+        """
+        positive = tuple(positive)
+        *first, last = map(as_text, positive)
+        name = f"{', '.join(first)} or {last}" if first else last
+        taken = {name, *map(as_text, found)}
+        other = next(text for text in ("other", "rest", "all others") if text not in taken)
+        return cls(np.array([other, name]), 1, positive_labels=positive)
 
     @classmethod
     def of(cls, y: NDArray[Any], pos_label: Any = None, stacklevel: int = 3) -> Labels:
-        """Return the labels of an array; the positive one is ``pos_label``, or else the larger."""
+        """Return the labels of an array; the positive one is ``pos_label``, or else the larger.
+
+        ``pos_label`` may be a list of labels that count as positive.
+        """
         try:
             classes = np.unique(y)
         except TypeError:
@@ -68,12 +104,15 @@ class Labels:
             raise SetpointError("y contains NaN; drop the rows without a label.")
         check_classification_targets(y)
         shown = listed(classes.tolist())
+        several = label_list(pos_label)
+        if several is not None or (pos_label is not None and len(classes) > 2):
+            return cls._of_several(y, classes, several or [pos_label], stacklevel + 1)
         if len(classes) > 2:
             # The first two sentences are what scikit-learn's checks expect.
             raise SetpointError(
                 f"Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}. Its labels are {shown}; choose the important one and pass "
-                "y == label."
+                f"{type_of_target(y)}. Its labels are {shown}; name the positive one with "
+                "pos_label, or several in a list. All others are then negative."
             )
         if len(classes) < 2:
             raise SetpointError(f"y holds only one class, {shown}; a classifier needs both.")
@@ -93,19 +132,52 @@ class Labels:
         return cls(classes, int(match[0]))
 
     @classmethod
+    def _of_several(
+        cls, y: NDArray[Any], classes: NDArray[Any], positive: list[Any], stacklevel: int
+    ) -> Labels:
+        """Return the named labels of an array as one class, and all others as the other."""
+        occurs = [bool(np.any(classes == label)) for label in positive]
+        absent = [label for label, there in zip(positive, occurs, strict=True) if not there]
+        shown = listed(classes.tolist())
+        if len(absent) == len(positive):
+            raise SetpointError(
+                f"pos_label {listed(positive)} is not in y, whose labels are {shown}."
+            )
+        labels = cls.positives_and_others(positive, classes.tolist())
+        if labels.is_positive(y).all():
+            raise SetpointError(
+                f"all labels of y ({shown}) are positive; a classifier needs both classes."
+            )
+        if absent:
+            warnings.warn(
+                f"pos_label names {listed(absent)}, which is not in y, whose labels are {shown}.",
+                stacklevel=stacklevel,
+            )
+        return labels
+
+    @classmethod
     def of_blocks(cls, blocks: Iterable[NDArray[Any]], pos_label: Any = None) -> Labels:
         """Return the labels of an array that comes in blocks.
 
         One of them may be absent if it is known from the other one, as with 0 and 1.
         """
         found: set[Any] = set()
+        several = label_list(pos_label)
         for block in blocks:
             found |= _labels_in(block)
-            if len(found) > 2:
+            if len(found) > 2 and pos_label is None:
                 raise SourceError(
-                    f"y holds more than two labels: {listed(_ordered(found))}. Choose the "
-                    "important one and pass y == label."
+                    f"y holds more than two labels: {listed(_ordered(found))}. Name the positive "
+                    "one with pos_label, or several in a list; all others are then negative."
                 )
+        if several is not None or len(found) > 2:
+            named = [pos_label] if several is None else several
+            if not found.intersection(named):
+                raise SourceError(
+                    f"pos_label {listed(named)} is not in y, whose labels are "
+                    f"{listed(_ordered(found))}."
+                )
+            return cls.positives_and_others(named, found)
         known = next((both for both in OBVIOUS if found <= both), found)
         positive = likely_positive(known) if pos_label is None else pos_label
         if positive is None:
@@ -128,10 +200,29 @@ class Labels:
         """The negative label."""
         return self.classes[1 - self.positive_index]
 
+    @property
+    def pos_label(self) -> Any:
+        """The positive label, or a list of those that count as positive."""
+        return list(self.positive_labels) if self.positive_labels else self.positive
+
     def compare(self, y: NDArray[Any]) -> tuple[Mask, Mask]:
-        """Return which labels are positive, and which are one of the two."""
-        positive = np.broadcast_to(y == self.positive, y.shape)
-        return positive, positive | (y == self.negative)
+        """Return which labels are positive, and which are one of the two.
+
+        If all labels but the positive ones are negative, y may also hold the names of the classes,
+        or booleans that are true for positives.
+        """
+        if not self.positive_labels:
+            positive = np.broadcast_to(y == self.positive, y.shape)
+            return positive, positive | (y == self.negative)
+        if y.dtype == np.bool_:
+            return y, np.ones(y.shape, dtype=bool)
+        named = (*self.positive_labels, self.positive)
+        positive = np.logical_or.reduce([np.broadcast_to(y == p, y.shape) for p in named])
+        known = positive | (y == self.negative)
+        # A text never equals a number: y is then written differently, not negative.
+        texts = all(isinstance(label, str) for label in self.positive_labels)
+        of_other_kind = y.dtype.kind in ("biuf" if texts else "UST")
+        return positive, known if of_other_kind else known | _is_present(y)
 
     def is_positive(self, y: Any) -> Mask:
         """Return which labels are positive; raise SetpointError for unknown ones."""
@@ -139,6 +230,12 @@ class Labels:
         positive, known = self.compare(y)
         if not np.all(known):
             unknown = dict.fromkeys(y[~known].tolist())
+            if self.positive_labels:
+                raise SetpointError(
+                    f"y holds {listed(unknown)}; the positive labels are "
+                    f"{listed(self.positive_labels)}, and the others must be of their kind, and "
+                    "present."
+                )
             raise SetpointError(
                 f"y holds the labels {listed(unknown)}, which were not there when fitting; "
                 f"known: {listed(self.classes.tolist())}."
@@ -147,6 +244,10 @@ class Labels:
 
     def match(self, label: Any) -> bool | None:
         """Return whether a label, in any spelling, is positive; None if it is neither."""
+        if self.positive_labels:
+            if label is None or label != label or as_text(label) == "":
+                return None
+            return any(same_label(label, positive) for positive in self.positive_labels)
         if same_label(label, self.positive):
             return True
         return False if self.negative is not None and same_label(label, self.negative) else None
@@ -233,6 +334,13 @@ def _labels_in(y: NDArray[Any]) -> set[Any]:
     if any(label is None or label != label for label in found):
         raise SourceError("y has missing labels; drop the rows without a label.")
     return found
+
+
+def _is_present(y: NDArray[Any]) -> Mask:
+    """Return which labels are neither None nor NaN."""
+    if y.dtype.kind not in "fO":
+        return np.ones(y.shape, dtype=bool)
+    return np.asarray((y == y) & (y != None), dtype=bool)  # noqa: E711 (elementwise)
 
 
 def _ordered(labels: set[Any]) -> list[Any]:

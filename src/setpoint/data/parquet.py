@@ -60,13 +60,14 @@ class ParquetRows:
         all such files are read, sorted by name. Names of folders such as ``day=5`` are not read as
         columns.
     target : str
-        The column of labels: booleans, 0 and 1, or any two values if ``positive`` is given.
+        The column of labels: booleans, 0 and 1, or any values if ``positive`` is given.
     features : sequence of str, optional
         Columns of numbers or booleans, in this order; by default all but the others named here.
         They become float32; no value may be missing or infinite.
     positive : optional
-        The positive label; the text ``"1"`` also stands for the number. The labels are then
-        collected from all files first.
+        The positive label, or a list of labels that count as positive; the text ``"1"`` also
+        stands for the number. The labels are then collected from all files first, and all others
+        are negative.
     weight : str, optional
         The column of weights >= 0 of the counts.
     group : str, optional
@@ -83,7 +84,8 @@ class ParquetRows:
     rows : int
         The number of rows, over all processes.
     classes : tuple
-        The negative and the positive label; the former is None if it does not occur.
+        The negative and the positive label; the former is None if it does not occur. If there are
+        several positive labels or more than two, texts such as ``"other"`` and ``"1 or 2"``.
 
     Examples
     --------
@@ -121,8 +123,13 @@ class ParquetRows:
         self._check_kinds()
         labels = labels_in_files(self._table.files, target, positive)
         self.classes = (labels.negative, labels.positive)
+        self.positive_labels = labels.positive_labels
         self._roles = replace(
-            self._roles, negative=labels.negative, positive=labels.positive, label_note=labels.note
+            self._roles,
+            negative=labels.negative,
+            positive=labels.positive,
+            label_note=labels.note,
+            positive_labels=labels.positive_labels,
         )
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
@@ -197,6 +204,7 @@ class Roles:
     positive: Label = True
     weight: str | None = field(default=None, repr=False)
     label_note: str = field(default="", repr=False)  # which labels are expected, for errors
+    positive_labels: tuple[Any, ...] = field(default=(), repr=False)  # ``positive`` names them all
 
     @property
     def names(self) -> list[str]:
@@ -221,7 +229,9 @@ class Roles:
     def block(self, piece: Piece, X: Tensor | None = None) -> Block:
         """Return labelled rows with these features, by default none."""
         known = self.label_note or f"the labels are {self.negative!r} and {self.positive!r}."
-        match = Labels.pair(self.negative, self.positive).match
+        match = Labels.pair(
+            self.negative, self.positive, positive_labels=self.positive_labels
+        ).match
         weight = torch.ones(len(piece), dtype=torch.float64)
         if self.weight is not None:
             weight = as_weights(piece.read(self.weight, numbers), partial(piece.where, self.weight))

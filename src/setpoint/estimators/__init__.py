@@ -2,7 +2,14 @@
 
 from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.multilabel import SetpointMultilabel
 from setpoint.estimators.several_goals import fit_goals
 from setpoint.estimators.threshold import SetpointThreshold
 
-__all__ = ["SetpointBand", "SetpointClassifier", "SetpointThreshold", "fit_goals"]
+__all__ = [
+    "SetpointBand",
+    "SetpointClassifier",
+    "SetpointMultilabel",
+    "SetpointThreshold",
+    "fit_goals",
+]

@@ -286,6 +286,11 @@ class SetpointBand(SetpointEstimator, MetaEstimatorMixin, BaseEstimator):  # typ
 
     # --- scikit-learn ---------------------------------------------------------------------------
 
+    @property
+    def score(self) -> Any:
+        """Not available: decisions are not labels; :meth:`evaluate` counts them."""
+        raise AttributeError("SetpointBand has no score: decisions are not labels; use evaluate().")
+
     # Both depend on the parameters `estimator` and `cv` alone, which are the same.
     _route: Any = SetpointThreshold._route
     get_metadata_routing: Any = SetpointThreshold.get_metadata_routing

@@ -37,6 +37,10 @@ class SetpointEstimator:
         """Return one score per row, larger for likely positives."""
         raise NotImplementedError
 
+    def _scores_of(self, X: Any, named: dict[str, Any]) -> NDArray[np.floating]:
+        """Return the scores of rows with the amounts, segments and times that the goal names."""
+        return self.positive_scores(X)
+
     def evaluate(
         self,
         X: Any,
@@ -54,11 +58,11 @@ class SetpointEstimator:
         Segments that were too small to be judged, or unknown, in ``fit`` are pooled in the same
         way.
         """
-        scores = self.positive_scores(X)
+        named = self.pooled({"amounts": amounts, "segments": segments, "times": times})
         return evaluate_threshold(
-            self._labels.is_positive(y), scores, getattr(self, "threshold_", 0.0), self.goal_,
-            sample_weight=sample_weight, on=on,
-            **self.pooled({"amounts": amounts, "segments": segments, "times": times}),
+            self._labels.is_positive(y), self._scores_of(X, named),
+            getattr(self, "threshold_", 0.0), self.goal_, sample_weight=sample_weight, on=on,
+            **named,
         )  # fmt: skip
 
     def pooled(self, named: dict[str, Any]) -> dict[str, Any]:
@@ -76,6 +80,12 @@ class SetpointEstimator:
                 pool = OTHER if OTHER in values else NO_SEGMENT
                 found[name] = np.where(np.isin(texts, values), texts, pool)
         return {**named, "segments": found}
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of ``predict``, as everywhere in scikit-learn."""
+        if hasattr(self, "_labels") and self._labels.positive_labels:  # predict returns classes
+            y = self._labels.of_decisions(self._labels.is_positive(y))
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write a report, one HTML file, on the classifier and its certificate.

@@ -74,7 +74,10 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         other and certification rows, which must not be stratified. If there are groups, one row of
         each is used, since the others are not independent draws.
     pos_label : optional
-        The label of the positive class; by default the larger of the two.
+        The label of the positive class; by default the larger of the two. A list: these labels
+        are positive. With a list, and with more than two labels, all others are negative;
+        ``classes_`` are then two texts, such as ``"other"`` and ``"1 or 2"``, which ``predict``
+        returns.
     standardize : bool
         Whether features are first scaled to mean 0 and standard deviation 1.
     random_state : int, RandomState or None
@@ -182,7 +185,8 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         X : array-like of shape (n, d)
             Features, finite. float32 is trained in float32, all else in float64.
         y : array-like of shape (n,)
-            Two different labels of one kind, e.g. 0/1, booleans or strings.
+            Two different labels of one kind, e.g. 0/1, booleans or strings; more if ``pos_label``
+            names the positive ones.
         sample_weight : array-like of shape (n,), optional
             Weights >= 0 of the counts; a weight of 2 is the same as the row twice.
         groups : array-like of shape (n,), optional
@@ -285,7 +289,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
             certified_thresholds=found.certified_thresholds.less(found.threshold, kind),
             operating_point=self.operating_point_,
             one_per_group=grouped,
-            pos_label=self.pos_label_,
+            pos_label=self._labels.pos_label,
         )
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -27,6 +27,13 @@ from setpoint.errors import SetpointError
 from setpoint.estimators.fitting import columns_for, whole_periods
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.by_segment import SegmentThresholds, thresholds_by_segment
+from setpoint.thresholds.expected_value import (
+    DecisionTable,
+    check_probability,
+    decisions_on,
+    expected_saving,
+)
 from setpoint.thresholds.operating_point import OperatingPoint, best_point_of, choose_threshold
 
 Floats = NDArray[np.floating]
@@ -55,7 +62,7 @@ class LabelledRows:
     Attributes
     ----------
     X, y
-        Rows and labels as they were given.
+        Rows and labels as they were given; labels are booleans if there are more than two.
     labels : Labels
         The two labels.
     positive : ndarray of bool
@@ -76,8 +83,8 @@ class LabelledRows:
     positive: NDArray[np.bool_]
     weight: Floats | None
     groups: NDArray[Any] | None
-    columns: GoalColumns
-    segments: dict[str, tuple[str, ...]]
+    columns: GoalColumns = field(default_factory=GoalColumns)
+    segments: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -113,7 +120,8 @@ class LabelledRows:
         if goal is not None:
             columns, segments = columns_for(goal, positive, included, **named)
         groups = whole_periods(groups, columns, y.shape)
-        return cls(X, y, labels, positive, weight, groups, columns, segments)
+        targets = positive if labels.positive_labels else y
+        return cls(X, targets, labels, positive, weight, groups, columns, segments)
 
     @property
     def rows(self) -> Rows:
@@ -161,6 +169,28 @@ class LabelledRows:
         columns = self.columns.take(fold.rows)
         return best_point_of(positive, fold.scores, weight, columns, goal, on)
 
+    def decisions(self, fold: Fold, goal: Goal, on: str) -> DecisionTable:
+        """Compare ways to decide on the rows of a fold, whose scores are probabilities."""
+        weight = None if self.weight is None else self.weight[fold.rows]
+        positive, columns = self.positive[fold.rows], self.columns.take(fold.rows)
+        return decisions_on(positive, check_probability(fold.scores), weight, columns, goal, on)
+
+    def valued(self, fold: Fold, goal: Goal) -> Fold:
+        """Return a fold with expected savings in place of probabilities."""
+        amounts = self.columns.take(fold.rows).amounts
+        return fold._replace(scores=expected_saving(check_probability(fold.scores), goal, amounts))
+
+    def by_segment(self, fold: Fold, goal: Goal, on: str) -> SegmentThresholds:
+        """Return the best threshold of each segment on the rows of a fold."""
+        weight = None if self.weight is None else self.weight[fold.rows]
+        positive, columns = self.positive[fold.rows], self.columns.take(fold.rows)
+        return thresholds_by_segment(positive, fold.scores, weight, columns, goal, on)
+
+    def above(self, fold: Fold, thresholds: SegmentThresholds) -> Fold:
+        """Return a fold whose scores are measured from the threshold of their segment."""
+        codes = self.columns.segments[thresholds.column][fold.rows]
+        return fold._replace(scores=thresholds.above(fold.scores, codes.texts))
+
     def thresholds(self, folds: list[Fold], goal: Goal) -> NDArray[np.float64]:
         """Return the best threshold of each fold that has both classes."""
         both = [f for f in folds if 0 < self.positive[f.rows].sum() < len(f.rows)]
@@ -179,6 +209,8 @@ def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Flo
                 "threshold needs scores."
             )
         method = found[0]
+        if labels.positive_labels and len(getattr(classifier, "classes_", ())) > 2:
+            method = "predict_proba"  # decision functions of several classes cannot be added
     if not hasattr(classifier, method):
         raise SetpointError(f"{type(classifier).__name__} has no {method}.")
     scores = np.asarray(getattr(classifier, method)(X))
@@ -186,6 +218,11 @@ def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Flo
         raise SetpointError(
             f"{np.isnan(scores).sum()} scores of {type(classifier).__name__} are NaN."
         )
+    if labels.positive_labels:
+        known = np.asarray(getattr(classifier, "classes_", [False, True]))
+        if scores.ndim == 2:
+            return two_columns(scores, known, labels, method)[:, 1]
+        return np.asarray(scores if _positive_classes(known, labels)[1] else -scores)
     known = np.asarray(getattr(classifier, "classes_", labels.classes))
     index = np.flatnonzero(known == labels.positive)
     if set(known.tolist()) != set(labels.classes.tolist()):
@@ -197,6 +234,34 @@ def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Flo
         return np.asarray(scores[:, int(index[0])])
     scores = scores.reshape(len(scores))
     return scores if index[0] == 1 else -scores
+
+
+def two_columns(
+    scores: Any, known: Any, labels: Labels, method: str = "predict_proba"
+) -> NDArray[np.floating]:
+    """Return the summed probabilities of the negative and of the positive labels.
+
+    ``known`` are the classes of the columns: booleans, or labels of which some are positive.
+    """
+    found, known = np.asarray(scores), np.asarray(known)
+    positive = _positive_classes(known, labels)
+    if len(known) > 2 and method != "predict_proba":
+        raise SetpointError(
+            f"the classifier knows the classes {known.tolist()}; only probabilities of several "
+            "classes can be added. Use response_method='predict_proba'."
+        )
+    return np.column_stack([found[:, ~positive].sum(axis=1), found[:, positive].sum(axis=1)])
+
+
+def _positive_classes(known: NDArray[Any], labels: Labels) -> NDArray[np.bool_]:
+    """Return which classes of a classifier are positive; some must be, and some not."""
+    positive, _ = labels.compare(known)
+    if positive.all() or not positive.any():
+        raise SetpointError(
+            f"the classifier knows the classes {known.tolist()}; some must be positive "
+            f"({labels.positive}) and some negative."
+        )
+    return positive
 
 
 def cv_splits(

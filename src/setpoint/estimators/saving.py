@@ -15,15 +15,11 @@ from setpoint._internal.imports import need
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.estimators.band import SetpointBand
+from setpoint.estimators.band_saving import band_from_json, band_to_json
 from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.multilabel import SetpointMultilabel
+from setpoint.estimators.multilabel_saving import multilabel_from_json, multilabel_to_json
 from setpoint.estimators.threshold import SetpointThreshold
-from setpoint.saving.bands import (
-    band_certificate_from_json,
-    band_certificate_to_json,
-    band_goal_from_json,
-    band_point_from_json,
-    band_point_to_json,
-)
 from setpoint.saving.certificate import certificate_from_json, certificate_to_json
 from setpoint.saving.document import Described
 from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
@@ -45,6 +41,8 @@ from setpoint.saving.values import (
     point_from_json,
     point_to_json,
 )
+from setpoint.thresholds.by_segment import SegmentThresholds
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.models import build, scores_of
 
 WEIGHTS = "weights.safetensors"
@@ -60,7 +58,7 @@ def describe(model: Any) -> Described:
     if described is None:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved by setpoint, only SetpointClassifier, "
-            "SetpointThreshold and SetpointBand, and no subclasses of them."
+            "SetpointThreshold, SetpointBand and SetpointMultilabel, and no subclasses of them."
         )
     return described
 
@@ -75,7 +73,10 @@ def _describe(model: Any) -> Described | None:
         return threshold_to_json(model)
     if type(model) is SetpointBand:
         check_is_fitted(model, "low_")
-        return band_to_json(model)
+        return band_to_json(model, _describe)
+    if type(model) is SetpointMultilabel:
+        check_is_fitted(model, "thresholds_")
+        return multilabel_to_json(model, _describe)
     return None
 
 
@@ -87,7 +88,9 @@ def restore(content: Json, parts: dict[str, bytes], module: Any) -> Any:
     if kind == "SetpointThreshold":
         return threshold_from_json(content, parts, module)
     if kind == "SetpointBand":
-        return band_from_json(content, parts, module)
+        return band_from_json(content, parts, lambda inner, own: restore(inner, own, module))
+    if kind == "SetpointMultilabel":
+        return multilabel_from_json(content, parts, lambda inner, own: restore(inner, own, module))
     raise ModelFileError(f"the model is a {kind!r}, which this version of setpoint does not know.")
 
 
@@ -256,24 +259,14 @@ def _check_probes(module: nn.Module, rows: Tensor, logits: Tensor) -> None:
 ESTIMATOR = "estimator.skops"
 
 
-def _inner_to_json(estimator: Any) -> tuple[Json | None, dict[str, bytes]]:
-    """Return the JSON of the classifier inside, None if it is not one of this package."""
-    own = _describe(estimator)
-    if own is None:
-        return None, {ESTIMATOR: estimator_to_bytes(estimator, "The classifier")}
-    return own
-
-
-def _inner_from_json(inner: Json | None, parts: dict[str, bytes], module: Any) -> Any:
-    """Return the classifier that :func:`_inner_to_json` described."""
-    if inner is None:
-        return estimator_from_bytes(parts[ESTIMATOR])
-    return restore(inner, parts, module)
-
-
 def threshold_to_json(clf: SetpointThreshold) -> Described:
     """Return the JSON of a fitted SetpointThreshold, and the content of its files."""
-    inner, parts = _inner_to_json(clf.estimator_)
+    own = _describe(clf.estimator_)
+    if own is None:
+        inner = None
+        parts = {ESTIMATOR: estimator_to_bytes(clf.estimator_, "The classifier")}
+    else:
+        inner, parts = own
     content: Json = {
         "kind": "SetpointThreshold",
         "parameters": parameters_to_json(clf, without={"estimator"}),
@@ -283,6 +276,7 @@ def threshold_to_json(clf: SetpointThreshold) -> Described:
         "operating_point": point_to_json(clf.operating_point_),
         "certificate": certificate_to_json(clf.certificate_),
         "segments": encode(clf.segments_),
+        "segment_thresholds": _by_segment_to_json(clf.segment_thresholds_),
         "threshold": encode(clf.threshold_),
         "thresholds": encode(clf.thresholds_),
     }
@@ -291,7 +285,10 @@ def threshold_to_json(clf: SetpointThreshold) -> Described:
 
 def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> SetpointThreshold:
     """Return the SetpointThreshold; its estimator may be one of this package, too."""
-    estimator = _inner_from_json(content["estimator"], parts, module)
+    inner = content["estimator"]
+    estimator = (
+        estimator_from_bytes(parts[ESTIMATOR]) if inner is None else restore(inner, parts, module)
+    )
     parameters, notes = parameters_from_json(content["parameters"], SetpointThreshold)
     prefit = isinstance(parameters.get("cv"), str)  # then it was given as it is, fitted
     clf = SetpointThreshold(estimator if prefit else clone(estimator), **parameters)
@@ -301,6 +298,10 @@ def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> 
     clf.operating_point_ = point_from_json(content["operating_point"])
     clf.certificate_ = certificate_from_json(content["certificate"], clf.goal_)
     clf.threshold_ = cutoff_from_json(content["threshold"])
+    clf.decisions_ = None  # about rows that the file does not hold
+    clf.segment_thresholds_ = _by_segment_from_json(
+        content.get("segment_thresholds"), clf.operating_point_
+    )
     clf.thresholds_ = decode(content["thresholds"])
     clf._set_labels(labels_from_json(content["labels"]))
     for name in ("n_features_in_", "feature_names_in_"):
@@ -310,44 +311,20 @@ def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> 
     return clf
 
 
-def band_to_json(clf: SetpointBand) -> Described:
-    """Return the JSON of a fitted SetpointBand, and the content of its files."""
-    inner, parts = _inner_to_json(clf.estimator_)
-    content: Json = {
-        "kind": "SetpointBand",
-        "parameters": parameters_to_json(clf, without={"estimator"}),
-        "estimator": inner,
-        "labels": labels_to_json(clf._labels),
-        "goal": str(clf.goal_),
-        "operating_point": band_point_to_json(clf.operating_point_),
-        "certificate": band_certificate_to_json(clf.certificate_),
-        "bands": [encode(side) for side in clf.bands_.T],
-    }
-    return content, parts
+def _by_segment_to_json(found: SegmentThresholds | None) -> Json | None:
+    if found is None:
+        return None
+    values = {name: encode(float(value)) for name, value in found.thresholds.items()}
+    return {"column": found.column, "thresholds": values, "other": encode(float(found.other))}
 
 
-def band_from_json(content: Json, parts: dict[str, bytes], module: Any) -> SetpointBand:
-    """Return the SetpointBand; its thresholds are those of its operating point."""
-    estimator = _inner_from_json(content["estimator"], parts, module)
-    parameters, notes = parameters_from_json(content["parameters"], SetpointBand)
-    prefit = isinstance(parameters.get("cv"), str)  # then it was given as it is, fitted
-    clf = SetpointBand(estimator if prefit else clone(estimator), **parameters)
-    clf.estimator_ = estimator
-    clf.goal_ = band_goal_from_json(content["goal"])
-    clf.operating_point_ = point = band_point_from_json(content["operating_point"])
-    clf.certificate_ = band_certificate_from_json(content["certificate"], clf.goal_)
-    if point.goal != clf.goal_ or (
-        clf.certificate_ is not None and clf.certificate_.operating_point != point
-    ):
-        raise ModelFileError("the model's review band does not fit its goal or its certificate.")
-    clf.low_, clf.high_ = point.low, point.high
-    clf.bands_ = np.column_stack([decode(side) for side in content["bands"]])
-    clf._set_labels(labels_from_json(content["labels"]))
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(estimator, name):
-            setattr(clf, name, getattr(estimator, name))
-    clf.load_notes_ = notes
-    return clf
+def _by_segment_from_json(values: Json | None, point: OperatingPoint) -> SegmentThresholds | None:
+    if values is None:
+        return None
+    thresholds = {str(k): cutoff_from_json(v) for k, v in values["thresholds"].items()}
+    return SegmentThresholds(
+        str(values["column"]), thresholds, cutoff_from_json(values["other"]), point
+    )
 
 
 def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:

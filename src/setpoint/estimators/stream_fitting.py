@@ -222,5 +222,7 @@ def _labels(source: RowSource) -> Labels:
     negative, positive = getattr(source, "classes", (0, 1))
     if negative is None:
         raise SetpointError(f"all labels are {positive!r}; a classifier needs both classes.")
+    if several := getattr(source, "positive_labels", ()):
+        return Labels(np.array([negative, positive]), 1, positive_labels=tuple(several))
     classes = np.array(sorted((negative, positive)))
     return Labels(classes, int(np.flatnonzero(classes == positive)[0]))

@@ -22,9 +22,18 @@ from setpoint.certificates.sequence import Rows
 from setpoint.data.splits import certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator, draw_seed
-from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, positive_scores
+from setpoint.estimators.cross_fit import (
+    Fold,
+    LabelledRows,
+    cv_splits,
+    positive_scores,
+    two_columns,
+)
 from setpoint.estimators.fitting import check_trainable
+from setpoint.goals.columns import GoalColumns, segment_texts
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.by_segment import segment_column
+from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
 
 
 def _has(name: str) -> Any:
@@ -58,6 +67,18 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         trees, a calibrated or a fitted classifier.
     goal : str or Goal
         What the threshold is for, e.g. ``"max recall s.t. precision >= 0.9"``.
+    decision : {"threshold", "expected_value"}
+        How rows are decided. ``"threshold"``: by one threshold of the scores.
+        ``"expected_value"``: for a goal such as ``"min cost(fp=5, fn=amount)"``, an alarm is
+        raised where it is expected to save money, given the row's own prices. That needs calibrated
+        probabilities, and the amounts at ``predict``; scores are expected savings, and their
+        threshold is 0, or the best one if the goal has constraints. ``decisions_`` compares both.
+    thresholds : {"one", "per group"}
+        One threshold for all rows or, for a goal such as
+        ``"max recall s.t. precision >= 0.9 for each region"``, one for each region. Scores are then
+        measured from the threshold of their region, so that ``threshold_`` is 0, and ``predict``
+        needs the segments. Rows of unknown segments have the threshold that is best for all rows
+        together.
     cv : int, float, splitter, iterable, "prefit" or None
         Where scores come from. An int is the number of stratified folds (None: 5), which respect
         groups; a float the fraction of held-out rows in a single split; a splitter or an iterable
@@ -77,7 +98,11 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         Which scores to use. ``"auto"``: the decision function if there is one, since probabilities
         near 0 and 1 may be equal.
     pos_label : optional
-        The label of the positive class; by default the larger of the two.
+        The label of the positive class; by default the larger of the two. A list: these labels
+        are positive. With a list, and with more than two labels, all others are negative;
+        ``classes_`` are then two texts, such as ``"other"`` and ``"1 or 2"``, which ``predict``
+        returns. The classifier learns from booleans, or is ``"prefit"`` and knows all classes: the
+        score is then the sum of the positive ones' probabilities.
     n_jobs : int, optional
         How many folds are fitted at once, as in joblib.
     random_state : int, RandomState or None
@@ -95,6 +120,11 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         The threshold that each fold alone would have chosen; their spread is its uncertainty.
     certificate_ : Certificate or None
         What is certified on new data.
+    decisions_ : DecisionTable or None
+        Both ways to decide, on the rows that set the threshold, if the decision is
+        ``"expected_value"``.
+    segment_thresholds_ : SegmentThresholds or None
+        The threshold of each segment, if there is one per group.
     classes_, pos_label_, goal_
         The labels, the positive one, and the goal, parsed.
 
@@ -115,6 +145,8 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         estimator: Any,
         goal: str | Goal = "max f1",
         *,
+        decision: str = "threshold",
+        thresholds: str = "one",
         cv: Any = None,
         refit: bool = True,
         confidence: float | None = None,
@@ -126,6 +158,8 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
     ) -> None:
         self.estimator = estimator
         self.goal = goal
+        self.decision = decision
+        self.thresholds = thresholds
         self.cv = cv
         self.refit = refit
         self.confidence = confidence
@@ -154,7 +188,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         X : array-like, data frame or sparse matrix
             Rows that the classifier takes.
         y : array-like of shape (n,)
-            Two different labels.
+            Two different labels, or more if ``pos_label`` names the positive ones.
         sample_weight : array-like of shape (n,), optional
             Weights >= 0 of the counts; also given to the classifier if its ``fit`` takes them (that
             of a pipeline does not: give ``step__sample_weight`` as well, or enable routing).
@@ -172,6 +206,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         if self.confidence is not None:
             check_fraction(self.confidence, "confidence")
         check_trainable(goal)
+        method = self._response_method(goal)
         data = LabelledRows.of(
             X, y, sample_weight, groups, self.pos_label, goal, amounts=amounts, segments=segments,
             times=times,
@@ -185,7 +220,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             rows = data.rows
             if self.confidence is not None and data.groups is not None:
                 rows = rows[one_row_per_group(data.groups[rows], seed)]
-            folds = [data.score(estimator, rows, self.response_method)]
+            folds = [data.score(estimator, rows, method)]
         else:
             seen = data.rows
             if self.confidence is not None:
@@ -199,22 +234,34 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
                     f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
                     "fraction such as cv=0.25."
                 )
-            folds = data.cross_fit(
-                self.estimator, splits, fit_params, self.response_method, self.n_jobs
-            )
+            folds = data.cross_fit(self.estimator, splits, fit_params, method, self.n_jobs)
             on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
             estimator = folds[0].classifier
             if self.refit:
                 estimator = data.fit(clone(self.estimator), seen, fit_params)
         unseen = Fold.merged(estimator, folds)
+        self.decisions_ = None
+        if self.decision == "expected_value":
+            self.decisions_ = data.decisions(unseen, goal, on)
+            folds = [data.valued(fold, goal) for fold in folds]
+            unseen = data.valued(unseen, goal)
+        self.segment_thresholds_ = None
+        if self.thresholds == "per group":
+            self.segment_thresholds_ = data.by_segment(unseen, goal, on)
+            folds = [data.above(fold, self.segment_thresholds_) for fold in folds]
+            unseen = data.above(unseen, self.segment_thresholds_)
         self._threshold_rows = data.positive[unseen.rows], unseen.scores
-        if self.confidence is None:
+        if self.segment_thresholds_ is not None and self.confidence is None:
+            certificate, point = None, self.segment_thresholds_.operating_point
+        elif self.decisions_ is not None and self.confidence is None:
+            certificate, point = None, self.decisions_["expected value"]
+        elif self.confidence is None:
             certificate, point = None, data.point(unseen, goal, on)
         else:
             certificate = replace(
                 self._certify(data, unseen, goal, certification, seed),
                 one_per_group=data.groups is not None,
-                pos_label=data.labels.positive,
+                pos_label=data.labels.pos_label,
             )
             point = certificate.operating_point
 
@@ -246,34 +293,93 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
                 *planning, goal, confidence=self.confidence, sample_weight=weight,
                 random_state=seed, on="the rows given",
             )  # fmt: skip
-        testing = data.score(unseen.classifier, certification, self.response_method)
+        testing = data.score(unseen.classifier, certification, self._response_method(goal))
+        if self.decision == "expected_value":
+            testing = data.valued(testing, goal)
         self._threshold_rows = data.positive[certification], testing.scores
         return certify_best(
             Rows.of(*planning), Rows.of(*self._threshold_rows), goal, self.confidence,
             on="the certification rows",
         )  # fmt: skip
 
-    def positive_scores(self, X: Any) -> NDArray[np.floating]:
-        """Return the scores that the threshold applies to, larger for likely positives."""
-        check_is_fitted(self, "threshold_")
-        return positive_scores(self.estimator_, X, self._labels, self.response_method)
+    def _response_method(self, goal: Goal) -> str:
+        """Return the method of the classifier that gives the scores."""
+        if self.thresholds not in ("one", "per group"):
+            raise SetpointError(f"thresholds is 'one' or 'per group', not {self.thresholds!r}.")
+        if self.thresholds == "per group":
+            segment_column(goal)  # raises an error if there is none
+        if self.decision == "threshold":
+            return self.response_method
+        if self.decision != "expected_value":
+            raise SetpointError(
+                f"decision is 'threshold' or 'expected_value', not {self.decision!r}."
+            )
+        check_prices(goal)
+        if self.response_method == "decision_function":
+            raise SetpointError(
+                "decisions by expected value need probabilities; leave response_method out."
+            )
+        return "predict_proba"
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label decided at the threshold."""
-        scores = self.positive_scores(X)
+    def positive_scores(
+        self, X: Any, *, amounts: Any = None, segments: Any = None
+    ) -> NDArray[np.floating]:
+        """Return the scores that the threshold applies to, larger for likely positives.
+
+        For decisions by expected value they are expected savings, and ``amounts`` those that the
+        goal names. With thresholds per group they are measured from the threshold of each row's
+        segment, in ``segments``. Both may be columns of the data frame X instead.
+        """
+        check_is_fitted(self, "threshold_")
+        method = self._response_method(self.goal_)
+        scores = positive_scores(self.estimator_, X, self._labels, method)
+        if self.decision == "expected_value":
+            goal = Goal(self.goal_.objective)
+            columns = GoalColumns.of(goal, len(scores), X if amounts is None else amounts)
+            scores = expected_saving(check_probability(scores), goal, columns.amounts)
+        if self.segment_thresholds_ is not None:
+            column = self.segment_thresholds_.column
+            given = X if segments is None and hasattr(X, "keys") else segments
+            if given is None or column not in given:
+                raise SetpointError(
+                    f"there is a threshold for each {column}; pass segments={{{column!r}: ...}}, "
+                    "one entry per row."
+                )
+            texts = segment_texts(column, given[column], len(scores))
+            scores = self.segment_thresholds_.above(scores, self._known_segments(column, texts))
+        return scores
+
+    def _known_segments(self, column: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
+        """Return segments with the pool that ``fit`` made of small ones."""
+        return np.asarray(self.pooled({"segments": {column: texts}})["segments"][column])
+
+    def _scores_of(self, X: Any, named: dict[str, Any]) -> NDArray[np.floating]:
+        return self.positive_scores(X, amounts=named.get("amounts"), segments=named.get("segments"))
+
+    def predict(self, X: Any, *, amounts: Any = None, segments: Any = None) -> NDArray[Any]:
+        """Return the label decided at the threshold; parameters as in ``positive_scores``."""
+        scores = self.positive_scores(X, amounts=amounts, segments=segments)
         return self._labels.of_decisions(scores.astype(np.float64, copy=False) > self.threshold_)
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """Return the classifier's own probabilities; the threshold does not change them."""
         check_is_fitted(self, "threshold_")
-        return self.estimator_.predict_proba(X)
+        found = self.estimator_.predict_proba(X)
+        several = self._labels.positive_labels
+        return two_columns(found, self.estimator_.classes_, self._labels) if several else found
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         """Return the classifier's own decision function; the threshold does not change it."""
         check_is_fitted(self, "threshold_")
-        return self.estimator_.decision_function(X)
+        found = self.estimator_.decision_function(X)
+        if self._labels.positive_labels and np.ndim(found) == 2:
+            raise SetpointError(
+                f"the classifier has a decision function for each of its {np.shape(found)[1]} "
+                "classes; use positive_scores or predict_proba."
+            )
+        return found
 
     # --- scikit-learn ---------------------------------------------------------------------------
 

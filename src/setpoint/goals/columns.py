@@ -46,6 +46,11 @@ class Codes:
     def __len__(self) -> int:
         return len(self.codes)
 
+    @property
+    def texts(self) -> NDArray[np.str_]:
+        """The text of each row."""
+        return np.asarray(np.array(self.values)[self.codes])
+
     def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
         """Return how often each text occurs, in some or all rows."""
         codes = self.codes if rows is None else self.codes[rows]
@@ -101,7 +106,7 @@ class GoalColumns:
                 name: Codes.of(segment_texts(name, _find(segments, "segments", name, goal), n))
                 for name in goal.segments
             },
-            {period: Codes.of(period_texts(times, period, n, goal)) for period in goal.periods},
+            {period: Codes.of(_periods(times, period, n, goal)) for period in goal.periods},
         )
 
     def __bool__(self) -> bool:
@@ -173,9 +178,12 @@ class GoalColumns:
         return found
 
     def factors(self, tallies: tuple[Tally, ...], rows: Rows = slice(None)) -> Floats:
-        """Return what rows count in each tally, relative to their weight: shape (tallies, rows)."""
+        """Return what rows count in each tally, relative to their weight: shape (tallies, rows).
+
+        The rows of a plain goal must be given by their indices: no column says how many there are.
+        """
         parts = [self._factor(tally, rows) for tally in tallies if tally != PLAIN]
-        ones = np.ones(len(parts[0])) if parts else np.ones(0)
+        ones = np.ones(len(parts[0]) if parts else np.size(rows))
         return np.stack([ones if tally == PLAIN else parts.pop(0) for tally in tallies])
 
     def _factor(self, tally: Tally, rows: Rows) -> Floats:
@@ -273,18 +281,22 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-_UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
-
-
-def period_texts(times: Any, period: str, n: int, goal: Goal) -> NDArray[np.str_]:
-    """Return the period of each row, named by its first hour, day or month.
-
-    Weeks begin on Monday. Plain numbers are days, counted from 0.
-    """
+def _periods(times: Any, period: str, n: int, goal: Goal) -> NDArray[np.str_]:
     if times is None:
         raise SetpointError(
             f"the goal '{goal}' is per {period}; pass times=..., the time of each row."
         )
+    return period_texts(times, period, n)
+
+
+_UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
+
+
+def period_texts(times: Any, period: str, n: int) -> NDArray[np.str_]:
+    """Return the period of each row, named by its first hour, day or month.
+
+    Weeks begin on Monday. Plain numbers are days, counted from 0.
+    """
     values = np.asarray(times)
     if values.dtype.kind in "OU":
         try:

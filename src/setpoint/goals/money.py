@@ -134,7 +134,7 @@ def _parse_prices(text: str, argument: str) -> dict[str, Price]:
         factor = float(match["number"] or match["times"] or (-1 if match["minus"] else 1))
         if not math.isfinite(factor):
             raise GoalError(f"{text!r}: the price {value[0]} is too large.")
-        prices[outcome] = Price(factor, unquoted(match["name"] or ""))
+        prices[outcome] = Price(factor, unquoted(match["name"] or "") if factor else "")
     return prices
 
 

@@ -2,7 +2,7 @@
 
 What JSON can express is written as it is: Python writes floats so that reading gives the same
 number. Anything else becomes an object whose ``"$"`` names its type: non-finite floats, tuples,
-numpy scalars and one-dimensional arrays.
+sets, numpy scalars and one-dimensional arrays.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ def encode(value: Any) -> Any:
         return [encode(item) for item in value]
     if type(value) is tuple:
         return {_TAG: "tuple", "items": [encode(item) for item in value]}
+    if type(value) in (set, frozenset):
+        kind = type(value).__name__
+        return {_TAG: kind, "items": [encode(item) for item in sorted(value, key=repr)]}
     if type(value) is dict:
         if all(type(key) is str for key in value) and _TAG not in value:
             return {key: encode(item) for key, item in value.items()}
@@ -83,6 +86,9 @@ def decode(value: Any) -> Any:
         return _NOT_FINITE[value["value"]]
     if kind == "tuple":
         return tuple(decode(item) for item in value["items"])
+    if kind in ("set", "frozenset"):
+        items = [decode(item) for item in value["items"]]
+        return set(items) if kind == "set" else frozenset(items)
     if kind == "dict":
         return {decode(key): decode(item) for key, item in value["items"]}
     if kind == "scalar":
@@ -220,12 +226,16 @@ def cutoff_from_json(value: Any) -> float:
 
 def labels_to_json(labels: Labels) -> Json:
     """Return the two labels, with their types, and which one is positive."""
-    return {"classes": encode(labels.classes), "positive_index": labels.positive_index}
+    values = {"classes": encode(labels.classes), "positive_index": labels.positive_index}
+    if labels.positive_labels:
+        values["positive_labels"] = encode(list(labels.positive_labels))
+    return values
 
 
 def labels_from_json(values: Json) -> Labels:
     """Return the labels that ``labels_to_json`` described."""
-    labels = Labels(decode(values["classes"]), values["positive_index"])
+    several = tuple(decode(values.get("positive_labels", [])))
+    labels = Labels(decode(values["classes"]), values["positive_index"], positive_labels=several)
     if np.shape(labels.classes) != (2,) or labels.positive_index not in (0, 1):
         raise ModelFileError("the model file does not contain two classes.")
     return labels

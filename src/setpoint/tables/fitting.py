@@ -136,7 +136,7 @@ def fit_table(
     goal : str or Goal
         The goal to train for, e.g. ``"max recall s.t. precision >= 0.9"``.
     positive : optional
-        The positive label; see :func:`read_target`.
+        The positive label, or a list of labels that count as positive; see :func:`read_target`.
     model : str
         One of ``MODELS``.
     confidence : float, optional
@@ -228,8 +228,9 @@ def fit_table(
         "seconds": round(clock.perf_counter() - started, 1),
     }  # fmt: skip
     fitted = TableModel(
-        schema, encoder, classifier, target, labels.negative, labels.positive, facts
-    )
+        schema, encoder, classifier, target, labels.negative, labels.positive, facts,
+        labels.positive_labels,
+    )  # fmt: skip
     notes = notes_on_fit(fitted, labels.note, certification is not None, validation is not None)
     threshold_rows = (training, certification) if certification is not None else validation
     leakage = find_leakage(table.rows, table.y, schema, split, threshold_rows, table.groups)
@@ -367,7 +368,7 @@ def _whole_periods(
     So whole periods stay in the same split.
     """
     for period in goal.periods[:1]:
-        texts = period_texts(named["times"], period, len(times), goal)
+        texts = period_texts(named["times"], period, len(times))
         _, codes = np.unique(texts, return_inverse=True)
         first = np.full(codes.max() + 1, np.inf)
         np.minimum.at(first, codes, times)

@@ -61,6 +61,9 @@ class TableModel:
         The labels.
     facts : mapping
         Facts about training: numbers of rows, columns and features, seed, seconds and the like.
+    positive_labels : tuple
+        The labels that count as positive, if there are several of them or more than two labels;
+        ``positive`` is then a text such as ``"1 or 2"``, and all other labels are ``negative``.
     """
 
     schema: Schema
@@ -70,6 +73,7 @@ class TableModel:
     negative: Label
     positive: Label
     facts: Mapping[str, Any] = field(default_factory=dict)
+    positive_labels: tuple[Label, ...] = ()
 
     def save(self, path: str | Path) -> None:
         """Write the model to a folder, or to one file if the path ends in ``.zip``.
@@ -111,6 +115,13 @@ class TableModel:
         if found is None:
             return None
         return replace(found, threshold=0.0, operating_point=self.operating_point)
+
+    @property
+    def labels(self) -> Labels:
+        """The two labels, or two classes of labels."""
+        return Labels.pair(
+            self.negative, self.positive, positive_labels=tuple(self.positive_labels)
+        )
 
     @property
     def group(self) -> str | None:
@@ -162,10 +173,15 @@ class TableModel:
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
         return self.predict_checked(checked, first_row)
 
-    def predict_checked(self, checked: Any, first_row: int = 0) -> Any:
-        """Do the same as ``predict`` for rows that ``schema.check`` returned."""
+    def predict_checked(
+        self, checked: Any, first_row: int = 0, alarm: NDArray[np.bool_] | None = None
+    ) -> Any:
+        """Do the same as ``predict`` for rows that ``schema.check`` returned.
+
+        ``alarm`` says which rows raise one, if that is not decided by the threshold.
+        """
         scores = self._scored(checked, first_row)
-        alarm = scores > 0
+        alarm = scores > 0 if alarm is None else alarm
         labels = pd.Series([self.negative, self.positive]).take(alarm.astype(int))
         columns = {"score": scores, "alarm": alarm, "predicted": labels.array}
         return pd.DataFrame(columns, index=checked.index)
@@ -198,7 +214,7 @@ class TableModel:
                 f"there is no column {self.target!r} with the labels; the table has "
                 f"{listed(frame.columns)}.{did_you_mean(self.target, list(frame.columns))}"
             )
-        y = positive_rows(frame[self.target], Labels.pair(self.negative, self.positive))
+        y = positive_rows(frame[self.target], self.labels)
         return y, self.scores(frame, ignore_extra=ignore_extra)
 
     def evaluate(
@@ -238,8 +254,12 @@ def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableM
         negative=decode(content["negative"]),
         positive=decode(content["positive"]),
         facts=decode(content["facts"]),
+        positive_labels=tuple(decode(content.get("positive_labels", []))),
     )
     wanted: dict[str, Any] = {"target": str, "negative": _LABEL, "positive": _LABEL, "facts": dict}
+    for label in model.positive_labels:
+        if not isinstance(label, _LABEL):
+            raise ModelFileError(f"a positive label of the model is {label!r}.")
     for name, kind in wanted.items():
         if not isinstance(getattr(model, name), kind):
             raise ModelFileError(f"the {name} of the model is {getattr(model, name)!r}.")
@@ -272,4 +292,6 @@ def _describe(model: TableModel) -> Described:
         "positive": encode_plain(model.positive),
         "facts": encode_plain(dict(model.facts)),
     }
+    if model.positive_labels:
+        content["positive_labels"] = encode_plain(list(model.positive_labels))
     return content, {**parts, _ENCODER: estimator_to_bytes(model.encoder, "The encoder")}

@@ -7,12 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from setpoint._internal.validation import listed
 from setpoint.data.table_reader import BATCH_ROWS, TableFile
 from setpoint.data.table_writer import TableWriter
 from setpoint.data.values import MISSING, is_present, is_text_like, without_categories
 from setpoint.errors import SchemaError, TableFileError
+from setpoint.goals.columns import period_texts
 from setpoint.tables.encoder import CATEGORIES
+from setpoint.tables.goal_columns import calendar_times
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema, absent
 
@@ -23,6 +28,24 @@ _RESULTS = ("score", "alarm", "predicted")
 _SHOWN = 3
 _OFTEN = 0.05  # of the rows; a lower fraction of missing values is not reported
 _TIMES = 10  # as often as in training
+
+
+class Top(NamedTuple):
+    """The highest scores of each period raise an alarm, whatever the threshold.
+
+    Attributes
+    ----------
+    alarms : int
+        How many, in each period.
+    period : str or None
+        "hour", "day", "week" or "month"; None: in the whole table.
+    time : str or None
+        The column of the times.
+    """
+
+    alarms: int
+    period: str | None = None
+    time: str | None = None
 
 
 class Scored(NamedTuple):
@@ -42,6 +65,7 @@ def score_file(
     keep: Sequence[str] = (),
     ignore_extra: bool = False,
     progress: Callable[[int], object] | None = None,
+    top: Top | None = None,
 ) -> Scored:
     """Score the rows of a file or a folder, in batches, and write them to another file.
 
@@ -61,6 +85,9 @@ def score_file(
         Whether to ignore columns that the model does not know; those to keep are always allowed.
     progress : callable, optional
         Called as ``progress(rows)`` after each batch, with the number of rows done so far.
+    top : Top, optional
+        Raise alarms for the highest scores of each period instead. Of equal scores, the earlier
+        rows of the table come first. The table is then read twice, and all scores are in memory.
     """
     file = TableFile(source)
     there = Path(out).resolve()
@@ -73,9 +100,15 @@ def score_file(
             f"the column {taken[0]!r} cannot be kept, since the result has one of that name; "
             f"rename it in {source}."
         )
-    model.schema.check_names(file.names, ignore_extra, known=keep)
+    timed = [] if top is None or top.time is None else [top.time]
+    if missing := [name for name in timed if name not in file.names]:
+        raise TableFileError(
+            f"there is no column {missing[0]!r} with the times; the table has {listed(file.names)}."
+        )
+    model.schema.check_names(file.names, ignore_extra, known=[*keep, *timed])
     wanted = list(dict.fromkeys([*keep, *model.schema.names]))
     unseen = UnseenValues(model.schema, model.encoder)
+    chosen = None if top is None else _top_rows(model, file, batch_rows, top)
     rows = alarms = 0
     with TableWriter(out) as writer:
         for frame in file.frames(batch_rows, wanted, model.schema.texts):
@@ -84,7 +117,8 @@ def score_file(
             except SchemaError as error:
                 raise SchemaError(f"{error}{file.where(rows)}") from error
             unseen.add(checked, frame)
-            found = model.predict_checked(checked, rows)
+            alarm = None if chosen is None else chosen[rows : rows + len(checked)]
+            found = model.predict_checked(checked, rows, alarm)
             for position, name in enumerate(dict.fromkeys(keep)):
                 found.insert(position, name, frame[name])
             writer.write(found)
@@ -93,6 +127,51 @@ def score_file(
             if progress is not None:
                 progress(rows)
     return Scored(rows, alarms, tuple(unseen.notes))
+
+
+def _top_rows(model: TableModel, file: TableFile, batch_rows: int, top: Top) -> NDArray[np.bool_]:
+    """Return which rows of a file have the highest scores of their period."""
+    timed = [] if top.time is None else [top.time]
+    wanted = list(dict.fromkeys([*model.schema.names, *timed]))
+    scores: list[Any] = []
+    times: list[Any] = []
+    for frame in file.frames(batch_rows, wanted, model.schema.texts):
+        done = sum(map(len, scores))
+        try:
+            scores.append(model.scores(frame, ignore_extra=True, first_row=done))
+        except SchemaError as error:
+            raise SchemaError(f"{error}{file.where(done)}") from error
+        if top.time is not None:
+            times.append(calendar_times(frame[top.time]))
+    if not scores:
+        return np.zeros(0, dtype=bool)
+    periods = None
+    if top.period is not None:
+        every = np.concatenate(times)
+        periods = period_texts(every, top.period, len(every))
+    return highest_of_each(np.concatenate(scores), periods, top.alarms)
+
+
+def highest_of_each(
+    scores: NDArray[np.floating], periods: NDArray[Any] | None, count: int
+) -> NDArray[np.bool_]:
+    """Return which rows are among the ``count`` highest of their period; the earlier of equal ones.
+
+    Examples
+    --------
+    >>> scores = np.array([0.2, 0.9, 0.9, 0.1, 0.3])
+    >>> highest_of_each(scores, np.array(["mon", "mon", "mon", "tue", "tue"]), 1).tolist()
+    [False, True, False, False, True]
+    """
+    codes = np.zeros(len(scores), dtype=np.intp)
+    if periods is not None:
+        _, codes = np.unique(periods, return_inverse=True)
+    order = np.lexsort((np.arange(len(scores)), -scores, codes))
+    ordered = codes[order]
+    first = np.searchsorted(ordered, ordered, side="left")  # of each row's period
+    chosen = np.zeros(len(scores), dtype=bool)
+    chosen[order[np.arange(len(scores)) - first < count]] = True
+    return chosen
 
 
 class UnseenValues:

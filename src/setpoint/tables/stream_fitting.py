@@ -118,7 +118,12 @@ def fit_streamed(
     used = [name for name in table.names if name in roles.names or name not in aside]
     seen = survey(table, used, roles, random_state)
     labels = labels_of_counts(target, seen.labels, positive)
-    roles = replace(roles, negative=labels.negative, positive=labels.positive)
+    roles = replace(
+        roles,
+        negative=labels.negative,
+        positive=labels.positive,
+        positive_labels=labels.positive_labels,
+    )
     split = split_rule(seen.times, test, confidence is not None, random_state)
     split, counts = final_split(table, roles, split, test, random_state)
     # One process learns for all: several might round differently.
@@ -156,8 +161,9 @@ def fit_streamed(
         "seconds": round(clock.perf_counter() - started, 1),
     }  # fmt: skip
     fitted = TableModel(
-        learnt.schema, learnt.encoder, classifier, target, labels.negative, labels.positive, facts
-    )
+        learnt.schema, learnt.encoder, classifier, target, labels.negative, labels.positive, facts,
+        labels.positive_labels,
+    )  # fmt: skip
     notes = notes_on_fit(fitted, labels.note, confidence is not None, isinstance(split, ByTime))
     if sampled < rows:
         notes.append(f"Columns were learnt from a random sample of {sampled:,} of {rows:,} rows.")

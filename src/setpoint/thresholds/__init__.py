@@ -10,6 +10,14 @@ if TYPE_CHECKING:
     from setpoint.thresholds.bands import BandPoint as BandPoint
     from setpoint.thresholds.bands import choose_band as choose_band
     from setpoint.thresholds.bands import evaluate_band as evaluate_band
+    from setpoint.thresholds.by_segment import SegmentThresholds as SegmentThresholds
+    from setpoint.thresholds.by_segment import (
+        choose_thresholds_by_segment as choose_thresholds_by_segment,
+    )
+    from setpoint.thresholds.expected_value import compare_decisions as compare_decisions
+    from setpoint.thresholds.multilabel import MultilabelPoint as MultilabelPoint
+    from setpoint.thresholds.multilabel import choose_thresholds as choose_thresholds
+    from setpoint.thresholds.multilabel import evaluate_thresholds as evaluate_thresholds
     from setpoint.thresholds.operating_point import OperatingPoint as OperatingPoint
     from setpoint.thresholds.operating_point import choose_threshold as choose_threshold
     from setpoint.thresholds.operating_point import evaluate_threshold as evaluate_threshold
@@ -18,6 +26,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "bands": "BandPoint choose_band evaluate_band",
+    "by_segment": "SegmentThresholds choose_thresholds_by_segment",
+    "expected_value": "compare_decisions",
+    "multilabel": "MultilabelPoint choose_thresholds evaluate_thresholds",
     "operating_point": "OperatingPoint choose_threshold evaluate_threshold",
     "stream": "stream_evaluate stream_threshold",
 }

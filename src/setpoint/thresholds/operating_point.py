@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.renamed import renamed_property
+from setpoint._internal.validation import label_list
 from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
@@ -291,7 +292,7 @@ def choose_threshold(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels: booleans, 0/1 or -1/1; any two values if ``pos_label`` names the positive one.
+        Labels: booleans, 0/1 or -1/1; any values if ``pos_label`` names the positive ones.
     scores : array-like of shape (n,)
         One number per sample, larger meaning more likely positive.
     goal : str or Goal
@@ -308,7 +309,8 @@ def choose_threshold(
         The time of each row, for ``"max recall s.t. alarms <= 200 per day"``: dates, or numbers of
         days.
     pos_label : optional
-        The label of the positive class.
+        The label of the positive class, or a list of labels that count as positive; all others are
+        negative.
     on : str
         The name of the data in messages.
 
@@ -329,7 +331,7 @@ def choose_threshold(
     (0.6, 2.0, 0.0)
     """
     goal = Goal.parse(goal)
-    positive, scores, weights, columns = _check_rows(
+    positive, scores, weights, columns = check_rows(
         y, scores, goal, sample_weight, amounts, segments, times, pos_label
     )
     check_classes(bool(positive.any()), not positive.all(), weighted=weights is not None)
@@ -401,7 +403,7 @@ def evaluate_threshold(
     need positives are NaN.
     """
     goal = Goal.parse(goal)
-    positive, scores, weights, columns = _check_rows(
+    positive, scores, weights, columns = check_rows(
         y, scores, goal, sample_weight, amounts, segments, times, pos_label
     )
     if np.isnan(threshold):
@@ -431,7 +433,7 @@ def point_at(
     return OperatingPoint(threshold, tp, fp, fn, tn, goal, on)
 
 
-def _check_rows(
+def check_rows(
     y: ArrayLike,
     scores: ArrayLike,
     goal: Goal,
@@ -517,15 +519,9 @@ def check_scores(
 def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     """Return which labels are positive."""
     if pos_label is not None:
-        positive = np.broadcast_to(labels == pos_label, labels.shape)
-        others = labels[~positive]
-        if len(others) and not (others == others[0]).all():
-            held = [others[:1].tolist()[0], others[others != others[0]].tolist()[0]]
-            raise SetpointError(
-                f"besides pos_label {pos_label!r}, y holds {held[0]!r} and {held[1]!r}; if all "
-                f"others are negative, pass y == {pos_label!r}."
-            )
-        return positive
+        named = label_list(pos_label) or [pos_label]
+        matches = [np.broadcast_to(labels == label, labels.shape) for label in named]
+        return np.asarray(np.logical_or.reduce(matches), dtype=bool)
     if labels.dtype == np.bool_:
         return labels
     positive = np.asarray(labels == 1)
@@ -535,6 +531,6 @@ def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     values = list(dict.fromkeys(labels.tolist()))
     listed = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
     raise SetpointError(
-        f"y holds the labels {listed}; pass pos_label to name the positive one, "
-        "or labels that are 0/1, -1/1 or booleans."
+        f"y holds the labels {listed}; pass pos_label to name the positive one, or several in a "
+        "list (all others are then negative), or labels that are 0/1, -1/1 or booleans."
     )
