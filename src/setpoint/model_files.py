@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from setpoint.errors import ModelFileError, ModelVersionWarning, SetpointError
+from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.multilabel import SetpointMultilabel
 from setpoint.estimators.saving import restore
@@ -23,17 +24,17 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SetpointClassifier, SetpointThreshold, SetpointMultilabel or TableModel
+    model : SetpointClassifier, SetpointThreshold, SetpointBand, SetpointMultilabel or TableModel
         A fitted model.
     path : str or Path
         A folder, which is created if it does not exist, or one file if it ends in ``.zip``. An
         existing model is replaced; a folder or file with other content raises an error.
     """
-    known = SetpointClassifier | SetpointThreshold | SetpointMultilabel | TableModel
+    known = SetpointClassifier | SetpointThreshold | SetpointBand | SetpointMultilabel | TableModel
     if not isinstance(model, known):
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved by setpoint, only a SetpointClassifier, "
-            "a SetpointThreshold, a SetpointMultilabel or a TableModel."
+            "a SetpointThreshold, a SetpointBand, a SetpointMultilabel or a TableModel."
         )
     model.save(path)
 
@@ -51,7 +52,7 @@ def load(path: str | Path, *, module: Any = None) -> Any:
 
     Returns
     -------
-    SetpointClassifier, SetpointThreshold, SetpointMultilabel or TableModel
+    SetpointClassifier, SetpointThreshold, SetpointBand, SetpointMultilabel or TableModel
         Predicts the same as before, bit for bit. Its ``load_notes_`` lists parameters that were not
         saved, such as callbacks.
 

@@ -1,5 +1,8 @@
 """Certificates: exact bounds on new data, certified thresholds, and monitoring."""
 
+from setpoint.certificates.band_certificate import BandCertificate
+from setpoint.certificates.band_monitor import BandVerdict
+from setpoint.certificates.bands import certify_band
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best, certify_threshold
@@ -8,12 +11,15 @@ from setpoint.certificates.multilabel import MultilabelCertificate, certify_labe
 from setpoint.certificates.threshold_set import ThresholdSet
 
 __all__ = [
+    "BandCertificate",
+    "BandVerdict",
     "Bound",
     "Certificate",
     "MultilabelCertificate",
     "ThresholdSet",
     "Verdict",
     "certify",
+    "certify_band",
     "certify_best",
     "certify_labels",
     "certify_threshold",

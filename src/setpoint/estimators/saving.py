@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from setpoint._internal.imports import need
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import ModelFileError, SetpointError
+from setpoint.estimators.band import SetpointBand
+from setpoint.estimators.band_saving import band_from_json, band_to_json
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.multilabel import SetpointMultilabel
 from setpoint.estimators.multilabel_saving import multilabel_from_json, multilabel_to_json
@@ -56,7 +58,7 @@ def describe(model: Any) -> Described:
     if described is None:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved by setpoint, only SetpointClassifier, "
-            "SetpointThreshold and SetpointMultilabel, and no subclasses of them."
+            "SetpointThreshold, SetpointBand and SetpointMultilabel, and no subclasses of them."
         )
     return described
 
@@ -69,6 +71,9 @@ def _describe(model: Any) -> Described | None:
     if type(model) is SetpointThreshold:
         check_is_fitted(model, "threshold_")
         return threshold_to_json(model)
+    if type(model) is SetpointBand:
+        check_is_fitted(model, "low_")
+        return band_to_json(model, _describe)
     if type(model) is SetpointMultilabel:
         check_is_fitted(model, "thresholds_")
         return multilabel_to_json(model, _describe)
@@ -82,6 +87,8 @@ def restore(content: Json, parts: dict[str, bytes], module: Any) -> Any:
         return classifier_from_json(content, parts, module)
     if kind == "SetpointThreshold":
         return threshold_from_json(content, parts, module)
+    if kind == "SetpointBand":
+        return band_from_json(content, parts, lambda inner, own: restore(inner, own, module))
     if kind == "SetpointMultilabel":
         return multilabel_from_json(content, parts, lambda inner, own: restore(inner, own, module))
     raise ModelFileError(f"the model is a {kind!r}, which this version of setpoint does not know.")

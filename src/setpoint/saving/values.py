@@ -18,6 +18,7 @@ import numpy as np
 
 from setpoint.data.labels import Labels
 from setpoint.errors import GoalError, ModelFileError
+from setpoint.goals.bands import BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, caution_fields, with_caution
 from setpoint.training.candidates import Candidate, Candidates
@@ -248,7 +249,7 @@ def parameters_to_json(estimator: Any, without: set[str]) -> Json:
         if name in without:
             continue
         try:
-            plain = encode(str(value) if isinstance(value, Goal | Path) else value)
+            plain = encode(str(value) if isinstance(value, Goal | BandGoal | Path) else value)
         except NotPlainError:
             plain = None
         # Long values, such as lists of rows, belong to the data, not to the model.

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from setpoint._internal.imports import lazy
 
 if TYPE_CHECKING:
+    from setpoint.thresholds.bands import BandPoint as BandPoint
+    from setpoint.thresholds.bands import choose_band as choose_band
+    from setpoint.thresholds.bands import evaluate_band as evaluate_band
     from setpoint.thresholds.by_segment import SegmentThresholds as SegmentThresholds
     from setpoint.thresholds.by_segment import (
         choose_thresholds_by_segment as choose_thresholds_by_segment,
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from setpoint.thresholds.stream import stream_threshold as stream_threshold
 
 _NAMES = {
+    "bands": "BandPoint choose_band evaluate_band",
     "by_segment": "SegmentThresholds choose_thresholds_by_segment",
     "expected_value": "compare_decisions",
     "multiclass": "ClassWeights choose_class_weights",

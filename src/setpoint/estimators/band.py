@@ -1,0 +1,316 @@
+"""The exact review band, and its certificate, for any scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from setpoint._internal.validation import check_fraction, one_row_per_group
+from setpoint.certificates.band_certificate import BandCertificate
+from setpoint.certificates.bands import certify_band, certify_best_band
+from setpoint.certificates.sequence import Rows
+from setpoint.data.splits import certification_split
+from setpoint.errors import SetpointError
+from setpoint.estimators.base import SetpointEstimator, draw_seed
+from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, positive_scores
+from setpoint.estimators.threshold import SetpointThreshold, _has
+from setpoint.goals.bands import BandGoal
+from setpoint.thresholds.band_search import BandRows
+from setpoint.thresholds.bands import BandPoint, choose_band, decide, evaluate_band
+
+Amounts = Mapping[str, Any] | None
+
+
+class SetpointBand(SetpointEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Any classifier, with the exact review band for a goal, and optionally a certificate.
+
+    ``predict`` returns ``"alarm"``, ``"review"`` or ``"clear"``. The two thresholds are found on
+    scores of rows that the classifier has not seen: cross-fitted, held-out, or all rows for a
+    classifier that is fitted already. Without ``confidence`` every pair of cuts is considered.
+
+    ``predict_proba`` and ``decision_function`` are the classifier's own.
+
+    With ``confidence``, certification rows are split off, which do not train. The band is then the
+    best one whose constraints are certified on new data. If there is none, ``fit`` warns with an
+    ``UncertifiedWarning``, and ``certificate_.refusal`` says why.
+
+    Decisions are not labels, so it is not a classifier in scikit-learn's sense: it has no
+    ``score``, and ``check_estimator`` does not apply. It can be cloned and put last in a pipeline.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Anything with ``decision_function`` or ``predict_proba``.
+    goal : str or BandGoal
+        What the band is for, e.g.
+        ``"min review_rate s.t. precision(alarm) >= 0.95, npv(clear) >= 0.999"``.
+    cv : int, float, splitter, iterable, "prefit" or None
+        Where scores come from, as in :class:`SetpointThreshold`.
+    refit : bool
+        Whether the classifier that decides is trained on all rows but the certification rows.
+        Without it, ``cv`` must be a single split, and the classifier of that split decides.
+    confidence : float, optional
+        Confidence, e.g. 0.9, with which all constraints together must hold on new data.
+    certification : float, splitter or iterable
+        The certification rows: a fraction, drawn at random and by whole groups, or one pair of
+        other and certification rows. Without effect with ``"prefit"``: all rows are certification
+        rows, but for the 10 % that plan if precision or npv is constrained.
+    response_method : {"auto", "decision_function", "predict_proba"}
+        Which scores to use; ``"auto"``: the decision function if there is one.
+    pos_label : optional
+        The label of the positive class; by default the larger of the two.
+    n_jobs : int, optional
+        How many folds are fitted at once, as in joblib.
+    random_state : int, RandomState or None
+        Seed of the folds and of the certification rows.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The classifier that decides.
+    low_, high_ : float
+        ``positive_scores(X) > high_`` is an alarm, ``positive_scores(X) <= low_`` is cleared.
+    operating_point_ : BandPoint
+        Counts and metrics on the rows that set the band.
+    bands_ : ndarray of shape (n_folds, 2)
+        The band that each fold alone would have chosen; their spread is its uncertainty.
+    certificate_ : BandCertificate or None
+        What is certified on new data.
+    classes_, pos_label_, goal_
+        The labels, the positive one, and the goal, parsed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from setpoint import SetpointBand
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> goal = "min review_rate s.t. precision(alarm) >= 0.99, npv(clear) >= 0.99"
+    >>> band = SetpointBand(model, goal, pos_label=0, random_state=0).fit(X, y)
+    >>> sorted(set(band.predict(X).tolist()))
+    ['alarm', 'clear', 'review']
+    """
+
+    goal_: BandGoal  # type: ignore[assignment]
+    operating_point_: BandPoint  # type: ignore[assignment]
+    certificate_: BandCertificate | None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        estimator: Any,
+        goal: str | BandGoal = "min review_rate s.t. precision(alarm) >= 0.9, npv(clear) >= 0.99",
+        *,
+        cv: Any = None,
+        refit: bool = True,
+        confidence: float | None = None,
+        certification: Any = 0.3,
+        response_method: str = "auto",
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.goal = goal
+        self.cv = cv
+        self.refit = refit
+        self.confidence = confidence
+        self.certification = certification
+        self.response_method = response_method
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        amounts: Amounts = None,
+        **fit_params: Any,
+    ) -> SetpointBand:
+        """Fit the classifier and find its review band.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix
+            Rows that the classifier takes.
+        y : array-like of shape (n,)
+            Two different labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights >= 0 of the counts; also given to the classifier if its ``fit`` takes them.
+        groups : array-like of shape (n,), optional
+            Rows of one group, e.g. of one patient, stay in the same split.
+        amounts : dict of array-like, optional
+            The arrays that a cost in the goal names, with one number >= 0 per row.
+        **fit_params
+            Given to the classifier's ``fit``; parameters with one entry per row are split with
+            the rows. With scikit-learn's metadata routing enabled, they go where requested.
+        """
+        goal = BandGoal.parse(self.goal)
+        if self.confidence is not None:
+            check_fraction(self.confidence, "confidence")
+        data = LabelledRows.of(X, y, sample_weight, groups, self.pos_label)
+        # Checks the amounts before any training.
+        BandRows.of(data.positive, np.zeros(len(data.positive)), None, amounts, goal)
+        fit_params, split_params = self._route(sample_weight, groups, fit_params)
+        seed = draw_seed(self.random_state)
+        certification = None
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            check_is_fitted(self.estimator)
+            estimator, on = self.estimator, "the rows given"
+            rows = data.rows
+            if self.confidence is not None and data.groups is not None:
+                rows = rows[one_row_per_group(data.groups[rows], seed)]
+            folds = [data.score(estimator, rows, self.response_method)]
+        else:
+            seen = data.rows
+            if self.confidence is not None:
+                seen, certification = certification_split(
+                    self.certification, data.positive, data.weight, data.groups, seed
+                )
+            data.labels.check_counts(data.positive[seen])
+            splits = cv_splits(self.cv, data, seen, seed, split_params)
+            if len(splits) != 1 and not self.refit:
+                raise SetpointError(
+                    f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
+                    "fraction such as cv=0.25."
+                )
+            folds = data.cross_fit(
+                self.estimator, splits, fit_params, self.response_method, self.n_jobs
+            )
+            on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
+            estimator = folds[0].classifier
+            if self.refit:
+                estimator = data.fit(clone(self.estimator), seen, fit_params)
+        unseen = Fold.merged(estimator, folds)
+        self._threshold_rows = data.positive[unseen.rows], unseen.scores
+        if self.confidence is None:
+            certificate, point = None, _band(data, unseen, goal, amounts, on)
+        else:
+            certificate = replace(
+                self._certify(data, unseen, goal, certification, amounts),
+                one_per_group=data.groups is not None,
+                pos_label=data.labels.positive,
+            )
+            point = certificate.operating_point
+
+        self.estimator_ = estimator
+        self.low_, self.high_ = point.low, point.high
+        self.operating_point_ = point
+        both = [f for f in folds if 0 < data.positive[f.rows].sum() < len(f.rows)]
+        of_folds = [_band(data, fold, goal, amounts, "one fold") for fold in both]
+        self.bands_ = np.array([(p.low, p.high) for p in of_folds]).reshape(-1, 2)
+        self.certificate_ = certificate
+        self.goal_ = goal
+        self._set_labels(data.labels)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+            elif hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
+        self._warn_if_unmet()
+        return self
+
+    def _certify(
+        self,
+        data: LabelledRows,
+        unseen: Fold,
+        goal: BandGoal,
+        certification: Any,
+        amounts: Amounts,
+    ) -> BandCertificate:
+        """Return the certificate of the best band that can be certified."""
+        assert self.confidence is not None
+        planning = data.positive[unseen.rows], unseen.scores
+        if certification is None:
+            weight = None if data.weight is None else data.weight[unseen.rows]
+            return certify_band(
+                *planning, goal, confidence=self.confidence, sample_weight=weight,
+                amounts=_among(amounts, unseen.rows), on="the rows given",
+            )  # fmt: skip
+        testing = data.score(unseen.classifier, certification, self.response_method)
+        self._threshold_rows = data.positive[certification], testing.scores
+        rows = BandRows.of(*self._threshold_rows, None, _among(amounts, certification), goal)
+        return certify_best_band(
+            Rows.of(*planning), rows, goal, self.confidence, on="the certification rows"
+        )
+
+    def positive_scores(self, X: Any) -> NDArray[np.floating]:
+        """Return the scores that the thresholds apply to, larger for likely positives."""
+        check_is_fitted(self, "low_")
+        return positive_scores(self.estimator_, X, self._labels, self.response_method)
+
+    def predict(self, X: Any) -> NDArray[np.str_]:
+        """Return "alarm", "review" or "clear" for each row."""
+        return decide(self.positive_scores(X), self.low_, self.high_)
+
+    def evaluate(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        amounts: Amounts = None,
+        on: str = "the test rows",
+    ) -> BandPoint:
+        """Return the counts and metrics of the band on other labelled rows."""
+        scores = self.positive_scores(X)
+        return evaluate_band(
+            self._labels.is_positive(y), scores, self.low_, self.high_, self.goal_,
+            sample_weight=sample_weight, amounts=amounts, on=on,
+        )  # fmt: skip
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the classifier's own probabilities; the band does not change them."""
+        check_is_fitted(self, "low_")
+        return self.estimator_.predict_proba(X)
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Return the classifier's own decision function; the band does not change it."""
+        check_is_fitted(self, "low_")
+        return self.estimator_.decision_function(X)
+
+    # --- scikit-learn ---------------------------------------------------------------------------
+
+    @property
+    def score(self) -> Any:
+        """Not available: decisions are not labels; :meth:`evaluate` counts them."""
+        raise AttributeError("SetpointBand has no score: decisions are not labels; use evaluate().")
+
+    # Both depend on the parameters `estimator` and `cv` alone, which are the same.
+    _route: Any = SetpointThreshold._route
+    get_metadata_routing: Any = SetpointThreshold.get_metadata_routing
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def _among(amounts: Amounts, rows: NDArray[np.intp]) -> dict[str, Any] | None:
+    """Return the amounts of some rows."""
+    return None if amounts is None else {k: np.asarray(v)[rows] for k, v in amounts.items()}
+
+
+def _band(data: LabelledRows, fold: Fold, goal: BandGoal, amounts: Amounts, on: str) -> BandPoint:
+    """Return the best band on the rows of a fold."""
+    weight = None if data.weight is None else data.weight[fold.rows]
+    return choose_band(
+        data.positive[fold.rows], fold.scores, goal,
+        sample_weight=weight, amounts=_among(amounts, fold.rows), on=on,
+    )  # fmt: skip
