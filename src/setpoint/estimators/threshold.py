@@ -251,6 +251,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             folds = [data.above(fold, self.segment_thresholds_) for fold in folds]
             unseen = data.above(unseen, self.segment_thresholds_)
         self._threshold_rows = data.positive[unseen.rows], unseen.scores
+        self._threshold_columns = data.columns.take(unseen.rows)
         if self.segment_thresholds_ is not None and self.confidence is None:
             certificate, point = None, self.segment_thresholds_.operating_point
         elif self.decisions_ is not None and self.confidence is None:
@@ -297,6 +298,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         if self.decision == "expected_value":
             testing = data.valued(testing, goal)
         self._threshold_rows = data.positive[certification], testing.scores
+        self._threshold_columns = data.columns.take(certification)
         return certify_best(
             Rows.of(*planning), Rows.of(*self._threshold_rows), goal, self.confidence,
             on="the certification rows",
