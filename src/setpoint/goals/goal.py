@@ -367,11 +367,10 @@ def format_metric(
         return "–"
     which = which if constraint is None else constraint.metric
     digits, separator = 3, ""
-    if which is not None and (is_money(which) or is_count(which)):
-        digits, separator = (
-            _money_digits(value) if is_money(which) else 1e-9 < value % 1 < 1 - 1e-9,
-            ",",
-        )
+    if which is not None and is_money(which):
+        digits, separator = _money_digits(value), ","
+    elif which is not None and is_count(which):
+        digits, separator = int(1e-9 < value % 1 < 1 - 1e-9), ","
     if constraint is not None:
         met = _is_met(constraint, value)
         while digits < 9 and _is_met(constraint, round(value, digits)) != met:

@@ -20,7 +20,7 @@ from setpoint.report.fractions import interval
 from setpoint.report.wording import counted, in_words
 
 MOST_DRAWN = 30  # segments in a table and a picture
-_MONTHS = (
+MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
@@ -85,12 +85,19 @@ class BySegment:
         self.report, self.column = report, column
         codes = report.columns.segments[column]
         y, alarm = report.rows.y, report.alarm
-        counts = [codes.counts(of) for of in (None, y, y & alarm, alarm)]
+        cases, positives, caught, alarms = (codes.counts(of) for of in (None, y, y & alarm, alarm))
         bound = _by_value(report, column)
         found = [
-            Segment(value, *(count[value] for count in counts), bound.get(value, {}))
+            Segment(
+                value,
+                cases[value],
+                positives[value],
+                caught[value],
+                alarms[value],
+                bound.get(value, {}),
+            )
             for value in codes.values
-            if counts[0][value]
+            if cases[value]
         ]
         self.unjudged = next((s for s in found if s.name == NO_SEGMENT), None)
         self.segments = sorted((s for s in found if s is not self.unjudged), key=_worst_first)
@@ -263,7 +270,7 @@ class ByPeriod:
             return f"{self.period} {int(name):,}"
         date, _, hour = name.partition("T")
         year, month, *day = date.split("-")
-        text = " ".join([*(str(int(d)) for d in day), _MONTHS[int(month) - 1], year])
+        text = " ".join([*(str(int(d)) for d in day), MONTHS[int(month) - 1], year])
         if self.period == "week":
             return f"the week of {text}"
         return f"{text}, {hour}:00" if hour else text

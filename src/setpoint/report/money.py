@@ -1,8 +1,8 @@
 """Money in the report: amounts as text, and what decisions cost.
 
 The costs of decisions come either from the goal, e.g. ``min cost(fp=5, fn=amount)``, or, for other
-goals, from :class:`~setpoint.report.content.Costs`. Items are rounded first and then summed, so
-that the parts of a table add up to its totals.
+goals, from :class:`~setpoint.report.content.Costs`. Items are rounded so that the parts of a table
+add up to its totals.
 """
 
 from __future__ import annotations
@@ -154,5 +154,9 @@ class OutcomeBill:
         }
 
     def _summed(self, items: dict[str, float]) -> dict[str, float]:
+        """Return the items and their total, rounded; the largest item makes them add up."""
         found = {name: rounded(amount, self.digits) for name, amount in items.items()}
-        return {**found, "total": sum(found.values())}
+        total = rounded(sum(items.values()), self.digits)
+        largest = max(found, key=lambda name: abs(found[name]))
+        found[largest] += total - sum(found.values())
+        return {**found, "total": total}

@@ -113,12 +113,16 @@ def _expected(report: Report) -> str:
 def _other_metrics(report: Report) -> list[str]:
     """Describe the goal's other metrics; of many segments, only the worst."""
     point = report.point
-    metrics = (point.goal.objective, *(c.metric for c in _of_all_rows(report)))
-    found = [
-        describe_metric(report, which)
-        for which in metrics
-        if which.name not in ("precision", "recall", "fnr")
-    ]
+    constraints = [None, *_of_all_rows(report)]
+    found = []
+    for constraint in constraints:
+        which = point.goal.objective if constraint is None else constraint.metric
+        if which.name in ("precision", "recall", "fnr"):
+            continue
+        allowed = ""
+        if constraint is not None and is_count(which):
+            allowed = f", and {at_level(constraint, '').removeprefix('at most ')} are allowed"
+        found.append(describe_metric(report, which) + allowed)
     for constraint in report.goal.constraints:
         if constraint.each and (worst := _worst_segment(report, constraint)):
             name, there = worst
@@ -199,10 +203,10 @@ def _missed_in_segments(report: Report, constraint: Constraint) -> str:
     if len(missed) == len(every) == 1:
         return f"in the only {column}, {segment}, {label} is {value} and should be {level}"
     number = f"{len(missed):,} of {len(every):,} segments of {column}"
-    also = "there" if len(missed) == 1 else "in the worst"
+    where = f"in {segment}" if len(missed) == 1 else f"in the worst, {segment},"
     return (
         f"{label} should be {level} in each {column} and misses that in {number}; "
-        f"{also}, {segment}, it is {value}"
+        f"{where} it is {value}"
     )
 
 

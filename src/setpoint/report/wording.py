@@ -44,7 +44,7 @@ def scope_of(which: Metric) -> str:
 
 
 def _scope(tally: Tally) -> str:
-    if not tally.value:
+    if not tally.segment:
         return ""
     return f"where {in_words(tally.segment)} is {in_words(shortened(tally.value))}, "
 
@@ -134,15 +134,18 @@ def value_in_words(
         if base.name == "recall":
             text += f" ({money(tp, terms.currency)} of {money(P, terms.currency)})"
     elif not tally.amount:
-        text = _rate_in_words(base.name, *(float(x) for x in counts), terms)
+        text = _rate_in_words(base.name, counts, terms)
     if not text:
         by = f" by {in_words(tally.amount)}" if tally.amount else ""
         text = f"{display_name(base.name)}{by} is {format_metric(value)}"
     return _scope(tally) + text if scope else text
 
 
-def _rate_in_words(name: str, tp: float, fp: float, P: float, N: float, terms: Terms) -> str:
+def _rate_in_words(name: str, counts: Any, terms: Terms) -> str:
     """Describe a fraction of rows; empty if there are none, or for other metrics."""
+    if name not in _CONSTRAINTS:
+        return ""
+    tp, fp, P, N = (float(x) for x in counts)
     k, n, one, many, verb, end = {
         "recall": (tp, P, terms.one, terms.many, "are", "caught"),
         "fnr": (P - tp, P, terms.one, terms.many, "are", "missed"),
@@ -150,7 +153,7 @@ def _rate_in_words(name: str, tp: float, fp: float, P: float, N: float, terms: T
         "fpr": (fp, N, "other case", "other cases", "raise", "a false alarm"),
         "specificity": (fp, N, "other case", "other cases", "raise", "a false alarm"),
         "alarm_rate": (tp + fp, P + N, "case", "cases", "raise", "an alarm"),
-    }.get(name, (0.0, 0.0, "", "", "", ""))
+    }[name]
     return "" if n == 0 else f"{fraction(k, n, one, many).followed_by(verb)} {end}"
 
 
@@ -351,7 +354,7 @@ def meaning(which: Metric, terms: Terms) -> str:
         text = _MEANINGS.get(base.name, "a custom metric").format(many=terms.many)
     if tally.amount and not is_money(base):
         text += f". Each case counts with its {in_words(tally.amount)}"
-    return f"{text}. Only cases {_scope(tally).removesuffix(', ')} count" if tally.value else text
+    return f"{text}. Only cases {_scope(tally).removesuffix(', ')} count" if tally.segment else text
 
 
 def _alarms_meaning(per: Per) -> str:
