@@ -13,15 +13,12 @@ from setpoint import Constraint, Goal, certify, define_metric, metric_names
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import metric
 from setpoint.report import Report, Rows, headline
-from setpoint.report.sentences import (
-    between,
-    fraction,
-    goal_in_words,
-    headline_parts,
-    interval,
-    meaning,
-)
+from setpoint.report.content import Terms
+from setpoint.report.fractions import between, fraction, interval
+from setpoint.report.sentences import headline_parts
+from setpoint.report.wording import goal_in_words, meaning
 
+FRAUDS = Terms("fraud", "frauds")
 BUILT_IN = [name for name in metric_names() if not name.endswith("(b)")]
 
 
@@ -320,17 +317,17 @@ def test_rounding_does_not_hide_whether_a_level_is_met():
 
 def test_goals_in_words():
     goal = Goal.parse("max recall s.t. precision >= 0.9, fpr <= 0.005")
-    assert goal_in_words(goal, "frauds") == (
+    assert goal_in_words(goal, FRAUDS) == (
         "Catch as many frauds as possible, provided that at least 90 of 100 alarms are "
         "real and at most 5 of 1,000 other cases raise a false alarm."
     )
-    assert goal_in_words(Goal.parse("max fbeta(2)"), "frauds").startswith("Make fbeta(2) as high")
-    assert goal_in_words(Goal.parse("max mcc s.t. f1 >= 0.3"), "frauds").endswith(
+    assert goal_in_words(Goal.parse("max fbeta(2)"), FRAUDS).startswith("Make fbeta(2) as high")
+    assert goal_in_words(Goal.parse("max mcc s.t. f1 >= 0.3"), FRAUDS).endswith(
         "F1 is at least 0.3."
     )
 
 
 def test_every_built_in_metric_is_explained():
     for name in BUILT_IN:
-        assert meaning(metric(name), "frauds") != "a custom metric"
-    assert "2 times" in meaning(metric("fbeta(2)"), "frauds")
+        assert meaning(metric(name), FRAUDS) != "a custom metric"
+    assert "2 times" in meaning(metric("fbeta(2)"), FRAUDS)

@@ -65,7 +65,9 @@ def evaluate(
 
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_outputs({"the table": data, "the model": model}, report, figures)
-    request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
+    request = ReportRequest(
+        data, report, figures, costs, title, called, context.find_root().obj, currency
+    )
     output = Output(as_json, quiet)
     request.note_unused_options(output)
     with output.warnings_as_notes():

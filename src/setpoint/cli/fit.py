@@ -92,7 +92,9 @@ def fit(
     streamed = _streamed_table(data, stream, model)
     if streamed is None and not is_main_process():
         return  # one process trains on a table in memory
-    request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
+    request = ReportRequest(
+        data, report, figures, costs, title, called, context.find_root().obj, currency
+    )
     output = Output(as_json, quiet)
     request.note_unused_options(output, uses_called=test > 0)
     if streamed is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from setpoint.goals.goal import Constraint
+    from setpoint.goals.metrics import Metric
     from setpoint.thresholds.operating_point import OperatingPoint
 
 _COUNTS = {"caught": "tp", "false alarms": "fp", "missed": "fn", "passed": "tn"}
@@ -16,16 +17,26 @@ def point_table(*points: OperatingPoint | None) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from setpoint.goals.goal import format_metric
+    from setpoint.report.wording import metric_label
+
     columns = [point for point in points if point is not None]
-    goal = columns[0].goal
-    names = dict.fromkeys(["precision", "recall", "f1", *(m.name for m in goal.metrics)])
+    goal = columns[-1].goal
+    metrics, omitted = columns[-1].listed_metrics()
+    levels = {c.metric.name: c for c in goal.constraints}
     table = Table(title=Text(str(goal)), title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("")
     for point in columns:
         table.add_column(Text(f"on {point.on}"), justify="right")  # a file name is not markup
-    for name in names:
-        values = (f"{p.value(name):.3f}" if _is_defined(p, name) else "–" for p in columns)
-        table.add_row(Text(name), *values)
+    for which in metrics:
+        own = (_metric_of(point, which) for point in columns)
+        values = (
+            "–" if m is None else format_metric(p.value(m.name), levels.get(m.name), m)
+            for p, m in zip(columns, own, strict=True)
+        )
+        table.add_row(Text(metric_label(which)), *values)
+    if omitted:
+        table.add_row(Text(f"… {omitted:,} more segments, none of them worse"))
     for label, count in _COUNTS.items():
         table.add_row(label, *(f"{getattr(point, count):,.0f}" for point in columns))
     table.add_row("goal met", *(describe_met(point) for point in columns))
@@ -64,8 +75,10 @@ def one_class_message(point: OperatingPoint) -> str:
     """Return a message on whether rows of one class meet the goal."""
     if is_met(point) is None:
         return point.message
+    from setpoint.goals.goal import describe_value
+
     values = [
-        f"{c.metric} is {point.value(c.metric.name):.3f}"
+        describe_value(c.metric, point.value(c.metric.name), c)
         for c in point.goal.constraints
         if _is_defined(point, c.metric.name)
     ]
@@ -99,6 +112,17 @@ def one_class_caution(point: OperatingPoint, certified: tuple[Constraint, ...]) 
         "The check assumes that these rows are all cases of some period; if they were selected by "
         f"label, it does not apply to {' and '.join(undefined)}."
     )
+
+
+def _metric_of(point: OperatingPoint, which: Metric) -> Metric | None:
+    """Return a metric as the goal of a point has it; None if the rows do not define it.
+
+    Points on other rows have other periods and may lack a segment.
+    """
+    own = next((m for m in point.goal.metrics if m.name == which.name), None)
+    if own is None and which.tallies[0].segment:
+        return None
+    return (own or which) if _is_defined(point, which.name) else None
 
 
 def _is_defined(point: OperatingPoint, name: str) -> bool:

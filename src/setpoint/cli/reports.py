@@ -45,6 +45,8 @@ class ReportRequest:
         Singular and plural of the positives, separated by a comma.
     command : tuple of str
         The command's arguments.
+    currency : str
+        Written before amounts of money.
     """
 
     data: Path
@@ -54,6 +56,7 @@ class ReportRequest:
     title: str | None = None
     called: str | None = None
     command: tuple[str, ...] = ()
+    currency: str = "€"
 
     @property
     def wanted(self) -> bool:
@@ -100,6 +103,7 @@ class ReportRequest:
             rows,
             threshold,
             costs=self.costs,
+            currency=self.currency,
             title=self.title or f"{self.data.stem}: {goal}",
             positive=one,
             positives=many,

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from setpoint.certificates.certificate import Certificate
 from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
-from setpoint.goals.columns import NO_SEGMENT, OTHER, segment_texts
+from setpoint.goals.columns import NO_SEGMENT, OTHER, GoalColumns, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
 
@@ -30,6 +30,8 @@ class SetpointEstimator:
     _labels: Labels
     # Labels and scores of the rows that set the threshold; None if they are not in memory.
     _threshold_rows: tuple[NDArray[np.bool_], NDArray[np.floating]] | None
+    # The amounts, segments and periods of these rows, where the goal names some.
+    _threshold_columns: GoalColumns | None = None
     # The counts of these rows at the threshold, where operating_point_ has cross-fitted ones.
     _chosen_point: OperatingPoint | None = None
 
@@ -91,9 +93,10 @@ class SetpointEstimator:
         """Write a report, one HTML file, on the classifier and its certificate.
 
         ``X`` and ``y`` are labelled rows that are new to the classifier; they are compared with the
-        certificate (give their ``groups`` if the fit had some). Without them the report is about
-        the rows that set the threshold, which look better than new ones will. ``options`` are
-        fields of :class:`setpoint.report.Report`, such as ``title``, ``positive`` and ``costs``.
+        certificate (give their ``groups`` if the fit had some, and the ``amounts``, ``segments``
+        and ``times`` that the goal names). Without them the report is about the rows that set the
+        threshold, which look better than new ones will. ``options`` are fields of
+        :class:`setpoint.report.Report`, such as ``title``, ``positive`` and ``costs``.
         """
         from setpoint.report.page import write_report_of
 

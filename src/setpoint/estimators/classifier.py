@@ -251,6 +251,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
             self._set_certified(certificate, testing[1].dtype, data.grouped)
             rows = certification
         self._threshold_rows = positive[rows], self._scores(X[rows])
+        self._threshold_columns = data.columns.take(rows)
         if certification is None:
             self._chosen_point = point_at(
                 positive[rows], self._threshold_rows[1] > 0, data.weight[rows],
@@ -278,7 +279,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self.standardizer_ = standardizer
         self._dtype = dtype
         self.certificate_ = None
-        self._threshold_rows = None
+        self._threshold_rows = self._threshold_columns = None
         self._chosen_point = None
         # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
         self.logit_threshold_ = solution.operating_point.threshold

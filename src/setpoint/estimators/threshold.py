@@ -256,6 +256,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             folds = [data.above(fold, self.segment_thresholds_) for fold in folds]
             unseen = data.above(unseen, self.segment_thresholds_)
         self._threshold_rows = data.positive[unseen.rows], unseen.scores
+        self._threshold_columns = data.columns.take(unseen.rows)
         if self.segment_thresholds_ is not None and self.confidence is None:
             certificate, point = None, self.segment_thresholds_.operating_point
         elif self.decisions_ is not None and self.confidence is None:
@@ -307,6 +308,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         if self.segment_thresholds_ is not None:
             testing = data.above(testing, self.segment_thresholds_)
         self._threshold_rows = data.positive[certification], testing.scores
+        self._threshold_columns = data.columns.take(certification)
         return certify_on(
             (*planning, data.columns.take(unseen.rows)),
             (*self._threshold_rows, data.columns.take(certification)),

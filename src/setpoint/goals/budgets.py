@@ -92,6 +92,31 @@ def alarms_per(per: Per, periods: tuple[str, ...]) -> Metric:
     )  # fmt: skip
 
 
+def is_count(which: Metric) -> bool:
+    """Whether a metric is a number of alarms, of all rows or per period."""
+    return which.name == "alarms" or which.name.startswith(("alarms ", "alarms["))
+
+
+def per_of(which: Metric) -> Per | None:
+    """Return the periods of a number of alarms per period; None for other metrics."""
+    made_by = which.made_by
+    if made_by is None or made_by[0] is not alarms_per:
+        return None
+    per: Per = made_by[1]
+    return per
+
+
+def alarms_in_words(which: Metric, number: str) -> str:
+    """Return a number of alarms with what it is about: "12 alarms on the busiest day"."""
+    per = per_of(which)
+    alarms = f"{number} alarm{'' if number == '1' else 's'}"
+    if per is None:
+        return f"{alarms}{which.name.removeprefix('alarms')}"
+    if per.share == 1:
+        return f"{alarms} on the busiest {per.period}"
+    return f"{alarms} {per}"
+
+
 def _largest(values: Any, k: int) -> Any:
     """Return the (k + 1)-th largest entry along the first axis."""
     if isinstance(values, torch.Tensor):

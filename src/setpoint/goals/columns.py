@@ -182,10 +182,14 @@ class GoalColumns:
             if min(positives, negatives) >= fewest:
                 large.append(OTHER)
             elif small:
+                one = len(small) == 1
+                has = "it has" if one else "together they have"
+                subject = f"the segment {small[0]!r}" if one else f"the segments {listed(small, 4)}"
                 warnings.warn(
-                    f"{listed(small, 4)} of {name!r} are too small to be judged: together they "
-                    f"have {positives} positives and {negatives} negatives, and {fewest} of each "
-                    f"are needed. '{goal}' does not apply to them.",
+                    f"{subject} of {name!r} {'is' if one else 'are'} too small to be judged: "
+                    f"{has} {_counted(positives, 'positive')} and "
+                    f"{_counted(negatives, 'negative')}, and {fewest} of each are needed. "
+                    f"'{goal}' does not apply to {'it' if one else 'them'}.",
                     stacklevel=4,
                 )
             found[name] = tuple(large)
@@ -207,6 +211,10 @@ class GoalColumns:
         if tally.period:
             found = found * self.periods[tally.period].members(tally.value, rows)
         return np.asarray(found, dtype=np.float64)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _present(codes: Codes) -> tuple[str, ...]:

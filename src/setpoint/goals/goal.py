@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from setpoint.errors import GoalError
-from setpoint.goals.budgets import Per, alarms_per, for_periods
+from setpoint.goals.budgets import Per, alarms_in_words, alarms_per, for_periods, is_count
 from setpoint.goals.metrics import ALARMS, Counts, Metric, format_number, metric
+from setpoint.goals.money import is_money
 from setpoint.goals.tallies import PLAIN, Tally, quoted_name
 
 # The values of each column of segments ("region") and kind of period ("per day") in some rows.
@@ -365,16 +366,43 @@ def check_plain(goal: Goal, what: str, instead: str) -> None:
 # --- formatting ----------------------------------------------------------------------------------
 
 
-def format_metric(value: float, constraint: Constraint | None = None) -> str:
-    """Format a metric with three digits, or more where rounding would hide a missed level."""
+def format_metric(
+    value: float, constraint: Constraint | None = None, which: Metric | None = None
+) -> str:
+    """Format a metric with three decimals, or more where rounding would hide a missed level.
+
+    Numbers of alarms are whole where they can be, and money has two to four significant digits,
+    or all of its whole ones. Both need ``which`` metric it is, or its constraint.
+    """
     if math.isnan(value):
         return "–"
-    digits = 3
+    which = which if constraint is None else constraint.metric
+    digits, separator = 3, ""
+    if which is not None and is_money(which):
+        digits, separator = _money_digits(value), ","
+    elif which is not None and is_count(which):
+        digits, separator = int(1e-9 < value % 1 < 1 - 1e-9), ","
     if constraint is not None:
         met = _is_met(constraint, value)
         while digits < 9 and _is_met(constraint, round(value, digits)) != met:
             digits += 1
-    return f"{value:.{digits}f}"
+    return f"{value:{separator}.{digits}f}"
+
+
+def _money_digits(value: float) -> int:
+    """Return how many decimals an amount of money has."""
+    size = abs(value)
+    if size >= 100:
+        return 0
+    return 2 if size >= 0.1 or size < 1e-7 else 2 - math.floor(math.log10(size))
+
+
+def describe_value(which: Metric, value: float, constraint: Constraint | None = None) -> str:
+    """Return a metric and its value: "recall is 0.812", "12 alarms on the busiest day"."""
+    text = format_metric(value, constraint, which)
+    if is_count(which):
+        return alarms_in_words(which, text)
+    return f"{which} is {text}{' per row' if is_money(which) else ''}"
 
 
 def _is_met(constraint: Constraint, value: float) -> bool:

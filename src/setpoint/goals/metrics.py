@@ -197,6 +197,14 @@ class Metric:
         """+1 where higher is better, -1 where lower is better."""
         return 1 if self.direction == "max" else -1
 
+    @property
+    def base(self) -> Metric:
+        """The metric without its amounts and segment: recall for ``recall[amount]``."""
+        if self.made_by is not None and self.made_by[0] is Metric.within:
+            within: Metric = self.made_by[1]
+            return within.base
+        return self
+
     def within(self, tally: Tally) -> Metric:
         """Return the metric of the rows, or with the amounts, of a tally."""
         return self if tally == PLAIN else _within(self, tally)

@@ -99,7 +99,7 @@ def is_money(which: Metric) -> bool:
 
 def prices_of(which: Metric) -> dict[str, Price]:
     """Return the price of each outcome of a mean cost or profit, those of 0 included."""
-    inside = which.name.split("(", 1)[1].rsplit(")", 1)[0]
+    inside = which.base.name.split("(", 1)[1].rsplit(")", 1)[0]
     return _parse_prices(which.name, inside)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,23 @@ from sklearn.utils.validation import check_is_fitted
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.monitor import Verdict
 from setpoint.errors import SetpointError
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, check_scores, evaluate_threshold
+from setpoint.thresholds.by_segment import SegmentThresholds
+from setpoint.thresholds.expected_value import DecisionTable
+from setpoint.thresholds.operating_point import OperatingPoint, check_scores, point_at
 from setpoint.training.candidates import Candidates
 from setpoint.training.history import History
 
 Floats = NDArray[np.floating]
+
+
+class Terms(NamedTuple):
+    """The words for one positive case and for several, and the currency."""
+
+    one: str = "positive"
+    many: str = "positives"
+    currency: str = "€"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +50,7 @@ class Rows:
         they show what to expect of new data, and count as evidence about a certificate.
     chose : bool
         Whether the threshold was chosen on them; then new rows are likely to have worse results.
-    named : mapping
+    named : mapping or GoalColumns
         The ``amounts``, ``segments`` and ``times`` of the rows, where the goal names some.
     """
 
@@ -48,7 +59,7 @@ class Rows:
     on: str = "the data given"
     unseen: bool = False
     chose: bool = False
-    named: Mapping[str, Any] = field(default_factory=dict)
+    named: Mapping[str, Any] | GoalColumns = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.unseen and self.chose:
@@ -67,6 +78,12 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def columns(self, goal: Goal) -> GoalColumns:
+        """Validate and return the columns that a goal names."""
+        if isinstance(self.named, GoalColumns):
+            return self.named
+        return GoalColumns.of(goal, len(self), **self.named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +170,13 @@ class Report:
     candidates : Candidates, optional
         The models that were compared.
     costs : Costs, optional
-        If given, the page shows money.
+        If given, the page shows money, unless the goal has prices of its own.
+    currency : str
+        Of the amounts that the goal names; written before them.
+    decisions : DecisionTable, optional
+        A single threshold and decisions by expected value, compared.
+    segment_thresholds : SegmentThresholds, optional
+        The threshold of each segment, if the scores are measured from these.
     title : str
         The page's title.
     positive : str
@@ -178,6 +201,9 @@ class Report:
     history: History | None = None
     candidates: Candidates | None = None
     costs: Costs | None = None
+    currency: str = "€"
+    decisions: DecisionTable | None = None
+    segment_thresholds: SegmentThresholds | None = None
     title: str = "What this classifier does"
     positive: str = "positive"
     positives: str | None = None
@@ -215,23 +241,31 @@ class Report:
             )
 
     @cached_property
+    def columns(self) -> GoalColumns:
+        """The amounts, segments and periods of the rows that the goal names."""
+        return self.rows.columns(self.goal)
+
+    @cached_property
+    def alarm(self) -> NDArray[np.bool_]:
+        """The rows that raise an alarm."""
+        return _alarms(self.rows.scores, self.threshold)
+
+    @cached_property
     def point(self) -> OperatingPoint:
         """The threshold's operating point on the rows."""
+        return self._point(self.alarm, self.threshold)
+
+    def _point(self, alarm: NDArray[np.bool_], threshold: float) -> OperatingPoint:
         rows = self.rows
-        return evaluate_threshold(
-            rows.y, rows.scores, self.threshold, self.goal, on=rows.on, **rows.named
-        )
+        return point_at(rows.y, alarm, None, self.columns, self.goal, float(threshold), rows.on)
 
     @cached_property
     def baselines(self) -> tuple[tuple[Baseline, OperatingPoint], ...]:
         """Baseline and tuned baseline, where given, with their operating points on the rows."""
-        y, on = self.rows.y, self.rows.on
         return tuple(
             (
                 other,
-                evaluate_threshold(
-                    y, other.scores, other.threshold, self.goal, on=on, **self.rows.named
-                ),
+                self._point(_alarms(np.asarray(other.scores), other.threshold), other.threshold),
             )
             for other in (self.baseline, self.tuned)
             if other is not None
@@ -273,6 +307,16 @@ class Report:
             return self.positives
         return "positives" if self.positive == "positive" else f"“{self.positive}” cases"
 
+    @property
+    def terms(self) -> Terms:
+        """The words for positives, and the currency."""
+        return Terms(self.singular, self.plural, self.currency)
+
+
+def _alarms(scores: NDArray[Any], threshold: float) -> NDArray[np.bool_]:
+    # numpy would round a Python float to the precision of the scores before comparing.
+    return np.asarray(scores.astype(np.float64, copy=False) > float(threshold))
+
 
 def _check_baseline(baseline: Baseline, n: int) -> None:
     scores = np.asarray(baseline.scores)
@@ -290,13 +334,22 @@ def _check_baseline(baseline: Baseline, n: int) -> None:
 
 
 def report_of(
-    classifier: Any, X: Any = None, y: Any = None, *, groups: Any = None, **options: Any
+    classifier: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    amounts: Any = None,
+    segments: Any = None,
+    times: Any = None,
+    **options: Any,
 ) -> Report:
     """Return the report of a fitted SetpointClassifier or SetpointThreshold.
 
     ``X`` and ``y`` are labelled rows that are new to the classifier, with their ``groups`` if the
-    certificate is about one case of each group. Without them the report is about the rows on which
-    the threshold was chosen. ``options`` are further fields of :class:`Report`.
+    certificate is about one case of each group, and the ``amounts``, ``segments`` and ``times``
+    that the goal names. Without them the report is about the rows on which the threshold was
+    chosen. ``options`` are further fields of :class:`Report`.
     """
     check_is_fitted(
         classifier,
@@ -307,8 +360,10 @@ def report_of(
         raise SetpointError("a report on other rows needs both X and y.")
     certificate = classifier.certificate_
     if X is not None:
-        positive, scores = classifier._labels.is_positive(y), classifier.positive_scores(X)
-        rows = Rows(positive, scores, on="the rows given", unseen=True)
+        given = {"amounts": amounts, "segments": segments, "times": times}
+        named = classifier.pooled({name: g for name, g in given.items() if g is not None})
+        positive, scores = classifier._labels.is_positive(y), classifier._scores_of(X, named)
+        rows = Rows(positive, scores, on="the rows given", unseen=True, named=named)
         checked = certificate is not None and certificate.certified and certificate.can_be_checked
         if groups is not None and checked:
             verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups)
@@ -323,11 +378,14 @@ def report_of(
         positive, scores = labelled
         # Counted as they are: cross-fitted counts are not those of any threshold.
         chosen = classifier._chosen_point or classifier.operating_point_
-        rows = Rows(positive, scores, on=chosen.on, chose=True)
+        columns = getattr(classifier, "_threshold_columns", None) or {}
+        rows = Rows(positive, scores, on=chosen.on, chose=True, named=columns)
     fields = {
         "certificate": certificate,
         "history": getattr(classifier, "history_", None),
         "candidates": getattr(classifier, "candidates_", None),
+        "decisions": getattr(classifier, "decisions_", None),
+        "segment_thresholds": getattr(classifier, "segment_thresholds_", None),
         "positive": str(classifier.pos_label_),
     }
     threshold = classifier.operating_point_.threshold

@@ -1,14 +1,15 @@
 """The numbers that the page, its script and the figures show.
 
 The script does no statistics: every number that it can show was computed here, by the functions
-that chose and evaluated the threshold. Counts and money per 10,000 cases are rounded so that parts
-add up to their totals; ``page.js`` rounds in the same way.
+that chose and evaluated the threshold. Counts and costs per 10,000 cases are rounded so that parts
+add up to their totals; ``page.js`` rounds in the same way. Values that are not fractions, such as
+costs per case and alarms per day, reach the script as text.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,14 +20,13 @@ from numpy.typing import NDArray
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
-from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
-from setpoint.goals.metrics import Metric, metric
 from setpoint.report.content import Costs, Report
+from setpoint.report.lines import Line, lines_of
+from setpoint.report.money import CASES, Bill, money_metrics, rounded
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.tallied import TalliedRows
 
-CASES = 10_000
 BINS = 40
 MAX_DISTINCT = 5_000  # with up to so many distinct scores, no step is left out
 THINNED = 2_000  # with more, so many steps remain
@@ -174,7 +174,7 @@ def _beyond(end: float, side: int) -> float:
     return end if side > 0 else math.nextafter(end, -math.inf)
 
 
-# --- counts and money per 10,000 cases -----------------------------------------------------------
+# --- counts per 10,000 cases ---------------------------------------------------------------------
 
 
 def per_cases(point: OperatingPoint) -> dict[str, str]:
@@ -186,7 +186,7 @@ def per_cases(point: OperatingPoint) -> dict[str, str]:
     digits = count_digits(point)
 
     def part(count: float) -> float:
-        return _rounded(CASES * count / (P + N), digits)
+        return rounded(CASES * count / (P + N), digits)
 
     alarms, real, positives = part(tp + fp), part(tp), part(P)
     parts = {
@@ -205,59 +205,6 @@ def count_digits(point: OperatingPoint) -> int:
     _, _, P, N = point.counts
     positives = CASES * P / (P + N)
     return 0 if positives >= 100 else 1 if positives >= 1 else 2
-
-
-class Bill:
-    """The cost of decisions per ``CASES`` cases.
-
-    Attributes
-    ----------
-    nothing : float
-        The cost if no positive is caught.
-    digits : int
-        Decimals of all amounts.
-    """
-
-    def __init__(self, costs: Costs, report: Report) -> None:
-        self.costs = costs
-        self._scale = CASES / len(report.rows)
-        nothing = self._scale * costs.miss * float(report.point.counts[2])
-        self.digits = 0 if nothing >= 100 else 2
-        self.nothing = _rounded(nothing, self.digits)
-        self._baselines = [self._parts(point)["total"] for _, point in report.baselines]
-
-    def of(self, point: OperatingPoint) -> dict[str, float]:
-        """Return the items, their total, and the savings against no model and each baseline."""
-        found = self._parts(point)
-        found["saved"] = self.nothing - found["total"]
-        for i, total in enumerate(self._baselines):
-            found[f"gained{i}"] = total - found["total"]
-        return found
-
-    def _parts(self, point: OperatingPoint) -> dict[str, float]:
-        costs, scale = self.costs, self._scale
-        items = {
-            "alarms": scale * costs.alarm * (point.tp + point.fp),
-            "misses": scale * costs.miss * point.fn,
-            "catches": scale * costs.catch * point.tp,
-        }
-        found = {name: _rounded(amount, self.digits) for name, amount in items.items()}
-        return {**found, "total": sum(found.values())}
-
-
-def money(amount: float, currency: str, digits: int | None = None) -> str:
-    """Write an amount of money; without ``digits``, amounts below 100 have cents."""
-    if digits is None:
-        digits = 0 if abs(amount) >= 100 or amount == 0 else 2
-    space = "" if len(currency) == 1 else "\N{NO-BREAK SPACE}"
-    text = f"{currency}{space}{abs(amount):,.{digits}f}"
-    return f"−{text}" if amount <= -0.5 / 10**digits else text
-
-
-def _rounded(value: float, digits: int) -> float:
-    """Round halves up, as the script does."""
-    units = float(10**digits)
-    return math.floor(value * units + 0.5) / units
 
 
 # --- what the page and the figures draw ----------------------------------------------------------
@@ -319,11 +266,14 @@ class ReportData:
         return found
 
     @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Precision, recall, F1 and the goal's metrics."""
-        of_goal = {m.name: m for m in self.report.point.goal.metrics}
-        usual = {name: metric(name) for name in ("precision", "recall", "f1")}
-        return tuple({**usual, **of_goal}.values())
+    def lines(self) -> tuple[Line, ...]:
+        """Precision, recall, F1 and what the goal is about, as rows of a table."""
+        return tuple(lines_of(self.report))
+
+    @property
+    def costs(self) -> Costs | None:
+        """The costs to show: none if the goal has prices of its own, which may be others."""
+        return None if money_metrics(self.report.goal) else self.report.costs
 
     @cached_property
     def histogram(self) -> Histogram:
@@ -351,45 +301,52 @@ class ReportData:
             return NO_THRESHOLDS
         return certificate.certified_thresholds
 
-    def _tallied(self, goal: Goal) -> tuple[Any, Any, Any, Any]:
-        """Return TP and FP at every step, and P and N, in each of the goal's tallies."""
-        rows = self.report.rows
-        columns = GoalColumns.of(goal, len(rows), **rows.named)
-        tallied = TalliedRows.of(rows.y, None, columns, goal)
-        cuts = list(tallied.cuts(rows.scores.astype(np.float64)))
-        values = np.concatenate([lowest for lowest, _, _ in cuts] or [np.zeros(0)])
-        # Below the last cut that is above a step's threshold.
-        place = np.searchsorted(-values, -self.steps.at, side="left")
-        zero = np.zeros((len(goal.tallies), 1))
-        tp, fp = (
-            np.concatenate([zero, *(cut[i] for cut in cuts)], axis=1)[:, place] for i in (1, 2)
-        )
-        return tp, fp, *tallied.totals()
+    def _blocks(self, goal: Goal) -> Iterator[tuple[NDArray[np.intp], Any]]:
+        """Yield steps, and TP, FP, P and N there in each of the goal's tallies."""
+        steps, rows = self.steps, self.report.rows
+        if goal.is_plain:
+            tp, fp = steps.tp.astype(float), steps.fp.astype(float)
+            yield np.arange(len(steps)), (tp, fp, float(steps.P), float(steps.N))
+            return
+        tallied = TalliedRows.of(rows.y, None, self.report.columns, goal)
+        P, N = (total[:, None] for total in tallied.totals())
+        without = steps.tp + steps.fp == 0
+        nothing = np.zeros((len(goal.tallies), int(without.sum())))
+        yield np.flatnonzero(without), (nothing, nothing, P, N)
+        # The alarms of a step are the scores from its upper end on.
+        ends = np.where(without, np.nan, steps.high)
+        for lowest, tp, fp in tallied.cuts(rows.scores.astype(np.float64)):
+            cut = np.searchsorted(-lowest, -ends).clip(0, len(lowest) - 1)
+            here = np.flatnonzero(lowest[cut] == ends)
+            if len(here):
+                yield here, (tp[:, cut[here]], fp[:, cut[here]], P, N)
 
     def for_script(self) -> dict[str, Any]:
         """Return the script's data as plain values, ready for JSON."""
         steps, report, at = self.steps, self.report, self.thresholds
-        plain = steps.tp.astype(float), steps.fp.astype(float), float(steps.P), float(steps.N)
-        goal = report.point.goal
-        counts = plain if goal.is_plain else self._tallied(goal)
+        goal, costs = report.point.goal, self.costs
+        values: dict[str, list[Any]] = {line.key: [None] * len(steps) for line in self.lines}
+        met = np.zeros(len(steps), dtype=int)
         with np.errstate(all="ignore"):
-            values = {
-                m.name: _column(
-                    goal.value_of(m, *counts) if m in goal.metrics else m.value(*plain), len(steps)
-                )
-                for m in self.metrics
-            }
-            violation = np.broadcast_to(goal.violation(*counts), len(steps))
-        costs = report.costs
+            for places, counts in self._blocks(goal):
+                met[places] = goal.violation(*counts) == 0
+                for line in self.lines:
+                    found = np.broadcast_to(line.value(goal, *counts), len(places)).tolist()
+                    for place, value in zip(places.tolist(), found, strict=True):
+                        values[line.key][place] = line.for_script(value)
+        rates = [line for line in self.lines if line.is_rate]
         return {
             "low": [_number(x) for x in steps.low.tolist()],
             "high": None if steps.whole else [_number(x) for x in steps.high.tolist()],
             "at": [_number(x) for x in at],
             "tp": steps.tp.tolist(),
             "fp": steps.fp.tolist(),
-            "metrics": values,
-            "met": (violation == 0).astype(int).tolist(),
-            "constraints": {c.metric.name: [c.metric.sign, c.level] for c in goal.constraints},
+            "metrics": {line.key: values[line.key] for line in rates},
+            "texts": {line.key: values[line.key] for line in self.lines if not line.is_rate},
+            "met": met.tolist(),
+            "constraints": {
+                line.key: [line.level.metric.sign, line.level.level] for line in rates if line.level
+            },
             "certified": [[_number(low), _number(high)] for low, high in self.certified],
             "stops": steps.stops([self.chosen]).tolist(),
             "chosen": self.chosen,
@@ -402,12 +359,6 @@ class ReportData:
             "cents": None if costs is None else Bill(costs, report).digits,
             "baselines": [[int(point.tp), int(point.fp)] for _, point in report.baselines],
         }
-
-
-def _column(values: Any, n: int) -> list[float | None]:
-    """Return each value with nine decimals, and None for NaN and infinite ones."""
-    column = np.broadcast_to(np.asarray(values, dtype=float), n).tolist()
-    return [round(x, 9) if math.isfinite(x) else None for x in column]
 
 
 def _number(value: float) -> float | str:

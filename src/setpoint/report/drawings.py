@@ -83,6 +83,7 @@ class Frame:
         x_label: str,
         y_label: str,
         up_texts: Sequence[str] | None = None,
+        across_texts: Sequence[str] | None = None,
     ) -> str:
         """Return grid lines, ticks and labels."""
         parts = []
@@ -93,7 +94,7 @@ class Frame:
             parts.append(
                 f'<text class="tick end" x="{self.left - 6}" y="{y + 4:.1f}">{escape(text)}</text>'
             )
-        for tick, text in zip(across, texts(across), strict=True):
+        for tick, text in zip(across, across_texts or texts(across), strict=True):
             x = self.across(tick)
             parts.append(
                 f'<path class="axis" d="M{x:.1f} {self.bottom:.1f}v4"/><text class="tick middle" '
@@ -159,6 +160,8 @@ def draw_precision_recall(data: ReportData) -> Markup:
     report, frame = data.report, CURVE
     parts = [frame.axes(_FIFTHS, _FIFTHS, "recall: fraction caught", "precision: fraction real")]
     for constraint in report.goal.constraints:
+        if constraint.each:  # not a level of all rows together
+            continue
         ends, level = [0.0, 1.0], [constraint.level] * 2
         if constraint.metric.name == "precision":
             parts.append(frame.line(ends, level, "floor"))
@@ -253,7 +256,7 @@ def draw_scores(data: ReportData) -> Markup:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.0f} %" if value >= 0.1 else f"{100 * value:.1g} %"
+    return f"{100 * value:.0f} %" if value >= 0.095 else f"{100 * value:.1g} %"
 
 
 def draw_history(found: History, objective: str) -> list[Markup]:
@@ -305,6 +308,10 @@ def swatch(kind: str) -> Markup:
         "cut": '<path class="cut chosen" d="M14 0V16"/>',
         "positives": '<path class="bar positives" d="M6 1h16v14h-16z"/>',
         "others": '<path class="bar others" d="M6 1h16v14h-16z"/>',
+        "met": marker("circle", 14, 8, "met"),
+        "missed": marker("diamond", 14, 8, "missed"),
+        "interval": '<path class="interval" d="M0 8H28"/>',
+        "over": '<path class="over" d="M14 12l-4 -6h8z"/>',
     }
     picture = f'<svg class="swatch" viewBox="0 0 28 16" aria-hidden="true">{shapes[kind]}</svg>'
     return Markup(picture)

@@ -115,6 +115,8 @@ def draw_precision_recall(
     point to each of its bounds.
     """
     for constraint in goal.constraints:
+        if constraint.each:  # not a level of all rows together
+            continue
         draw = {
             "precision": (ax.axhline, ax.axhspan),
             "recall": (ax.axvline, ax.axvspan),

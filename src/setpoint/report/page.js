@@ -84,6 +84,7 @@
     for (const name in data.metrics) {
       out["metric-" + name] = metric(name, data.metrics[name][step]);
     }
+    for (const name in data.texts) out["metric-" + name] = data.texts[name][step];
     if (data.costs) {
       const items = bill(tp, fp);
       items.saved = rounded((10000 / rows) * data.costs[1] * data.P, data.cents) - items.total;

@@ -25,10 +25,12 @@ from setpoint._internal.provenance import made_by
 from setpoint.certificates.bounds import round_conservatively
 from setpoint.certificates.certificate import Certificate
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import format_metric, format_requirement
-from setpoint.goals.metrics import display_name, format_number, format_threshold
+from setpoint.goals.budgets import is_count
+from setpoint.goals.goal import format_metric
+from setpoint.goals.metrics import format_number, format_threshold
+from setpoint.goals.money import is_money
 from setpoint.report.content import Report, report_of
-from setpoint.report.data import CASES, Bill, ReportData, drawn_bounds, money, per_cases
+from setpoint.report.data import ReportData, drawn_bounds, per_cases
 from setpoint.report.drawings import (
     CURVE,
     draw_history,
@@ -37,19 +39,26 @@ from setpoint.report.drawings import (
     scores_frame,
     swatch,
 )
+from setpoint.report.money import CASES, Bill, money
+from setpoint.report.sections import sections
 from setpoint.report.sentences import (
     CERTIFIED,
     NOT_CERTIFIED,
-    between,
     certified_range,
     comparison_with_rows,
-    goal_in_words,
+    describe_metric,
     headline,
     headline_parts,
-    meaning,
     missed_levels,
     other_prevalence,
     threshold_choice,
+)
+from setpoint.report.tiles import tiles
+from setpoint.report.wording import (
+    goal_in_words,
+    meaning,
+    metric_label,
+    value_text,
 )
 from setpoint.thresholds.operating_point import OperatingPoint
 
@@ -61,7 +70,7 @@ def html(report: Report) -> str:
     script_data["verdicts"] = [NOT_CERTIFIED, CERTIFIED]
     script_data["frames"] = {"curve": CURVE.corners, "scores": scores_frame(data).corners}
     style, script = _file("page.css"), _file("page.js")
-    objective, history = display_name(report.goal.objective.name), report.history
+    objective, history = metric_label(report.goal.objective), report.history
     return _template().render(
         report=report,
         generator=made_by(),
@@ -73,7 +82,7 @@ def html(report: Report) -> str:
         data=script_data,
         opening=_opening(report),
         goal=_goal(report),
-        bounds=None if certificate is None else _bounds(certificate),
+        bounds=None if certificate is None else _bounds(certificate, report.currency),
         choice=None if certificate is None else threshold_choice(certificate),
         prevalence=other_prevalence(report),
         comparison=comparison_with_rows(report),
@@ -87,7 +96,15 @@ def html(report: Report) -> str:
         objective=objective,
         training=draw_history(history, objective) if history else [],
         facts=_facts(report),
-        metrics={display_name(m.name): meaning(m, report.plural) for m in data.metrics},
+        metrics={
+            metric_label(line.metric): meaning(line.metric, report.terms)
+            for line in data.lines
+            if line.metric is not None
+        },
+        required=any(
+            c.metric.name in ("precision", "recall") and not c.each for c in report.goal.constraints
+        ),
+        **sections(report),
     )
 
 
@@ -144,27 +161,15 @@ def _digest(text: str) -> str:
 
 
 def _opening(report: Report) -> dict[str, Any]:
-    """Return the headline, the badges, and the three numbers behind them."""
-    parts, point = headline_parts(report), report.point
-    tp, fp, P, _ = point.counts
-    cases = per_cases(point)
-    caught = [f"recall {format_metric(point.recall)}"]
-    real = [f"precision {format_metric(point.precision)}" if tp + fp else "no alarms"]
-    if not report.rows.chose:
-        caught.append(f"long run: {between(tp, P)}")
-        real.append(f"long run: {between(tp, tp + fp) if tp + fp else 'unknown'}")
-    alarms = [f"{cases['tp']} real, {cases['fp']} false", f"{cases['fn']} {report.plural} missed"]
+    """Return the headline, the badges, and the numbers behind them."""
+    parts = headline_parts(report)
     return {
         "headline": parts.broken or parts.expected,
         "badges": _badges(report),
         "lede": " ".join(
             filter(None, [parts.broken and parts.expected, parts.goal, parts.certificate])
         ),
-        "tiles": [
-            ("caught", f"{tp:,.0f} of {P:,.0f}", caught),
-            ("real alarms", f"{tp:,.0f} of {tp + fp:,.0f}", real),
-            (f"alarms per {CASES:,} cases", cases["alarms"], alarms),
-        ],
+        "tiles": tiles(report),
         "basis": parts.basis,
         "notes": [note for note in (parts.caution, *report.notes) if note],
     }
@@ -189,24 +194,22 @@ def _badges(report: Report) -> list[tuple[str, str]]:
 
 
 def _goal(report: Report) -> dict[str, str]:
-    point, on = report.point, report.rows.on
-    reached = f"{display_name(report.goal.objective.name)} is {format_metric(point.objective)}."
+    point, on, objective = report.point, report.rows.on, report.point.goal.objective
+    reached = f"{metric_label(objective)} is {format_metric(point.objective)}."
+    if is_money(objective) or is_count(objective):
+        reached = f"{describe_metric(report, objective)}."
     if not report.point.goal.constraints:
         kind, result = "", f"On {on}, {reached}"
-    elif missed := missed_levels(point):
+    elif missed := missed_levels(report):
         kind, result = "bad", f"✗ Not met on {on}: {'; '.join(missed)}."
     elif point.empty:
         kind, result = "good", f"✓ Met on {on}, but only because there are no alarms; {reached}"
     else:
         kind, result = "good", f"✓ Met on {on}; {reached}"
-    return {
-        "text": goal_in_words(report.goal, report.plural),
-        "kind": kind,
-        "result": result,
-    }
+    return {"text": goal_in_words(report.goal, report.terms), "kind": kind, "result": result}
 
 
-def _bounds(certificate: Certificate) -> list[list[str]]:
+def _bounds(certificate: Certificate, currency: str) -> list[list[str]]:
     rows = []
     for bound in certificate.bounds:
         side, best = ("≥", "highest") if bound.metric.direction == "max" else ("≤", "lowest")
@@ -219,9 +222,8 @@ def _bounds(certificate: Certificate) -> list[list[str]]:
             rounded = round_conservatively(bound.metric, bound.bound)
             known = f"{side}\N{NO-BREAK SPACE}{format_number(rounded)}"
             known += "" if bound.kind == "exact" else " (estimate, no guarantee)"
-        rows.append(
-            [display_name(bound.metric.name), required, format_metric(bound.value) + draws, known]
-        )
+        value = value_text(bound.metric, bound.value, currency)
+        rows.append([metric_label(bound.metric), required, value + draws, known])
     return rows
 
 
@@ -230,24 +232,22 @@ def _bounds(certificate: Certificate) -> list[list[str]]:
 
 def _explore(data: ReportData) -> dict[str, Any]:
     """Return the slider, and tables of numbers at the chosen threshold and of the baselines."""
-    report, costs = data.report, data.report.costs
+    report, costs = data.report, data.costs
     stops = data.steps.stops([data.chosen]).tolist()
     bill = None if costs is None else Bill(costs, report)
     points = [report.point, *(point for _, point in report.baselines)]
     columns = [_numbers(data, bill, point) for point in points]
-    required = {c.metric.name: format_requirement(c) for c in report.point.goal.constraints}
-    metrics = {f"metric-{m.name}": display_name(m.name) for m in data.metrics}
-    for name, level in required.items():
-        metrics[f"metric-{name}"] += f" (required: {level})".replace(
-            f"{level[0]} ", f"{level[0]}\xa0"
-        )
+    metrics = {
+        f"metric-{line.key}": line.label + (f" (required: {line.required})" if line.level else "")
+        for line in data.lines
+    }
     counts = {
         "cases-alarms": "alarms", "cases-tp": "real alarms", "cases-fp": "false alarms",
         "cases-fn": f"missed {report.plural}",
     }  # fmt: skip
     such = f"{CASES:,} such cases"
     tables = {
-        "Metrics": {**metrics, **({"met": "goal"} if required else {})},
+        "Metrics": {**metrics, **({"met": "goal"} if report.goal.constraints else {})},
         f"Per {such} ({columns[0]['cases-positives']} {report.plural})": counts,
     }
     if costs is not None:
@@ -286,12 +286,8 @@ def _bands(certified: list[bool]) -> list[tuple[float, float]]:
 
 def _numbers(data: ReportData, bill: Bill | None, point: OperatingPoint) -> dict[str, str]:
     """Return all numbers of a point, by their names in the script, which writes them alike."""
-    required = {c.metric.name: c for c in data.report.point.goal.constraints}
-    names = [m.name for m in data.metrics]
     found = {name: f"{int(getattr(point, name)):,}" for name in ("tp", "fn", "fp", "tn")}
-    found |= {
-        f"metric-{name}": format_metric(point.value(name), required.get(name)) for name in names
-    }
+    found |= {f"metric-{line.key}": line.text(point) for line in data.lines}
     found["met"] = "✓ met" if point.feasible else "✗ not met"
     found["certified"] = CERTIFIED if point.threshold in data.certified else NOT_CERTIFIED
     found |= {f"cases-{name}": text for name, text in per_cases(point).items()}

@@ -6,14 +6,27 @@ import math
 from typing import NamedTuple
 
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
-from setpoint.certificates.rates import lower_bound, upper_bound
-from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
-from setpoint.goals.metrics import Metric, display_name, format_number
+from setpoint.goals.budgets import format_percent, is_count, per_of
+from setpoint.goals.goal import TOLERANCE, Constraint, format_metric, format_requirement
+from setpoint.goals.metrics import Metric, display_name
+from setpoint.goals.money import is_money
+from setpoint.goals.tallies import Tally
+from setpoint.report.breakdown import BySegment, Measured, by_period, plain_name
 from setpoint.report.content import Report
+from setpoint.report.fractions import CONFIDENCE, FEW, between, fraction
+from setpoint.report.money import PER, OutcomeBill
+from setpoint.report.wording import (
+    alarms_in_words,
+    at_level,
+    counted,
+    in_words,
+    metric_label,
+    scope_of,
+    shortened,
+    value_in_words,
+    value_text,
+)
 from setpoint.thresholds.operating_point import OperatingPoint
-
-FEW = 100  # with fewer, "82 of 100" would claim more digits than were observed
-CONFIDENCE = 0.95  # of the intervals
 
 # --- the headline --------------------------------------------------------------------------------
 
@@ -60,24 +73,20 @@ def _broken(report: Report) -> str:
         return ""
     found = []
     for constraint in verdict.contradicted:
-        now = _value(verdict.operating_point, constraint.metric.name, constraint)
+        now = _value(verdict.operating_point, constraint)
+        level = at_level(constraint, report.currency)
         if constraint.shortfall(*verdict.operating_point.counts) > TOLERANCE:
-            found.append(f"{now}, but {_level(constraint)} was certified")
+            found.append(f"{now}, but {level} was certified")
         else:  # a contradicted certificate stays contradicted
-            found.append(f"{now} now, but an earlier check contradicted {_level(constraint)}")
+            found.append(f"{now} now, but an earlier check contradicted {level}")
     rows = "These rows" if verdict.checks == 1 else "The cases since certification"
     return f"{rows} contradict the certificate: {'; '.join(found)}."
 
 
-def _value(point: OperatingPoint, name: str, constraint: Constraint | None = None) -> str:
-    """Write the value of a metric, e.g. "precision is 0.812"."""
-    return f"{display_name(name)} is {format_metric(point.value(name), constraint)}"
-
-
-def _level(constraint: Constraint) -> str:
-    """Write a constraint's level, e.g. "at least 0.8"."""
-    side = "least" if constraint.relation == ">=" else "most"
-    return f"at {side} {format_number(constraint.level)}"
+def _value(point: OperatingPoint, constraint: Constraint) -> str:
+    """Write the value of a constrained metric, e.g. "precision is 0.812"."""
+    which = constraint.metric
+    return f"{display_name(which.name)} is {format_metric(point.value(which.name), constraint)}"
 
 
 def _expected(report: Report) -> str:
@@ -102,38 +111,110 @@ def _expected(report: Report) -> str:
 
 
 def _other_metrics(report: Report) -> list[str]:
-    """Describe the goal's other metrics."""
-    tp, fp, P, N = report.point.counts
+    """Describe the goal's other metrics; of many segments, only the worst."""
+    point = report.point
+    constraints = [None, *_of_all_rows(report)]
     found = []
-    for which in report.goal.metrics:
+    for constraint in constraints:
+        which = point.goal.objective if constraint is None else constraint.metric
         if which.name in ("precision", "recall", "fnr"):
             continue
-        if which.name in ("fpr", "specificity"):
-            wrong = fraction(fp, N, "other case", "other cases")
-            found.append(f"{wrong.followed_by('raise')} a false alarm")
-        elif which.name == "alarm_rate":
-            raised = fraction(tp + fp, P + N, "case", "cases")
-            found.append(f"{raised.followed_by('raise')} an alarm")
-        else:
-            found.append(_value(report.point, which.name))
+        allowed = ""
+        if constraint is not None and is_count(which):
+            allowed = f", and {at_level(constraint, '').removeprefix('at most ')} are allowed"
+        found.append(describe_metric(report, which) + allowed)
+    for constraint in report.goal.constraints:
+        if constraint.each and (worst := _worst_segment(report, constraint)):
+            name, there = worst
+            value = _described(report, there.constraint.metric, scope=False)
+            segment = in_words(shortened(name))
+            found.append(f"in the worst {in_words(constraint.each)}, {segment}, {value}")
     return list(dict.fromkeys(found))  # fpr and specificity give the same sentence
 
 
-def _missed(point: OperatingPoint) -> list[Constraint]:
-    return point.missed
+def describe_metric(report: Report, which: Metric) -> str:
+    """Describe one of the goal's metrics, e.g. "a case costs €1.19 on average"."""
+    text = _described(report, which)
+    if is_money(which):
+        bill = OutcomeBill(which, report)
+        text += f", {bill.write(abs(bill.total), report.currency)} per {PER:,} cases"
+    return text
 
 
-def missed_levels(point: OperatingPoint, omit: tuple[Constraint, ...] = ()) -> list[str]:
-    """Describe the goal's levels that are missed at a point, except some."""
-    missed = [c for c in _missed(point) if c not in omit]
-    return [f"{_value(point, c.metric.name, c)} and should be {_level(c)}" for c in missed]
+def _described(report: Report, which: Metric, *, scope: bool = True) -> str:
+    point = report.point
+    counts = point.goal.counts_of(which, *point.goal_counts)
+    return value_in_words(which, point.value(which.name), counts, report.terms, scope=scope)
+
+
+def _of_all_rows(report: Report) -> list[Constraint]:
+    """Return the constraints, bound to the rows, that are not one of many "for each" segment."""
+    return [
+        c
+        for c in report.point.goal.constraints
+        if c in report.goal.constraints or not c.metric.tallies[0].segment
+    ]
+
+
+def _worst_segment(report: Report, constraint: Constraint) -> tuple[str, Measured] | None:
+    """Return the name and the value of the worst segment; None if none is judged."""
+    every = BySegment(report, constraint.each).measured(plain_name(constraint.metric))
+    return every[0] if every else None
+
+
+def missed_levels(report: Report, omit: tuple[Constraint, ...] = ()) -> list[str]:
+    """Describe the goal's levels that are missed, except some."""
+    missed = [c for c in report.point.missed if c not in omit]
+    found = [_missed_level(report, c) for c in _of_all_rows(report) if c in missed]
+    each = [_missed_in_segments(report, c) for c in report.goal.constraints if c.each]
+    return [*found, *filter(None, each)]
+
+
+def _missed_level(report: Report, constraint: Constraint) -> str:
+    """Describe a level that is missed, e.g. "precision is 0.79 and should be at least 0.8"."""
+    which, level = constraint.metric, at_level(constraint, report.currency)
+    value = report.point.value(which.name)
+    text = value_text(which, value, report.currency, constraint)
+    if (per := per_of(which)) is not None:
+        periods = next(p for p in by_period(report) if p.per == per)
+        if per.share is None:
+            return f"{alarms_in_words(per, text)}, and {level} are allowed"
+        over = f"{int(periods.over.sum()):,} of {counted(len(periods), per.period)}"
+        share = format_percent(1 - per.share).replace("%", " %")
+        may = "" if per.share == 1 else f", and at most {share} may"
+        return f"{over} had more than {counted(constraint.level, 'alarm')}{may}"
+    if is_count(which):
+        return f"{_described(report, which)}, and {level} are allowed"
+    name = metric_label(which.base.within(Tally(amount=which.tallies[0].amount)))
+    return f"{scope_of(which)}{name} is {text} and should be {level}"
+
+
+def _missed_in_segments(report: Report, constraint: Constraint) -> str:
+    """Describe in how many segments a level is missed, and the worst of them."""
+    every = BySegment(report, constraint.each).measured(plain_name(constraint.metric))
+    missed = [found for found in every if not found[1].met]
+    if not missed:
+        return ""
+    name, worst = missed[0]
+    label, segment = metric_label(constraint.metric), in_words(shortened(name))
+    value = value_text(worst.constraint.metric, worst.value, report.currency, worst.constraint)
+    level = at_level(constraint, report.currency)
+    column = in_words(constraint.each)
+    if len(missed) == len(every) == 1:
+        return f"in the only {column}, {segment}, {label} is {value} and should be {level}"
+    number = f"{len(missed):,} of {len(every):,} segments of {column}"
+    where = f"in {segment}" if len(missed) == 1 else f"in the worst, {segment},"
+    return (
+        f"{label} should be {level} in each {column} and misses that in {number}; "
+        f"{where} it is {value}"
+    )
 
 
 def _goal(report: Report) -> str:
     if not report.goal.constraints:
         return ""
     verdict = report.checked
-    missed = missed_levels(report.point, () if verdict is None else verdict.contradicted)
+    missed = missed_levels(report, () if verdict is None else verdict.contradicted)
     if missed:
         return f"The goal is not met on these rows: {'; '.join(missed)}."
     if report.point.empty:
@@ -154,7 +235,7 @@ def _certificate(report: Report) -> str:
     observed = message.rfind(f" On {certificate.operating_point.on} ")
     if observed >= 0:  # the page shows the observed value anyway
         message = message[:observed]
-    if certificate.certified and _missed(report.point):
+    if certificate.certified and report.point.missed:
         return f"{message} {_despite_missed_goal(report)}"
     return message
 
@@ -164,7 +245,7 @@ def _despite_missed_goal(report: Report) -> str:
     verdict = report.checked
     if verdict is None:
         return not_compared(report) or "It is based on the certification rows only."
-    missed = [c for c in _missed(report.point) if c in verdict.guarantees]
+    missed = [c for c in report.point.missed if c in verdict.guarantees]
     if not missed:  # the certificate is not about the missed level
         return "These rows do not contradict it."
     found = []
@@ -286,133 +367,3 @@ def not_compared(report: Report) -> str:
     by_group = certificate.one_per_group
     why = "it is about one case of each group" if by_group else "its metric cannot be monitored"
     return f"These rows were not compared with the certificate: {why}."
-
-
-# --- counts in words -----------------------------------------------------------------------------
-
-
-class Phrase(NamedTuple):
-    """A fraction in words, and whether a verb after it is in the plural."""
-
-    text: str
-    is_plural: bool
-
-    def followed_by(self, verb: str) -> str:
-        """Return the text and a verb, which is given in the plural."""
-        singular = {"are": "is", "were": "was", "raise": "raises"}[verb]
-        return f"{self.text} {verb if self.is_plural else singular}"
-
-
-def fraction(successes: float, trials: float, one: str, many: str) -> Phrase:
-    """Put a fraction into words: "82 of 100 frauds", "3 of the 7 frauds", "all 12 frauds".
-
-    Rounding never turns some into none, or nearly all into all.
-    """
-    k, n = int(successes), int(trials)
-    if n == 1 and k == 1:
-        return Phrase(f"the only {one}", False)
-    if k == 0:
-        return Phrase(f"none of the {n:,} {many}" if n > 1 else f"not one {one}", False)
-    if k == n:
-        return Phrase(f"all {n:,} {many}", True)
-    if n < FEW:
-        return Phrase(f"{k} of the {n} {many}", k != 1)
-    count, base = _rounded(k / n)
-    if count == 0:
-        return Phrase(f"fewer than 1 of {base:,} {many}", False)
-    if count == base:
-        return Phrase(f"more than {base - 1:,} of {base:,} {many}", True)
-    return Phrase(f"{count:,} of {base:,} {many}", count != 1)
-
-
-def _rounded(value: float) -> tuple[int, int]:
-    """Return a fraction as a count of 10, 100 or 1,000, the smallest that is accurate enough."""
-    for base, slack in ((10, 0.05), (100, 0.5)):
-        count = round(value * base)
-        if 0 < count < base and abs(value * base - count) <= slack + 1e-9:
-            return count, base
-    return round(value * 1000), 1000
-
-
-def interval(successes: float, trials: float) -> tuple[float, float]:
-    """Return the exact two-sided confidence interval of a proportion (Clopper and Pearson)."""
-    if trials == 0:
-        return 0.0, 1.0
-    each = 1 - (1 - CONFIDENCE) / 2
-    return lower_bound(successes, trials, each), upper_bound(successes, trials, each)
-
-
-def between(successes: float, trials: float) -> str:
-    """Put the interval into words, rounded outwards: "between 75 and 88 of 100"."""
-    low, high = interval(successes, trials)
-    base = 100 if high >= 0.02 and low <= 0.98 else 1000
-    least, most = math.floor(low * base + 1e-9), math.ceil(high * base - 1e-9)
-    return f"between {least:,} and {most:,} of {base:,}"
-
-
-# --- goals and metrics in words ------------------------------------------------------------------
-
-_OBJECTIVES = {
-    "recall": "catch as many {many} as possible",
-    "precision": "make the fraction of alarms that are real as high as possible",
-    "fpr": "raise as few false alarms as possible",
-    "specificity": "raise as few false alarms as possible",
-    "fnr": "miss as few {many} as possible",
-    "alarm_rate": "raise as few alarms as possible",
-    "f1": "find the best balance of precision and recall (F1)",
-    "accuracy": "decide as many cases as possible correctly",
-}
-_CONSTRAINTS = {
-    "recall": "at least {level} {many} are caught",
-    "precision": "at least {level} alarms are real",
-    "fpr": "at most {level} other cases raise a false alarm",
-    "specificity": "at least {level} other cases raise no alarm",
-    "fnr": "at most {level} {many} are missed",
-    "alarm_rate": "at most {level} cases raise an alarm",
-}
-_MEANINGS = {
-    "precision": "the fraction of alarms that are real; 1 if there are no alarms",
-    "recall": "the fraction of all {many} that raise an alarm, that is, are caught",
-    "f1": "the harmonic mean of precision and recall; 1 is perfect",
-    "fpr": "false positive rate: the fraction of all other cases that raise a false alarm",
-    "fnr": "false negative rate: the fraction of all {many} that are missed",
-    "specificity": "the fraction of all other cases that raise no alarm",
-    "npv": "negative predictive value: the fraction of cases without an alarm that are negative",
-    "accuracy": "the fraction of all cases decided correctly; uninformative if a class is rare",
-    "balanced_accuracy": "the mean of recall and specificity; guessing gives 0.5",
-    "gmean": "the geometric mean of recall and specificity; 1 is perfect",
-    "jaccard": "real alarms, divided by all {many} and false alarms together",
-    "mcc": "Matthews correlation between alarms and truth, from −1 to 1; guessing gives 0",
-    "alarm_rate": "the fraction of all cases that raise an alarm, that is, the workload",
-}
-
-
-def goal_in_words(goal: Goal, many: str) -> str:
-    """Describe a goal without a formula."""
-    wish = _OBJECTIVES.get(goal.objective.name)
-    if wish is None:
-        best = "high" if goal.objective.direction == "max" else "low"
-        wish = f"make {display_name(goal.objective.name)} as {best} as possible"
-    wish = wish.format(many=many)
-    text = wish[0].upper() + wish[1:]
-    if not goal.constraints:
-        return f"{text}."
-    return f"{text}, provided that {' and '.join(_condition(c, many) for c in goal.constraints)}."
-
-
-def _condition(constraint: Constraint, many: str) -> str:
-    sentence = _CONSTRAINTS.get(constraint.metric.name)
-    if sentence is None:
-        return f"{display_name(constraint.metric.name)} is {_level(constraint)}"
-    base = 100
-    while base < 1_000_000 and abs(constraint.level * base - round(constraint.level * base)) > 1e-9:
-        base *= 10
-    return sentence.format(level=f"{round(constraint.level * base):,} of {base:,}", many=many)
-
-
-def meaning(which: Metric, many: str) -> str:
-    """Explain a metric."""
-    if which.name.startswith("fbeta("):
-        beta = which.name[6:-1]
-        return f"like F1, with recall {beta} times as important as precision; 1 is perfect"
-    return _MEANINGS.get(which.name, "a custom metric").format(many=many)

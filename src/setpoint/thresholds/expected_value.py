@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint.errors import GoalError, SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal, format_metric
+from setpoint.goals.metrics import PRECISION, RECALL
 from setpoint.goals.money import is_money, prices_of
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
@@ -101,10 +102,10 @@ class DecisionTable:
     def rows(self) -> list[list[str]]:
         """Return the table as texts, its header first."""
         goal = next(iter(self.points.values())).goal
-        metrics = list(dict.fromkeys([*(m.name for m in goal.metrics), "precision", "recall"]))
+        metrics = {m.name: m for m in (*goal.metrics, PRECISION, RECALL)}
         rows = [["decision", *metrics, "alarms", "constraints met"]]
         for name, point in self.points.items():
-            values = [format_metric(point.value(metric)) for metric in metrics]
+            values = [format_metric(point.value(name), which=m) for name, m in metrics.items()]
             met = "yes" if point.feasible else "no"
             rows.append([name, *values, f"{point.tp + point.fp:,.0f}", met])
         return rows if goal.constraints else [row[:-1] for row in rows]

@@ -20,7 +20,14 @@ from setpoint._internal.renamed import renamed_property
 from setpoint._internal.validation import label_list
 from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
-from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
+from setpoint.goals.goal import (
+    TOLERANCE,
+    Constraint,
+    Goal,
+    describe_value,
+    format_metric,
+    format_requirement,
+)
 from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
 from setpoint.goals.tallies import PLAIN
 from setpoint.thresholds.caution import Cautious
@@ -200,7 +207,7 @@ class OperatingPoint(NotebookSummary):
         for total, name in zip(self.counts[2:], ("positives", "negatives"), strict=True):
             if total == 0:
                 return f"On {self.on} there are no {name}, so '{self.goal}' cannot be evaluated."
-        reached = f"{objective} is {self.objective:.3f}"
+        reached = describe_value(objective, self.objective)
         if not constraints:
             return f"On {self.on} {reached} (goal: '{self.goal}')."
         if self.empty and self.feasible:
@@ -211,20 +218,34 @@ class OperatingPoint(NotebookSummary):
         if self.feasible:
             return f"On {self.on} the goal '{self.goal}' is met: {reached}."
         missed = [
-            f"{c.metric} is {self._value(c.metric):.3f} instead of {c.relation} "
+            f"{describe_value(c.metric, self._value(c.metric), c)} instead of {c.relation} "
             f"{format_number(c.level)}"
-            for c in self.missed
+            for c in self._worst_first(self.missed)
         ]
         if len(missed) > _MOST_LISTED:
             missed = [*missed[: _MOST_LISTED - 1], f"{len(missed) - _MOST_LISTED + 1} more"]
         there = "" if objective in {c.metric for c in constraints} else f"; there {reached}"
         return f"On {self.on} the goal '{self.goal}' is not met: {' and '.join(missed)}{there}."
 
-    @property
-    def _metric_names(self) -> list[str]:
-        """Precision, recall, F1 and the goal's metrics, each once."""
-        names = ["precision", "recall", "f1", *(m.name for m in self.goal.metrics)]
-        return list(dict.fromkeys(names))
+    def _worst_first(self, constraints: Sequence[Constraint]) -> list[Constraint]:
+        """Return constraints by falling shortfall."""
+        with np.errstate(all="ignore"):
+            shortfalls = [self.goal.shortfall_of(c, *self.goal_counts) for c in constraints]
+        order = np.argsort(-np.asarray(shortfalls, dtype=np.float64), kind="stable")
+        return [constraints[i] for i in order]
+
+    def listed_metrics(self) -> tuple[list[Metric], int]:
+        """Return precision, recall, F1 and the goal's metrics, each once, for a table.
+
+        Of many segments only the worst are listed; the number is that of the others.
+        """
+        own = [c for c in self.goal.constraints if c.metric.tallies[0].segment]
+        omitted = self._worst_first(own)[_MOST_LISTED:] if len(own) > _MOST_LISTED + 1 else []
+        found = {name: metric(name) for name in ("precision", "recall", "f1")}
+        found |= {m.name: m for m in self.goal.metrics}
+        for constraint in omitted:
+            del found[constraint.metric.name]
+        return list(found.values()), len(omitted)
 
     def _summary(self, positive: str = "positive", negative: str = "negative") -> Summary:
         counts = [
@@ -234,10 +255,13 @@ class OperatingPoint(NotebookSummary):
         ]
         required = {c.metric.name: c for c in self.goal.constraints}
         values = [["metric", "value", "required"]]
-        for name in self._metric_names:
-            level = required.get(name)
+        metrics, omitted = self.listed_metrics()
+        for which in metrics:
+            level = required.get(which.name)
             text = "" if level is None else format_requirement(level)
-            values.append([name, format_metric(self.value(name), level), text])
+            values.append([which.name, format_metric(self._value(which), level, which), text])
+        if omitted:
+            values.append([f"… {omitted} more", "", ""])
         caption = f"threshold {format_threshold(self.threshold)} on {self.on}"
         good = self.feasible and not self.empty  # a goal met by raising no alarm is not met
         return Summary(self.message, good, caption, [counts, values])
@@ -246,8 +270,10 @@ class OperatingPoint(NotebookSummary):
         counts = "  ".join(
             f"{k}={format_number(getattr(self, k))}" for k in ("tp", "fp", "fn", "tn")
         )
-        values = "  ".join(f"{name}={self.value(name):.3f}" for name in self._metric_names)
-        return f"{self.message}\nthreshold={self.threshold:.6g}  {counts}  {values}"
+        metrics, omitted = self.listed_metrics()
+        values = [f"{m.name}={format_metric(self._value(m), which=m)}" for m in metrics]
+        values += [f"… {omitted} more"] if omitted else []
+        return f"{self.message}\nthreshold={self.threshold:.6g}  {counts}  {'  '.join(values)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; numbers that are not finite become None."""

@@ -133,11 +133,15 @@ class Candidates(NotebookSummary, Sequence[Candidate]):
     def table(self) -> list[list[str]]:
         """Return the candidates as rows of text, the header first."""
         won = self.winner
-        names = list(dict.fromkeys(m.name for m in won.point.goal.metrics))
+        listed = {m.name for m in won.point.listed_metrics()[0]}  # of many segments, the worst
+        metrics = {m.name: m for m in won.point.goal.metrics if m.name in listed}
         required = {c.metric.name: c for c in won.point.goal.constraints}
-        rows = [["candidate", *map(display_name, names), "iteration", ""]]
+        rows = [["candidate", *map(display_name, metrics), "iteration", ""]]
         for one in self:
-            values = [format_metric(one.point.value(name), required.get(name)) for name in names]
+            values = [
+                format_metric(one.point.value(name), required.get(name), m)
+                for name, m in metrics.items()
+            ]
             marks = ["★ chosen"] * (one is won) + ["✗ goal not met"] * (not one.point.feasible)
             rows.append([one.name, *values, str(one.iteration), ", ".join(marks) or "–"])
         return rows

@@ -1,0 +1,237 @@
+"""Sections of the page on segments, periods and money: their tables and sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from setpoint.goals.budgets import format_percent
+from setpoint.goals.goal import format_metric
+from setpoint.goals.metrics import format_threshold
+from setpoint.report.breakdown import ByPeriod, BySegment, Segment, by_period, by_segment
+from setpoint.report.breakdown_drawings import bars_of, draw_periods, draw_segments
+from setpoint.report.content import Report
+from setpoint.report.money import PER, OutcomeBill, money_metrics
+from setpoint.report.wording import (
+    counted,
+    in_words,
+    level_text,
+    metric_label,
+    prices_in_words,
+    shortened,
+    value_text,
+)
+
+_UNMET = "which does not meet the goal"
+_MARKS = {True: "✓ met", False: "✗ missed", None: "– not judged"}
+
+
+def sections(report: Report) -> dict[str, Any]:
+    """Return the content of the sections by their names in the template; most may be empty."""
+    by = by_segment(report)
+    return {
+        "segments": [_segments(found, i) for i, found in enumerate(by, 1) if found.segments],
+        "periods": [_periods(report, found, i) for i, found in enumerate(by_period(report), 1)],
+        "bills": [_bill(report, OutcomeBill(m, report)) for m in money_metrics(report.goal)],
+        "decisions": _decisions(report),
+    }
+
+
+# --- by segment ----------------------------------------------------------------------------------
+
+
+def _segments(results: BySegment, place: int) -> dict[str, Any]:
+    report = results.report
+    thresholds = report.segment_thresholds
+    own = None if thresholds is None or thresholds.column != results.column else thresholds
+    others = {n: m for n, m in results.metrics.items() if n not in ("precision", "recall")}
+    judged, missed = len(results.judged), len(results.missed)
+    head = [
+        in_words(results.column), "cases", report.plural, "caught", "alarms",
+        *(_header(results, name) for name in ("precision", "recall")),
+        *(_header(results, name) for name in others),
+        *(["threshold"] if own else []), *(["level"] if judged else []),
+    ]  # fmt: skip
+    rows = []
+    for segment in results.drawn:
+        row = _segment_row(segment, report, list(others))
+        if own is not None:
+            row.append(format_threshold(own.thresholds.get(segment.name, own.other)))
+        rows.append([*row, _MARKS[segment.met]] if judged else row)
+    kind, result = "", f"On {report.rows.on}, the goal holds no segment to a level."
+    if judged:
+        kind = "bad" if missed else "good"
+        of = f"{judged:,} segments" if judged > 1 else "segment"
+        result = f"✗ {missed:,} of {judged:,} segments miss{_es(missed)} the required level."
+        if missed == 0:
+            result = f"✓ {'All' if judged > 1 else 'The only'} {of} reach the required level."
+            result = result.replace("segment reach", "segment reaches")
+        elif judged == 1:
+            result = "✗ The only segment misses the required level."
+    order = ", the worst first" if judged > 1 else ""
+    return {
+        "column": in_words(results.column),
+        "kind": kind,
+        "result": result,
+        "remarks": results.remarks,
+        "pictures": [
+            (f"{metric_label(m)} in each {in_words(results.column)}",
+             draw_segments(results, name, f"segments-{place}-{i}"))
+            for i, (name, m) in enumerate(results.metrics.items())
+        ],
+        "caption": f"Segments of {in_words(results.column)}{order}",
+        "head": head,
+        "rows": rows,
+    }  # fmt: skip
+
+
+def _header(results: BySegment, name: str) -> str:
+    """Return a metric's name, with the level that it must reach if that is the same everywhere."""
+    which = results.metrics.get(name)
+    if which is None:
+        return name
+    levels = {level_text(m.constraint, results.report.currency) for _, m in results.measured(name)}
+    return f"{metric_label(which)} ({levels.pop()})" if len(levels) == 1 else metric_label(which)
+
+
+def _segment_row(segment: Segment, report: Report, others: list[str]) -> list[str]:
+    counts = (segment.cases, segment.positives, segment.caught, segment.alarms)
+    ratios = {
+        "precision": (segment.caught, segment.alarms),
+        "recall": (segment.caught, segment.positives),
+    }
+    row = [shortened(segment.name), *(f"{count:,}" for count in counts)]
+    for name, (k, n) in ratios.items():
+        found = segment.measured.get(name)
+        level = None if found is None else found.constraint
+        row.append(format_metric(k / n, level) if n else "–")
+    for name in others:
+        found = segment.measured.get(name)
+        row.append(
+            "–" if found is None else value_text(
+                found.constraint.metric, found.value, report.currency, found.constraint
+            )
+        )  # fmt: skip
+    return row
+
+
+def _es(number: int) -> str:
+    return "es" if number == 1 else ""
+
+
+# --- by period -----------------------------------------------------------------------------------
+
+
+def _periods(report: Report, periods: ByPeriod, place: int) -> dict[str, Any]:
+    per, bound = periods.per, report.point.goal.constraints
+    missed = any(c in report.point.missed for c in bound if c.metric.name == f"alarms {per}")
+    allowed = counted(periods.level, "alarm")
+    requirement = {
+        None: f"{allowed} per {per.period} are allowed on average",
+        1.0: f"{allowed} are allowed",
+    }.get(per.share, "")
+    if not requirement and per.share is not None:
+        share = format_percent(per.share).replace("%", " %")
+        requirement = f"{allowed} are allowed on {share} of {per.period}s"
+    each = bars_of(periods).each
+    note = f"Only {per.period}s with at least one case are counted."
+    if each > 1:
+        note += f" Each bar is the busiest of {each} {per.period}s."
+    rows = [
+        [name, f"{alarms:,}", f"{real:,}", "✗ yes" if over else "no"]
+        for name, alarms, real, over in periods.busiest_first()
+    ]
+    return {
+        "period": per.period,
+        "kind": "bad" if missed else "good",
+        "result": f"{'✗' if missed else '✓'} {periods.sentence}",
+        "picture": draw_periods(periods, f"periods-{place}"),
+        "allowed": requirement,
+        "exceeded": bool(periods.over.any()),
+        "caption": f"The busiest {per.period}s" if len(periods) > len(rows) else "In numbers",
+        "head": [per.period, "alarms", "real", "too many"],
+        "rows": rows,
+        "note": note,
+    }
+
+
+# --- money ---------------------------------------------------------------------------------------
+
+
+def _bill(report: Report, bill: OutcomeBill) -> dict[str, Any]:
+    kind = "Costs" if bill.is_cost else "Profit"
+    labels = {
+        "tp": f"caught {report.plural}", "fp": "false alarms", "fn": f"missed {report.plural}",
+        "tn": "correctly cleared cases", "total": "total",
+    }  # fmt: skip
+    names = list(bill.columns)
+    rows = [
+        [labels[key], *(bill.write(bill.columns[name][key], report.currency) for name in names)]
+        for key in [*bill.outcomes, "total"]
+    ]
+    prices = prices_in_words(bill.which, report.terms)
+    scope = bill.which.tallies[0]
+    where = f" where {in_words(scope.segment)} is {in_words(scope.value)}" if scope.value else ""
+    return {
+        "prices": prices,
+        "caption": f"{kind} per {PER:,} cases{where}, on {report.rows.on}",
+        "head": ["", *names],
+        "rows": rows,
+        "result": _compared(report, bill),
+    }
+
+
+def _compared(report: Report, bill: OutcomeBill) -> str:
+    """Compare the classifier's total with that of the other ways to decide."""
+    parts = []
+    misses = {other.name for other, point in report.baselines if not point.feasible}
+    for name, column in list(bill.columns.items())[1:]:
+        saved = (column["total"] - bill.total) * (1 if bill.is_cost else -1)
+        amount = bill.write(abs(saved), report.currency)
+        if bill.is_cost:
+            words = f"{amount} {'less' if saved >= 0 else 'more'}"
+        else:
+            words = f"{amount} {'more' if saved >= 0 else 'less'}"
+        words = "as much" if saved == 0 else words
+        unmet = f" ({_UNMET})" if name in misses else ""
+        parts.append(f"{words} {'as' if saved == 0 else 'than'} {_plural(name)}{unmet}")
+    listed = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+    total = bill.write(abs(bill.total), report.currency)
+    verb = "cost" if bill.is_cost else "lose"
+    if bill.is_cost != (bill.total >= 0):
+        verb = "bring in"
+    return f"Per {PER:,} cases, the decisions {verb} {total}: {listed}."
+
+
+def _plural(name: str) -> str:
+    return {"no alarms": "without any alarm", "all alarms": "with an alarm on every case"}.get(
+        name, name
+    )
+
+
+def _decisions(report: Report) -> dict[str, Any] | None:
+    """Return the comparison of a single threshold with decisions by expected value."""
+    table = report.decisions
+    if table is None:
+        return None
+    goal = next(iter(table.points.values())).goal
+    which = goal.objective
+    head = ["decision", f"{metric_label(which).split(' per ')[0]} per {PER:,} cases",
+            "precision", "recall", "alarms", "goal"]  # fmt: skip
+    rows = []
+    for name, point in table.points.items():
+        total = value_text(which, PER * point.objective, report.currency)
+        alarms = f"{point.tp + point.fp:,.0f}"
+        precision = format_metric(point.precision) if point.tp + point.fp else "–"
+        met = "✓ met" if point.feasible else "✗ not met"
+        rows.append([name, total, precision, format_metric(point.recall), alarms, met])
+    if not goal.constraints:
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    first = next(iter(table.points.values()))
+    note = (
+        "Single threshold: all cases are compared with the same probability. Expected value: an "
+        "alarm is raised where it is expected to cost less than none, given the case’s probability "
+        f"and its own prices. Here “{table.best}” is the best."
+    )
+    return {
+        "caption": f"Ways to decide, on {first.on}", "head": head, "rows": rows, "note": note
+    }  # fmt: skip
