@@ -124,15 +124,6 @@ def _largest(values: Any, k: int) -> Any:
     return np.partition(values, len(values) - 1 - k, axis=0)[len(values) - 1 - k]
 
 
-def per_of(which: Metric) -> Per | None:
-    """Return the periods whose alarms a metric counts; None for any other metric."""
-    made_by = which.made_by
-    if made_by is None or made_by[0] is not alarms_per:
-        return None
-    per: Per = made_by[1]
-    return per
-
-
 @cache
 def precision_at(budget: float, share: bool, per: str = "", periods: int = 1) -> Metric:
     """Return TP over the number of alarms that a budget allows.
