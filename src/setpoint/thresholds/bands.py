@@ -114,6 +114,13 @@ clear_negatives : float
         return self.violation == 0.0
 
     @property
+    def missed(self) -> tuple[BandConstraint, ...]:
+        """The constraints of the goal that are not met."""
+        with np.errstate(all="ignore"):
+            counts = self.counts
+            return tuple(c for c in self.goal.constraints if c.shortfall(counts) > TOLERANCE)
+
+    @property
     def empty(self) -> bool:
         """Whether a constraint is met only because there are no alarms, or no cleared rows."""
         return any(c.metric.is_by_convention(self.counts) for c in self.goal.constraints)
@@ -132,8 +139,7 @@ clear_negatives : float
             missed = [
                 f"{x.metric} is {self._value(x.metric):.3f} instead of {x.metric.relation} "
                 f"{format_number(x.level)}"
-                for x in goal.constraints
-                if x.shortfall(c) > TOLERANCE
+                for x in self.missed
             ]
             there = "" if goal.objective in goal.metrics[1:] else f"; there {reached}"
             return f"On {self.on} the goal '{goal}' is not met: {' and '.join(missed)}{there}."
@@ -162,7 +168,7 @@ clear_negatives : float
         for which in self._metrics:
             level = required.get(which)
             text = "" if level is None else _requirement(level)
-            values.append([str(which), _format(self._value(which), level), text])
+            values.append([str(which), format_value(self._value(which), level), text])
         caption = (
             f"cleared up to {format_threshold(self.low)}, alarms above "
             f"{format_threshold(self.high)}, on {self.on}"
@@ -204,7 +210,7 @@ def _requirement(constraint: BandConstraint) -> str:
     return f"{sign} {format_number(constraint.level)}"
 
 
-def _format(value: float, constraint: BandConstraint | None) -> str:
+def format_value(value: float, constraint: BandConstraint | None) -> str:
     """Format a metric with three digits, or more where rounding would hide a missed level."""
     if np.isnan(value):
         return "–"
