@@ -124,12 +124,15 @@ def _of_band(text: str) -> str:
     from setpoint.goals.bands import BandGoal, is_band_goal
 
     try:
-        is_band = is_band_goal(text) and bool(BandGoal.parse(text))
+        if not is_band_goal(text):
+            return ""
+        BandGoal.parse(text)
     except GoalError:
         return ""
-    return is_band * (
-        f"'{text}' is the goal of a review band, with two thresholds; use SetpointBand, choose_band "
-        "or certify_band in Python, and 'setpoint fit' with --model hgb, logistic or forest."
+    return (
+        f"'{text}' is the goal of a review band, with two thresholds; use SetpointBand, "
+        "choose_band or certify_band in Python, and 'setpoint fit' with --model hgb, logistic or "
+        "forest on the command line."
     )
 
 

@@ -149,8 +149,7 @@ def band_report_of(
                 "the rows on which the band was chosen, with their amounts, are not kept; give "
                 "report() labelled rows, X and y."
             )
-        rows = Rows(*labelled, on=band.operating_point_.on, chose=True)
+        positive, scores = labelled
+        rows = Rows(positive, scores, on=band.operating_point_.on, chose=True)
     options.setdefault("positive", str(band.pos_label_))
-    return BandReport(
-        band.goal_, rows, band.low_, band.high_, certificate=certificate, **options
-    )
+    return BandReport(band.goal_, rows, band.low_, band.high_, certificate=certificate, **options)

@@ -221,7 +221,7 @@ def _compared(report: BandReport) -> str:
 
 def draw_bands(report: BandReport, found: Histogram) -> Markup:
     """Draw histograms of the scores, with the three bands behind them."""
-    frame = scores_frame(found)
+    frame = scores_frame(found, top=24)
     left, right = frame.left, WIDTH - frame.right
     low = frame.across(report.low) if report.low > -math.inf else left
     high = frame.across(report.high) if report.high < math.inf else right
@@ -235,7 +235,7 @@ def draw_bands(report: BandReport, found: Histogram) -> Markup:
         )
         if end - start >= 8 * len(kind):  # otherwise the legend has to do
             x = (start + end) / 2
-            names.append(f'<text class="middle" x="{x:.1f}" y="{frame.top + 14}">{kind}</text>')
+            names.append(f'<text class="middle" x="{x:.1f}" y="{frame.top - 8}">{kind}</text>')
     cuts = [
         f'<path class="cut chosen" d="M{x:.1f} {frame.top}V{frame.bottom:.1f}"/>'
         for threshold, x in ((report.low, low), (report.high, high))
@@ -252,23 +252,18 @@ def draw_bands(report: BandReport, found: Histogram) -> Markup:
 def _decisions(report: BandReport) -> dict[str, Any]:
     """Return the counts by decision and class, as a table."""
     point = report.point
-    low, high = format_threshold(report.low), format_threshold(report.high)
     cases = Cases.of(point)
     n = sum(cases)
     rows = []
-    for kind, where, count in (
-        (ALARM, f"above {high}" if report.high < math.inf else "–", cases.alarms),
-        (REVIEW, f"{low} to {high}" if report.low < report.high else "–", cases.reviews),
-        (CLEAR, f"up to {low}" if report.low > -math.inf else "–", cases.cleared),
-    ):
+    for kind, count in zip((ALARM, REVIEW, CLEAR), cases, strict=True):
         positives = getattr(point, f"{kind}_positives")
         among = percent(positives / count) if count else "–"
-        rows.append([kind, where, f"{count:,.0f}", percent(count / n), f"{positives:,.0f}",
+        rows.append([kind, f"{count:,.0f}", percent(count / n), f"{positives:,.0f}",
                      f"{count - positives:,.0f}", among])  # fmt: skip
     counts = point.counts
-    rows.append(["all", "", f"{n:,.0f}", "100 %", f"{counts.P:,.0f}", f"{counts.N:,.0f}",
+    rows.append(["all", f"{n:,.0f}", "100 %", f"{counts.P:,.0f}", f"{counts.N:,.0f}",
                  percent(float(counts.P) / n)])  # fmt: skip
-    head = ["decision", "score", "cases", "of all", report.plural, "other cases",
+    head = ["decision", "cases", "of all", report.plural, "other cases",
             f"{report.plural} among them"]  # fmt: skip
     return {"caption": f"Decisions on {report.rows.on}", "head": head, "rows": rows}
 

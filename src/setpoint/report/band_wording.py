@@ -9,7 +9,7 @@ from setpoint.goals.bands import BandConstraint, BandGoal
 from setpoint.goals.metrics import format_number
 from setpoint.report.band_content import BandReport
 from setpoint.report.content import Terms
-from setpoint.report.fractions import CONFIDENCE, between, fraction
+from setpoint.report.fractions import CONFIDENCE, FEW, between, fraction
 from setpoint.report.money import money
 from setpoint.report.wording import _out_of, _price
 from setpoint.thresholds.bands import BandPoint, format_value
@@ -194,8 +194,9 @@ def band_headline(report: BandReport) -> str:
     >>> import numpy as np
     >>> from setpoint.report import Rows
     >>> from setpoint.report.band_content import BandReport
-    >>> y = np.repeat([True, False, True, False, True, False], [18, 2, 30, 70, 2, 1878])
-    >>> scores = np.repeat([0.9, 0.9, 0.5, 0.5, 0.1, 0.1], [18, 2, 30, 70, 2, 1878])
+    >>> counts = [180, 20, 300, 700, 20, 18780]
+    >>> y = np.repeat([True, False, True, False, True, False], counts)
+    >>> scores = np.repeat([0.9, 0.9, 0.5, 0.5, 0.1, 0.1], counts)
     >>> names = {"positive": "fraud", "positives": "frauds"}
     >>> goal = "min review_rate s.t. precision(alarm) >= 0.9"
     >>> print(band_headline(BandReport(goal, Rows(y, scores), 0.3, 0.7, **names)))
@@ -209,10 +210,10 @@ def band_headline(report: BandReport) -> str:
     opening = f"Of {'the ' if past else ''}{base:,} cases"
     alarms = _counted(parts.alarms, "raises an alarm", "raise an alarm")
     if cases.alarms:
-        real = int(point.alarm_positives)
+        real, few = int(point.alarm_positives), cases.alarms < FEW
         found = fraction(real, cases.alarms, "one" if real else "", "")
-        text = " ".join(found.followed_by("are").split())
-        alarms += f" ({text} real)"
+        text = " ".join(found.followed_by("are" if not few else "were").split())
+        alarms += f" ({text} real{f' on {report.rows.on}' if few and not past else ''})"
     reviews = _counted(parts.reviews, "goes to review", "go to review")
     cleared = _counted(parts.cleared, "is cleared", "are cleared")
     text = f"{opening}, {alarms}, {reviews}, and {cleared}"
@@ -293,9 +294,7 @@ def not_compared(report: BandReport) -> str:
         return ""
     if not (report.rows.unseen and certificate.one_per_group):
         return ""
-    return (
-        "These rows were not compared with the certificate: it is about one case of each group."
-    )
+    return "These rows were not compared with the certificate: it is about one case of each group."
 
 
 def band_broken(report: BandReport) -> str:
@@ -335,6 +334,16 @@ def band_basis(report: BandReport) -> str:
         return basis
     sure = f"({100 * CONFIDENCE:g} % confidence each)"
     return f"{basis} In the long run, {' and '.join(parts)} {sure}."
+
+
+def band_summary(report: BandReport, *, with_certificate: bool = True) -> str:
+    """Return the main results in plain sentences, with or without those on the certificate."""
+    sentences = [
+        band_broken(report), band_headline(report), band_goal_sentence(report),
+        band_certificate_sentence(report) if with_certificate else "", band_caution(report),
+        band_basis(report),
+    ]  # fmt: skip
+    return " ".join(filter(None, sentences))
 
 
 def glossary(metrics: list[BandMetric], terms: Terms) -> dict[str, Any]:

@@ -208,9 +208,10 @@ def _bounds(certificate: Certificate | None) -> str:
     return "".join([*parts, f'<circle class="from" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'])
 
 
-def scores_frame(found: Histogram) -> Frame:
-    """Return the frame of the scores' picture."""
-    return Frame(height=300, x=(float(found.edges[0]), float(found.edges[-1])), y=(-1.0, 1.0))
+def scores_frame(found: Histogram, top: float = 10) -> Frame:
+    """Return the frame of the scores' picture, with space above it."""
+    x = (float(found.edges[0]), float(found.edges[-1]))
+    return Frame(height=290 + top, x=x, y=(-1.0, 1.0), top=top)
 
 
 def histogram_parts(found: Histogram, frame: Frame, *behind: str) -> list[str]:

@@ -20,6 +20,7 @@ from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_number, format_threshold
 from setpoint.goals.money import is_money
 from setpoint.report.band_content import BandReport, band_report_of
+from setpoint.report.band_wording import band_summary
 from setpoint.report.content import Report, report_of
 from setpoint.report.data import ReportData, drawn_bounds, per_cases
 from setpoint.report.drawings import (
@@ -97,6 +98,16 @@ def html(report: Report | BandReport) -> str:
         ),
         **sections(report),
     )
+
+
+def summary(report: Report | BandReport, *, with_certificate: bool = True) -> str:
+    """Return the main results in plain sentences, with or without those on the certificate."""
+    if isinstance(report, BandReport):
+        return band_summary(report, with_certificate=with_certificate)
+    parts = headline_parts(report)
+    if not with_certificate:
+        parts = parts._replace(certificate="")
+    return " ".join(filter(None, parts))
 
 
 def write_report(report: Report | BandReport, path: str | Path) -> Path:

@@ -27,13 +27,17 @@ def render(template: str, scripts: tuple[str, ...] = (), **content: Any) -> str:
     """Return a page; ``scripts`` are files that run after that of all pages."""
     style = _file("page.css")
     script = Markup("").join(_file(name) for name in ("shell.js", *scripts))
-    return _environment().get_template(template).render(
-        generator=made_by(),
-        style=style,
-        style_hash=_digest(style),
-        script=script,
-        script_hash=_digest(script),
-        **content,
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            generator=made_by(),
+            style=style,
+            style_hash=_digest(style),
+            script=script,
+            script_hash=_digest(script),
+            **content,
+        )
     )
 
 

@@ -251,7 +251,8 @@ def above_threshold(
 ) -> Floats:
     """Return a classifier's scores of the positive class, minus its threshold.
 
-    A review band has two thresholds, and the scores are the classifier's own. ``named`` are the amounts and segments that its decisions need.
+    A review band has two thresholds, and the scores are the classifier's own. ``named`` are the
+    amounts and segments that its decisions need.
     """
     trees = is_tree_model(getattr(classifier, "estimator_", None))
     score = getattr(classifier, "raw_scores", classifier.positive_scores)

@@ -29,15 +29,15 @@ from setpoint.data.splits import (
 )
 from setpoint.data.values import check_present, without_categories
 from setpoint.errors import SchemaError, SetpointError, SplitError
-from setpoint.goals.columns import period_texts
 from setpoint.goals.bands import AnyGoal, BandGoal, parse_any_goal
+from setpoint.goals.columns import period_texts
 from setpoint.tables.classifiers import (
     TRAINED,
     Floats,
     above_threshold,
     check_device,
-    check_model_for,
     check_model,
+    check_model_for,
     fit_band_baseline,
     fit_baselines,
     make_classifier,
@@ -96,8 +96,8 @@ class FittedTable:
     notes : list of str
         Notes on how the table was read and split.
     tuned : Baseline, BandBaseline or None
-        The same regression with the best threshold or band for the goal on held-out training rows: those
-        that set the model's threshold, if these are known. None if there are too few rows.
+        The same regression with the best threshold or band for the goal on held-out training rows:
+        those that set the model's threshold, if these are known. None if there are too few rows.
     """
 
     model: TableModel

@@ -145,7 +145,8 @@ class TableModel:
     def scores(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Floats:
         """Return one score per row, relative to the threshold: > 0 is an alarm.
 
-        Scores of a review band are the classifier's own. The score of a row is the same, bit for bit, whatever other rows are scored with it.
+        Scores of a review band are the classifier's own. The score of a row is the same, bit for
+        bit, whatever other rows are scored with it.
 
         Parameters
         ----------

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from setpoint.certificates.band_certificate import BandCertificate
     from setpoint.certificates.certificate import Certificate
     from setpoint.data.labels import Label
+    from setpoint.estimators.classifier import SetpointClassifier
+    from setpoint.estimators.threshold import SetpointThreshold
     from setpoint.thresholds.bands import BandPoint
     from setpoint.thresholds.operating_point import OperatingPoint
 
@@ -29,7 +31,7 @@ Floats = NDArray[np.floating]
 class ThresholdRule:
     """An alarm is a score > 0: scores of a model are relative to its threshold."""
 
-    classifier: Any
+    classifier: SetpointClassifier | SetpointThreshold
 
     columns = ("score", "alarm", "predicted")
     counts = ("alarms",)
@@ -114,4 +116,6 @@ Rule = ThresholdRule | BandRule
 
 def rule_of(classifier: Any) -> Rule:
     """Return how a fitted classifier decides."""
-    return (BandRule if isinstance(classifier, SetpointBand) else ThresholdRule)(classifier)
+    if isinstance(classifier, SetpointBand):
+        return BandRule(classifier)
+    return ThresholdRule(classifier)

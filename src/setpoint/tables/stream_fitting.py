@@ -104,12 +104,13 @@ def fit_streamed(
         is space. By default every pass computes them, which takes most of the time.
     """
     started = clock.perf_counter()
-    goal = check_options(goal, model, confidence)
-    if isinstance(goal, BandGoal):
+    parsed = check_options(goal, model, confidence)
+    if isinstance(parsed, BandGoal):
         raise SetpointError(
-            f"'{goal}' is the goal of a review band, for which the table must fit into memory; use "
-            "a sample of it, and the models hgb, logistic or forest."
+            f"'{parsed}' is the goal of a review band, for which the table must fit into memory; "
+            "use a sample of it, and the models hgb, logistic or forest."
         )
+    goal = parsed
     check_goal(goal)
     check_streamable(model, group, time)
     check_seed(random_state)

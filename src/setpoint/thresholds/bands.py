@@ -153,7 +153,7 @@ clear_negatives : float
         return f"On {self.on} the goal '{goal}' is met: {reached}."
 
     @property
-    def _metrics(self) -> list[BandMetric]:
+    def metrics(self) -> list[BandMetric]:
         """The usual metrics and the goal's, each once."""
         usual = ("precision(alarm)", "recall(alarm)", "npv(clear)", "fnr(clear)", "review_rate")
         return list(dict.fromkeys([*map(BandMetric, usual), *self.goal.metrics]))
@@ -165,7 +165,7 @@ clear_negatives : float
             counts.append([label, *map(format_number, row)])
         required = {c.metric: c for c in self.goal.constraints}
         values = [["metric", "value", "required"]]
-        for which in self._metrics:
+        for which in self.metrics:
             level = required.get(which)
             text = "" if level is None else _requirement(level)
             values.append([str(which), format_value(self._value(which), level), text])
@@ -184,7 +184,7 @@ clear_negatives : float
                 (CLEAR, self.clear_positives, self.clear_negatives),
             )
         )
-        values = "  ".join(f"{which}={self._value(which):.3f}" for which in self._metrics)
+        values = "  ".join(f"{which}={self._value(which):.3f}" for which in self.metrics)
         return (
             f"{self.message}\nlow={self.low:.6g}  high={self.high:.6g}  {bands} "
             f"(positives+negatives)\n{values}"
@@ -194,7 +194,7 @@ clear_negatives : float
         """Return plain values for JSON; numbers that are not finite become None."""
         names = ("low", "high", *_COUNTS, "objective", "violation", "feasible", "empty", "on",
                  "message")  # fmt: skip
-        values = {str(m): jsonable(self._value(m)) for m in self._metrics}
+        values = {str(m): jsonable(self._value(m)) for m in self.metrics}
         plain = {name: jsonable(getattr(self, name)) for name in names}
         return {"goal": str(self.goal), **plain, "costs": list(self.costs), "metrics": values}
 
