@@ -382,6 +382,8 @@ class Certificate(NotebookSummary):
             "certified_thresholds": [list(map(jsonable, i)) for i in self.certified_thresholds],
             "choice": self.choice, "tested": self.tested,
             "more_positives": self.more_positives, "one_per_group": self.one_per_group,
+            "periods_within": None if self.periods_within is None else list(self.periods_within),
+            "caps": dict(self.caps),
             "message": self.message,
             "assumptions": list(self.assumptions),
             "operating_point": self.operating_point.to_dict(),

@@ -272,6 +272,12 @@ def _budgets(
         else:
             lowest = certified_budget_threshold(at, per.share, 1 - error / len(goal.constraints))
             own = NO_THRESHOLDS if lowest is None else _from(lowest)
+        if not own and threshold is not None:
+            over = int((at > threshold).sum())
+            return Outcome(
+                NO_THRESHOLDS,
+                f"{over} of {len(at)} {per.period}s have more than {format_number(c.level)} alarms",
+            )
         if not own:
             needed = days_needed(per.share, 1 - error / len(goal.constraints))
             return Outcome(
