@@ -89,6 +89,7 @@ class OperatingPoint(NotebookSummary):
     ) -> OperatingPoint:
         """Return the point with these counts, arrays over tallies if the goal has several."""
         if goal.is_plain:
+            tp, fp, P, N = float(tp), float(fp), float(P), float(N)
             return cls(threshold, tp, fp, P - tp, N - fp, goal, on)
         first, *others = np.stack([tp, fp, P, N], axis=1).tolist()
         tallied = tuple((a, b, c, d) for a, b, c, d in others)
