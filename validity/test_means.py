@@ -97,7 +97,7 @@ def test_upper_bounds_rarely_lie_below_the_mean(name, record):
     record("mean, upper bound", name, DRAWS, None, false, ERROR)
     assert false <= ALLOWED
     if name == "0 or 1, mean 0.3":
-        assert false > 0.05  # hardly any error is wasted
+        assert false > 0.03  # not all of the error is wasted
 
 
 def test_sorted_rows_are_shuffled(record):
