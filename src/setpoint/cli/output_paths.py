@@ -21,11 +21,7 @@ _PICTURES = {
         "precision-recall",
         "scores",
         "history",
-        *(
-            f"{kind}{number}"
-            for kind in ("segments", "periods")
-            for number in ("", "-2", "-3", "-4")
-        ),
+        *(f"{kind}{i}" for kind in ("segments", "periods") for i in ("", "-2", "-3", "-4")),
     )
     for ending in ("png", "svg")
 }

@@ -17,7 +17,7 @@ from setpoint.report.wording import level_text, metric_label, shortened, value_t
 _ROW = 22  # height of a segment's row
 _LETTER = 7.2  # width of a letter of a tick's label
 _SHORT = tuple(month[:3] for month in MONTHS)
-_MOST_BARS = 340  # with more periods, a bar is the busiest of several
+_MOST_BARS = 680  # with more periods, a bar is the busiest of several
 
 
 # --- by segment ----------------------------------------------------------------------------------

@@ -218,25 +218,22 @@ def _decisions(report: Report) -> dict[str, Any] | None:
     table = report.decisions
     if table is None:
         return None
-    goal = next(iter(table.points.values())).goal
-    which = goal.objective
-    head = ["decision", f"{metric_label(which).split(' per ')[0]} per {PER:,} cases",
-            "precision", "recall", "alarms", "goal met"]  # fmt: skip
+    which = report.point.goal.objective
+    price = metric_label(which).replace(" per case", f" per {PER:,} cases")
     rows = []
     for name, point in table.points.items():
+        unmet = "" if point.feasible else " (goal not met)"
         total = value_text(which, PER * point.objective, report.currency)
-        alarms = f"{point.tp + point.fp:,.0f}"
         precision = format_metric(point.precision) if point.tp + point.fp else "–"
-        met = "yes" if point.feasible else "no"
-        rows.append([name, total, precision, format_metric(point.recall), alarms, met])
-    if not goal.constraints:
-        head, rows = head[:-1], [row[:-1] for row in rows]
+        alarms = f"{point.tp + point.fp:,.0f}"
+        rows.append([name + unmet, total, precision, format_metric(point.recall), alarms])
     first = next(iter(table.points.values()))
     note = (
         "Single threshold: all cases are compared with the same probability. Expected value: an "
         "alarm is raised where it is expected to cost less than none, given the case’s probability "
         f"and its own prices. Here “{table.best}” is the best."
     )
+    head = ["decision", price, "precision", "recall", "alarms"]
     return {
         "caption": f"Ways to decide, on {first.on}", "head": head, "rows": rows, "note": note
     }  # fmt: skip
