@@ -13,7 +13,7 @@ from setpoint.goals.money import is_money, prices_of
 from setpoint.goals.tallies import Tally
 from setpoint.report.content import Terms
 from setpoint.report.fractions import fraction, percent
-from setpoint.report.money import money, per_case
+from setpoint.report.money import money, per_case, stated_amount
 
 _PLAIN_WORDS = re.compile(r"[a-z]+( [a-z]+)*")
 
@@ -97,7 +97,7 @@ def at_level(constraint: Constraint, currency: str) -> str:
 
 def _level(constraint: Constraint, currency: str) -> str:
     if is_money(constraint.metric):
-        return per_case(constraint.metric, constraint.level, currency, constraint)
+        return stated_amount(constraint.level, currency)
     if is_count(constraint.metric):
         return format_metric(constraint.level, None, constraint.metric)
     return format_number(constraint.level)
@@ -205,7 +205,7 @@ def prices_in_words(which: Metric, terms: Terms) -> str:
 def _price(factor: float, amount: str, terms: Terms) -> str:
     size = abs(factor)
     if not amount:
-        return money(size, terms.currency, 0 if size % 1 == 0 else 2 if size >= 0.01 else 6)
+        return stated_amount(size, terms.currency)
     times = "" if size == 1 else f"{in_percent(size)} of "
     return f"{times}its {in_words(amount)}"
 
@@ -288,7 +288,7 @@ def _budget_of(which: Metric) -> str:
         return f"{which.name.removeprefix('precision@')} alarms"
     _, budget, share, per, _ = made_by
     if share:
-        return f"alarms on {in_percent(budget)} of the cases"
+        return f"the alarms on {in_percent(budget)} of the cases"
     return f"{budget:,g} alarms{f' per {per}' if per else ''}"
 
 
@@ -297,7 +297,7 @@ def _condition(constraint: Constraint, terms: Terms) -> str:
     base, tally = which.base, which.tallies[0]
     scope = f"in each {in_words(constraint.each)}, " if constraint.each else _scope(tally)
     if is_money(base):
-        level = per_case(which, abs(constraint.level), terms.currency, None)
+        level = stated_amount(abs(constraint.level), terms.currency)
         if which.direction == "min":
             text = f"a case costs at most {level} on average"
             if constraint.level < 0:
