@@ -17,7 +17,12 @@ _HEAD = 1 << 16  # bytes, which contain a file's metadata
 _MODEL = "model.json"
 _PICTURES = {
     f"{name}.{ending}": "figure"
-    for name in ("precision-recall", "scores", "history")
+    for name in (
+        "precision-recall",
+        "scores",
+        "history",
+        *(f"{kind}{i}" for kind in ("segments", "periods") for i in ("", "-2", "-3", "-4")),
+    )
     for ending in ("png", "svg")
 }
 _DEMO = {"setpoint-demo.png": "figure", "setpoint-demo.html": "report"}
