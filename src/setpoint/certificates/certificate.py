@@ -128,7 +128,7 @@ class Certificate(NotebookSummary):
             for period in self.goal.periods
         ]
         more += [
-            f"amounts of {name} above {format_number(cap)} count as this cap"
+            f"values of {name!r} above {cap:,g} count as {cap:,g}"
             for name, cap in self.caps
         ]
         if self.one_per_group:

@@ -114,7 +114,12 @@ class TableModel:
         found = self.classifier.certificate_
         if found is None:
             return None
-        return replace(found, threshold=0.0, operating_point=self.operating_point)
+        return replace(
+            found,
+            threshold=0.0,
+            operating_point=self.operating_point,
+            certified_thresholds=found.certified_thresholds.less(found.threshold),
+        )
 
     @property
     def labels(self) -> Labels:
