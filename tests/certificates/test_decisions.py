@@ -86,6 +86,16 @@ def test_a_budget_on_a_share_of_days(rows):
     assert "needs at least 22 days" in found.refusal
 
 
+def test_days_that_are_covered_in_part_do_not_count(rows):
+    times = np.datetime64("2024-05-01T00:00") + (rows["day"] * 1440 + np.arange(N) % 1440)
+    late = rows["day"] > 0
+    late |= np.arange(N) % 1440 > 1200  # the first day begins at 20:00
+    part = {name: column[late] for name, column in rows.items()}
+    part["day"] = times[late]
+    found = certified(part, "max recall s.t. alarms <= 12 per day")
+    assert found.periods_within[1] == pytest.approx(1 - every_day_bound(59, 0.9), abs=1e-4)
+
+
 def test_an_average_number_of_alarms_has_no_bound(rows):
     found = certified(rows, "max recall s.t. alarms <= 12 per day on average")
     assert not found.certified

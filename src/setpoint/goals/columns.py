@@ -32,11 +32,13 @@ _LARGEST = 1e100  # amounts up to this can be summed
 class Codes:
     """A column of texts: the place of each row's text among the distinct ones.
 
-    These are in the order of the alphabet; periods are in the order of time.
+    These are in the order of the alphabet; periods are in the order of time. ``partial`` are
+    periods that the rows cover only in part.
     """
 
     codes: NDArray[np.intp]
     values: tuple[str, ...]
+    partial: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, texts: NDArray[np.str_]) -> Codes:
@@ -57,7 +59,8 @@ class Codes:
         values = tuple(dict.fromkeys([*self.values, *other.values]))
         place = {value: i for i, value in enumerate(values)}
         others = np.array([place[value] for value in other.values], dtype=np.intp)
-        return Codes(np.concatenate([self.codes, others[other.codes]]), values)
+        codes = np.concatenate([self.codes, others[other.codes]])
+        return Codes(codes, values, self.partial | other.partial)
 
     @property
     def texts(self) -> NDArray[np.str_]:
@@ -320,4 +323,5 @@ def _periods(times: Any, period: str, n: int, goal: Goal) -> Codes:
         raise SetpointError(
             f"times must have one entry per row, and has {len(found.codes):,} for {n:,} rows."
         )
-    return Codes(found.codes, found.names)
+    partial = [name for name, part in zip(found.names, found.partial, strict=True) if part]
+    return Codes(found.codes, found.names, frozenset(partial))
