@@ -108,7 +108,7 @@ def test_the_bound_on_a_cost(rows):
     bound = found.bounds[-1]
     assert bound.kind == "exact"
     assert bound.bound > bound.value
-    assert any("above 400 count as this cap" in text for text in found.assumptions)
+    assert any("above 400 count as 400" in text for text in found.assumptions)
     fixed = certified(rows, "min cost(fp=5, fn=amount)", caps=CAPS, threshold=1.0)
     y, amount = rows["y"], rows["amount"]
     own = CostRows.of(rows["scores"], np.where(y, 0, 5), np.where(y, amount, 0), 0, 400)

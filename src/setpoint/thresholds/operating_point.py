@@ -450,6 +450,7 @@ def point_at(
     on: str,
 ) -> OperatingPoint:
     """Return the operating point of decisions on validated rows."""
+    weights = None if weights is None else weights.astype(np.float64, copy=False)
     goal = columns.bind(goal, positive)
     if not goal.is_plain:
         rows = TalliedRows.of(positive, weights, columns, goal)
