@@ -168,10 +168,10 @@ def _bill(report: Report, bill: OutcomeBill) -> dict[str, Any]:
         "tp": f"caught {report.plural}", "fp": "false alarms", "fn": f"missed {report.plural}",
         "tn": "correctly cleared cases", "total": "total",
     }  # fmt: skip
-    names = list(bill.columns)
+    shown = [*bill.outcomes, "total"]
     rows = [
-        [labels[key], *(bill.write(bill.columns[name][key], report.currency) for name in names)]
-        for key in [*bill.outcomes, "total"]
+        [name, *(bill.write(column[key], report.currency) for key in shown)]
+        for name, column in bill.columns.items()
     ]
     prices = prices_in_words(bill.which, report.terms)
     scope = bill.which.tallies[0]
@@ -179,7 +179,7 @@ def _bill(report: Report, bill: OutcomeBill) -> dict[str, Any]:
     return {
         "prices": prices,
         "caption": f"{kind} per {PER:,} cases{where}, on {report.rows.on}",
-        "head": ["", *names],
+        "head": ["", *(labels[key] for key in shown)],
         "rows": rows,
         "result": _compared(report, bill),
     }

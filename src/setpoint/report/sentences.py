@@ -1,4 +1,4 @@
-"""The report's sentences: results, certificate, goal and metrics in plain English."""
+"""The report's sentences: results and the certificate in plain English."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def value_in_words(
     elif is_count(base):
         text = f"there are {describe_value(base, value)}"
     elif base.name.startswith("precision@"):
-        text = f"{percent(value)} of the alarms that the budget allows are real"
+        text = f"the real alarms are {percent(value)} of the number that the budget allows"
     elif tally.amount and base.name in _SHARES and not math.isnan(value):
         tp, _, P, _ = (float(x) for x in counts)
         share = _SHARES[base.name].format(amount=in_words(tally.amount), many=terms.many)
