@@ -14,6 +14,7 @@ from pathlib import Path
 from setpoint.errors import SetpointError
 
 _HEAD = 1 << 16  # bytes, which contain a file's metadata
+_SAMPLE = 1000  # rows
 _MODEL = "model.json"
 _PICTURES = {
     f"{name}.{ending}": "figure"
@@ -178,7 +179,15 @@ def _is_scored(path: Path) -> bool:
     from setpoint.errors import TableFileError
 
     try:
-        return list(TableFile(path).names)[-3:] == ["score", "alarm", "predicted"]
+        file = TableFile(path)
+        names = list(file.names)
+        if names[-3:] == ["score", "alarm", "predicted"]:
+            return True
+        # Two names are little evidence, so the decisions of a review band are read, too.
+        if names[-2:] != ["score", "decision"]:
+            return False
+        first = next(iter(file.frames(_SAMPLE, ["decision"])), None)
+        return first is None or set(first["decision"]) <= {"alarm", "review", "clear"}
     except TableFileError:
         return False
 

@@ -73,9 +73,12 @@ def predict(
         )
     for note in done.notes:
         output.note(note)
+    counts = {"alarms": done.alarms}
+    if done.reviews is not None:
+        counts["reviews"] = done.reviews
+    listed = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     output.result(
-        {"rows": done.rows, "alarms": done.alarms, "out": str(out)},
-        f"{done.rows:,} rows, {done.alarms:,} alarms: {out}",
+        {"rows": done.rows, **counts, "out": str(out)}, f"{done.rows:,} rows, {listed}: {out}"
     )
 
 

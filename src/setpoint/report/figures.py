@@ -17,10 +17,11 @@ from setpoint._internal.provenance import picture_metadata
 from setpoint.certificates.certificate import Certificate
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
+from setpoint.report.band_content import BandReport
 from setpoint.report.breakdown import MOST_DRAWN, ByPeriod, BySegment, by_period, by_segment
 from setpoint.report.breakdown_drawings import bars_of, time_ticks
 from setpoint.report.content import Report
-from setpoint.report.data import ReportData, Steps, drawn_bounds
+from setpoint.report.data import Histogram, ReportData, Steps, drawn_bounds
 from setpoint.report.wording import in_words, metric_label, shortened
 from setpoint.thresholds.operating_point import OperatingPoint, check_scores, evaluate_threshold
 
@@ -43,16 +44,18 @@ _SETTINGS: dict[str, Any] = {
 
 
 def save_figures(
-    report: Report, folder: str | Path, formats: Iterable[str] = ("png", "svg")
+    report: Report | BandReport, folder: str | Path, formats: Iterable[str] = ("png", "svg")
 ) -> list[Path]:
     """Write the report's figures, and return the files.
 
     These are the precision-recall curve, the scores, the training history, and the results by
     segment and by period where the goal is about these.
 
+    Of a review band only the scores are drawn.
+
     Parameters
     ----------
-    report : Report
+    report : Report or BandReport
         What to draw.
     folder : path
         Created if needed.
@@ -68,15 +71,20 @@ def save_figures(
     need("matplotlib", "report", "a figure")
     from matplotlib import style
 
-    data = ReportData(report)
     with style.context(["default", _SETTINGS]):
-        drawn = {"precision-recall": _curves(data), "scores": _scores(data)}
-        if report.history is not None and len(report.history):
-            drawn["history"] = _history(report)
-        by_column = [(s, name) for s in by_segment(report) for name in s.metrics][:_MOST]
-        drawn |= {_numbered("segments", i): _segments(*s) for i, s in enumerate(by_column, 1)}
-        budgets = by_period(report)[:_MOST]
-        drawn |= {_numbered("periods", i): _periods(p) for i, p in enumerate(budgets, 1)}
+        if isinstance(report, BandReport):
+            band = (report.low, report.high)
+            drawn = {"scores": _scores(report, Histogram.of(report.rows, list(band)), *band)}
+        else:
+            data = ReportData(report)
+            scores = _scores(report, data.histogram, report.threshold)
+            drawn = {"precision-recall": _curves(data), "scores": scores}
+            if report.history is not None and len(report.history):
+                drawn["history"] = _history(report)
+            by_column = [(s, name) for s in by_segment(report) for name in s.metrics][:_MOST]
+            drawn |= {_numbered("segments", i): _segments(*s) for i, s in enumerate(by_column, 1)}
+            budgets = by_period(report)[:_MOST]
+            drawn |= {_numbered("periods", i): _periods(p) for i, p in enumerate(budgets, 1)}
         return [
             _write(figure, Path(folder) / f"{name}.{kind}")
             for name, figure in drawn.items()
@@ -225,8 +233,8 @@ def _curves(data: ReportData) -> Any:
     return figure
 
 
-def _scores(data: ReportData) -> Any:
-    report, found, figure = data.report, data.histogram, _figure(6, 4)
+def _scores(report: Report | BandReport, found: Histogram, *thresholds: float) -> Any:
+    figure = _figure(6, 4)
     above, below = figure.subplots(2, sharex=True)
     halves = (
         (above, found.positives, report.plural, _POSITIVES),
@@ -234,10 +242,13 @@ def _scores(data: ReportData) -> Any:
     )
     for ax, fractions, name, color in halves:
         ax.stairs(fractions, found.edges, fill=True, color=color)
-        ax.axvline(report.threshold, color=_MARK)
+        for threshold in filter(math.isfinite, thresholds):
+            ax.axvline(threshold, color=_MARK)
         ax.set_title(name, fontsize="medium")
         ax.set_ylabel("fraction of its class")
-    below.set_xlabel("score (alarms are to the right of the line)")
+    between = "; between both lines cases are reviewed" if len(thresholds) > 1 else ""
+    line = "last line" if between else "line"
+    below.set_xlabel(f"score (alarms are to the right of the {line}{between})")
     return figure
 
 

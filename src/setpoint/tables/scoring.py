@@ -14,7 +14,7 @@ from setpoint._internal.validation import listed
 from setpoint.data.table_reader import BATCH_ROWS, TableFile
 from setpoint.data.table_writer import TableWriter
 from setpoint.data.values import MISSING, is_present, is_text_like, without_categories
-from setpoint.errors import SchemaError, TableFileError
+from setpoint.errors import SchemaError, SetpointError, TableFileError
 from setpoint.goals.periods import period_codes
 from setpoint.tables.encoder import CATEGORIES
 from setpoint.tables.goal_columns import calendar_times
@@ -24,7 +24,6 @@ from setpoint.tables.schema import Schema, absent
 if TYPE_CHECKING:
     from setpoint.tables.model import TableModel
 
-_RESULTS = ("score", "alarm", "predicted")
 _SHOWN = 3
 _OFTEN = 0.05  # of the rows; a lower fraction of missing values is not reported
 _TIMES = 10  # as often as in training
@@ -49,11 +48,12 @@ class Top(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The number of rows that were scored, the number of alarms, and notes on unseen values."""
+    """Numbers of rows, of alarms and, of a review band, of reviews; notes on unseen values."""
 
     rows: int
     alarms: int
     notes: tuple[str, ...] = ()
+    reviews: int | None = None
 
 
 def score_file(
@@ -75,8 +75,8 @@ def score_file(
         The model.
     source, out : path
         Tables; see :class:`TableFile`. Rows of a folder come in the order of its files. The result
-        has the columns to keep, and score (> 0 is an alarm), alarm and predicted, the label. It
-        appears when it is complete.
+        has the columns to keep, and score (> 0 is an alarm), alarm and predicted, the label; or
+        score and decision of a review band. It appears when it is complete.
     batch_rows : int
         The number of rows in memory at a time.
     keep : sequence of str
@@ -95,10 +95,15 @@ def score_file(
         raise TableFileError(f"{out} is the table to score; name another file for the result.")
     if Path(source).resolve() in there.parents:
         raise TableFileError(f"{out} is inside {source}, the table to score; name another path.")
-    if taken := [name for name in keep if name in _RESULTS]:
+    if taken := [name for name in keep if name in model.rule.columns]:
         raise TableFileError(
             f"the column {taken[0]!r} cannot be kept, since the result has one of that name; "
             f"rename it in {source}."
+        )
+    if top is not None and "alarm" not in model.rule.columns:
+        raise SetpointError(
+            "the highest scores cannot raise the alarms of a review band, since all else would be "
+            "cleared without a review; the model decides by its two thresholds."
         )
     timed = [] if top is None or top.time is None else [top.time]
     if missing := [name for name in timed if name not in file.names]:
@@ -111,7 +116,7 @@ def score_file(
     wanted = list(dict.fromkeys([*keep, *model.schema.names, *decided]))
     unseen = UnseenValues(model.schema, model.encoder)
     chosen = None if top is None else _top_rows(model, file, batch_rows, top)
-    rows = alarms = 0
+    rows, counts = 0, Counter(dict.fromkeys(model.rule.counts, 0))
     with TableWriter(out) as writer:
         for frame in file.frames(batch_rows, wanted, model.schema.texts):
             try:
@@ -125,10 +130,10 @@ def score_file(
                 found.insert(position, name, frame[name])
             writer.write(found)
             rows += len(found)
-            alarms += int(found["alarm"].sum())
+            counts.update(model.rule.counted(found))
             if progress is not None:
                 progress(rows)
-    return Scored(rows, alarms, tuple(unseen.notes))
+    return Scored(rows, counts["alarms"], tuple(unseen.notes), counts.get("reviews"))
 
 
 def _top_rows(model: TableModel, file: TableFile, batch_rows: int, top: Top) -> NDArray[np.bool_]:
