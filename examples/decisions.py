@@ -3,6 +3,7 @@
 The payments are generated, so that the example needs no download; read your own instead.
 """
 
+import matplotlib.dates as mdates
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -41,7 +42,10 @@ def draw(y: pd.Series, p: np.ndarray, new: pd.DataFrame, budget: int) -> None:
     left.plot(p[order], cost)
     left.plot(best.threshold, best.objective, "o", label="single threshold")
     left.axhline(valued.objective, linestyle="--", color="black", label="expected value")
-    left.set(xlabel="threshold", ylabel="cost per payment", xscale="log", ylim=(0, None))
+    left.set(
+        xlabel="threshold", ylabel="cost per payment", xscale="log", xlim=(1e-3, 1), ylim=(0, None)
+    )
+    left.set_title("one threshold, and decisions row by row")
     left.legend()
 
     goal = f"max recall s.t. alarms <= {budget} per day on 95% of days"
@@ -49,8 +53,10 @@ def draw(y: pd.Series, p: np.ndarray, new: pd.DataFrame, budget: int) -> None:
     per_day = pd.Series(p > point.threshold).groupby(new["date"].to_numpy()).sum()
     right.bar(per_day.index, per_day, width=0.9)
     right.axhline(budget, linestyle="--", color="black")
-    right.set(xlabel="day", ylabel="alarms", title=f"recall {point.recall:.2f}")
-    right.tick_params(axis="x", rotation=30)
+    right.set(
+        ylabel="alarms per day", title=f"at most {budget} on 95% of days: recall {point.recall:.2f}"
+    )
+    right.xaxis.set_major_formatter(mdates.ConciseDateFormatter(right.xaxis.get_major_locator()))
 
 
 def main() -> None:
