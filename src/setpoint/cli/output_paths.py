@@ -18,7 +18,12 @@ _SAMPLE = 1000  # rows
 _MODEL = "model.json"
 _PICTURES = {
     f"{name}.{ending}": "figure"
-    for name in ("precision-recall", "scores", "history")
+    for name in (
+        "precision-recall",
+        "scores",
+        "history",
+        *(f"{kind}{i}" for kind in ("segments", "periods") for i in ("", "-2", "-3", "-4")),
+    )
     for ending in ("png", "svg")
 }
 _DEMO = {"setpoint-demo.png": "figure", "setpoint-demo.html": "report"}

@@ -86,7 +86,7 @@ def _top(count: int | None, per: str | None, time: str | None) -> Top | None:
     """Return how many of the highest scores raise an alarm, if that is asked for."""
     with first_imports():
         from setpoint.errors import SetpointError
-        from setpoint.goals.budgets import PERIODS
+        from setpoint.goals.periods import PERIODS
         from setpoint.tables.scoring import Top
 
     if count is None:

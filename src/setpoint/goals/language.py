@@ -23,10 +23,11 @@ import re
 from decimal import Decimal
 
 from setpoint.errors import GoalError
-from setpoint.goals.budgets import PERIODS, Per, precision_at
+from setpoint.goals.budgets import Per, precision_at
 from setpoint.goals.goal import FPOR, FROP, OFOS, Constraint, Goal
 from setpoint.goals.metrics import ALARM_RATE, ALARMS, RECALL, Metric, metric
 from setpoint.goals.money import is_money
+from setpoint.goals.periods import PERIODS
 from setpoint.goals.tallies import unquoted
 
 _EXAMPLE = "write e.g. 'max recall s.t. precision >= 0.9'"

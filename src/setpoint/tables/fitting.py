@@ -30,7 +30,7 @@ from setpoint.data.splits import (
 from setpoint.data.values import check_present, without_categories
 from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.goals.bands import AnyGoal, BandGoal, parse_any_goal
-from setpoint.goals.columns import period_texts
+from setpoint.goals.periods import period_codes
 from setpoint.tables.classifiers import (
     TRAINED,
     Floats,
@@ -386,16 +386,12 @@ def notes_on_fit(
 def _whole_periods(
     times: NDArray[np.float64], goal: AnyGoal, named: Mapping[str, Any]
 ) -> NDArray[np.float64]:
-    """Return the time at which each row's period begins, if the goal has a budget per period.
+    """Return the number of each row's period, if the goal has a budget per period, else its time.
 
-    So whole periods stay in the same split.
+    Whole periods then stay in the same split.
     """
     for period in goal.periods[:1]:
-        texts = period_texts(named["times"], period, len(times))
-        _, codes = np.unique(texts, return_inverse=True)
-        first = np.full(codes.max() + 1, np.inf)
-        np.minimum.at(first, codes, times)
-        return np.asarray(first[codes])
+        return period_codes(named["times"], period).codes.astype(np.float64)
     return times
 
 

@@ -48,7 +48,12 @@ class ThresholdRule:
         found = self.classifier.certificate_
         if found is None:
             return None
-        return replace(found, threshold=0.0, operating_point=self.point)
+        return replace(
+            found,
+            threshold=0.0,
+            operating_point=self.point,
+            certified_thresholds=found.certified_thresholds.less(found.threshold),
+        )
 
     def evaluate(
         self, y: NDArray[np.bool_], scores: Floats, on: str, named: dict[str, Any]

@@ -15,7 +15,7 @@ from setpoint.data.table_reader import BATCH_ROWS, TableFile
 from setpoint.data.table_writer import TableWriter
 from setpoint.data.values import MISSING, is_present, is_text_like, without_categories
 from setpoint.errors import SchemaError, SetpointError, TableFileError
-from setpoint.goals.columns import period_texts
+from setpoint.goals.periods import period_codes
 from setpoint.tables.encoder import CATEGORIES
 from setpoint.tables.goal_columns import calendar_times
 from setpoint.tables.kinds import Column
@@ -155,8 +155,7 @@ def _top_rows(model: TableModel, file: TableFile, batch_rows: int, top: Top) -> 
         return np.zeros(0, dtype=bool)
     periods = None
     if top.period is not None:
-        every = np.concatenate(times)
-        periods = period_texts(every, top.period, len(every))
+        periods = period_codes(np.concatenate(times), top.period).codes
     return highest_of_each(np.concatenate(scores), periods, top.alarms)
 
 
