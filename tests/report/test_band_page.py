@@ -102,7 +102,7 @@ def test_goals_in_words():
     rows = replace(report.rows, named=amounts)
     money = BandReport("min cost(fp=5, fn=2*loss, review=1)", rows, 0.3, 0.7, **FRAUD)
     text = band_goal_in_words(money.goal, terms)
-    assert "A false alarm costs €5, a cleared fraud costs 200 % of its loss and a review" in text
+    assert "A false alarm costs €5, a cleared fraud costs 200\xa0% of its loss and a review" in text
     assert "costs €1.50 on average" in band_headline(money)  # 5 + 2 + 1 + 1 of 6 rows
     assert "cost per 10,000 cases" in html(money)
 
