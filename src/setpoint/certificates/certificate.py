@@ -127,10 +127,7 @@ class Certificate(NotebookSummary):
             f"season that the rows do not cover, breaks the guarantee on {period}s"
             for period in self.goal.periods
         ]
-        more += [
-            f"values of {name!r} above {cap:,g} count as {cap:,g}"
-            for name, cap in self.caps
-        ]
+        more += [f"values of {name!r} above {cap:,g} count as {cap:,g}" for name, cap in self.caps]
         if self.one_per_group:
             draws = (
                 "groups are independent draws from one population, and a new case is one row of "
