@@ -7,13 +7,13 @@ import json
 import os
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from html_pages import HOSTILE, Page
 from report_rows import HOSTILE as SEGMENTS
 from report_rows import of_names, report_of, scored
 from setpoint import (
@@ -28,40 +28,6 @@ from setpoint.certificates import ThresholdSet
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
 from setpoint.report import data as data_module
 from setpoint.report.tiles import tiles
-
-VOID = {"meta", "link", "input", "br", "hr", "path", "circle", "rect"}
-HOSTILE = "</script><script>alert(1)</script>\"'&{{ data }}$&\\1<!--"
-
-
-class Page(HTMLParser):
-    """Parses a page and asserts that every element is closed in order."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.elements, self.ids, self.text, self.inside = [], [], [], [], {}
-        self.feed(text)
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.elements.append((tag, attributes))
-        self.ids += [attributes["id"]] if "id" in attributes else []
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.inside.setdefault(self.open[-1] if self.open else "", []).append(data)
-        if not self.open or self.open[-1] not in ("script", "style"):
-            self.text.append(data)
-
-    def named(self, tag):
-        return [attributes for name, attributes in self.elements if name == tag]
 
 
 def data_of(text):

@@ -36,6 +36,7 @@ from setpoint.report.rendering import exactly, merged_facts, render
 from setpoint.report.tiles import Tile
 from setpoint.thresholds.bands import ALARM, CLEAR, REVIEW, BandPoint
 
+_APART = 44  # distance of the names in a picture
 _USUAL = ("precision(alarm)", "recall(alarm)", "npv(clear)", "fnr(clear)", "review_rate")
 
 
@@ -196,7 +197,8 @@ def _sides(report: BandReport) -> list[tuple[str, str]]:
             text += f" {format_threshold(threshold)}"
             if not thresholds.is_one_threshold:
                 allowed = str(thresholds).replace("-", "−")
-                text += f", and at each of these, any of which may be used: {allowed}"
+                free = "" if goal.most_reviews is not None else ", any of which may be used"
+                text += f", and at each of these{free}: {allowed}"
         else:
             text += f"s {str(thresholds).replace('-', '−')}"
         found.append(("good", f"{text}."))
@@ -225,7 +227,7 @@ def draw_bands(report: BandReport, found: Histogram) -> Markup:
     left, right = frame.left, WIDTH - frame.right
     low = frame.across(report.low) if report.low > -math.inf else left
     high = frame.across(report.high) if report.high < math.inf else right
-    areas, names = [], []
+    areas, middles = [], {}
     for kind, start, end in ((CLEAR, left, low), (REVIEW, low, high), (ALARM, high, right)):
         if end - start < 0.05:
             continue
@@ -233,9 +235,12 @@ def draw_bands(report: BandReport, found: Histogram) -> Markup:
             f'<path class="band {kind}" d="M{start:.1f} {frame.top}H{end:.1f}'
             f'V{frame.bottom:.1f}H{start:.1f}z"/>'
         )
-        if end - start >= 8 * len(kind):  # otherwise the legend has to do
-            x = (start + end) / 2
-            names.append(f'<text class="middle" x="{x:.1f}" y="{frame.top - 8}">{kind}</text>')
+        middles[kind] = (start + end) / 2
+    names = [
+        f'<text class="middle" x="{x:.1f}" y="{frame.top - 8}">{kind}</text>'
+        for kind, x in middles.items()
+        if all(abs(x - other) >= _APART for name, other in middles.items() if name != kind)
+    ]  # where names would overlap, the legend has to do
     cuts = [
         f'<path class="cut chosen" d="M{x:.1f} {frame.top}V{frame.bottom:.1f}"/>'
         for threshold, x in ((report.low, low), (report.high, high))
