@@ -46,7 +46,17 @@ def estimators(goal, **options):
     ]
 
 
-@pytest.mark.parametrize("goal", [COST, EACH, BUDGET, "max recall[amount] s.t. precision >= 0.6"])
+@pytest.mark.parametrize(
+    "goal",
+    [
+        COST,
+        EACH,
+        BUDGET,
+        f"{BUDGET} on average",
+        f"{BUDGET} on 90% of days",
+        "max recall[amount] s.t. precision >= 0.6",
+    ],
+)
 def test_fit_evaluate_save_and_load(goal, tmp_path):
     X, y, named = data()
     for clf in estimators(goal):

@@ -205,3 +205,10 @@ def test_periods_are_in_the_order_of_time_and_named_once():
     assert both.periods["day"].texts.tolist() == [
         "2024-03-01", "2024-02-29", "2024-03-02", "2024-03-01",
     ]  # fmt: skip
+
+
+def test_a_metric_that_the_rows_do_not_define():
+    rows = ([True, False, True], [3.0, 2.0, 1.0])
+    for goal in ("max recall[amount]", "max recall s.t. recall[amount] >= 0.5"):
+        with pytest.raises(SetpointError, match="their amounts are all 0"):
+            choose_threshold(*rows, goal, amounts={"amount": [0, 5, 0]})

@@ -150,6 +150,8 @@ class GoalColumns:
         A segment in which a constrained metric is undefined, such as recall without positives, is
         left out.
         """
+        if not self:  # there is nothing to find, and a goal that is bound already stays so
+            return goal
         goal = goal if goal.stated is None else goal.stated
         found = {f"per {name}": _present(codes) for name, codes in self.periods.items()}
         for name, codes in self.segments.items():
