@@ -22,9 +22,9 @@ from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema, absent
 
 if TYPE_CHECKING:
+    from setpoint.tables.label_model import LabelsTableModel
     from setpoint.tables.model import TableModel
 
-_RESULTS = ("score", "alarm", "predicted")
 _SHOWN = 3
 _OFTEN = 0.05  # of the rows; a lower fraction of missing values is not reported
 _TIMES = 10  # as often as in training
@@ -49,15 +49,19 @@ class Top(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The number of rows that were scored, the number of alarms, and notes on unseen values."""
+    """The number of rows that were scored, of rows with an alarm, and notes on unseen values.
+
+    For a model of several labels, ``of_labels`` has the number of alarms of each.
+    """
 
     rows: int
     alarms: int
     notes: tuple[str, ...] = ()
+    of_labels: dict[str, int] | None = None
 
 
 def score_file(
-    model: TableModel,
+    model: TableModel | LabelsTableModel,
     source: str | Path,
     out: str | Path,
     *,
@@ -71,12 +75,12 @@ def score_file(
 
     Parameters
     ----------
-    model : TableModel
+    model : TableModel or LabelsTableModel
         The model.
     source, out : path
         Tables; see :class:`TableFile`. Rows of a folder come in the order of its files. The result
-        has the columns to keep, and score (> 0 is an alarm), alarm and predicted, the label. It
-        appears when it is complete.
+        has the columns to keep, and score (> 0 is an alarm), alarm and predicted, the label; for
+        several labels, a score and an alarm of each. It appears when it is complete.
     batch_rows : int
         The number of rows in memory at a time.
     keep : sequence of str
@@ -95,7 +99,7 @@ def score_file(
         raise TableFileError(f"{out} is the table to score; name another file for the result.")
     if Path(source).resolve() in there.parents:
         raise TableFileError(f"{out} is inside {source}, the table to score; name another path.")
-    if taken := [name for name in keep if name in _RESULTS]:
+    if taken := [name for name in keep if name in model.result_columns]:
         raise TableFileError(
             f"the column {taken[0]!r} cannot be kept, since the result has one of that name; "
             f"rename it in {source}."
@@ -112,6 +116,7 @@ def score_file(
     unseen = UnseenValues(model.schema, model.encoder)
     chosen = None if top is None else _top_rows(model, file, batch_rows, top)
     rows = alarms = 0
+    of_labels: Counter[str] = Counter()
     with TableWriter(out) as writer:
         for frame in file.frames(batch_rows, wanted, model.schema.texts):
             try:
@@ -125,13 +130,16 @@ def score_file(
                 found.insert(position, name, frame[name])
             writer.write(found)
             rows += len(found)
-            alarms += int(found["alarm"].sum())
+            marked = model.alarms(found)
+            alarms += int(marked.any(axis=1).sum())
+            of_labels.update({str(name): int(column.sum()) for name, column in marked.items()})
             if progress is not None:
                 progress(rows)
-    return Scored(rows, alarms, tuple(unseen.notes))
+    several = len(of_labels) > 1
+    return Scored(rows, alarms, tuple(unseen.notes), dict(of_labels) if several else None)
 
 
-def _top_rows(model: TableModel, file: TableFile, batch_rows: int, top: Top) -> NDArray[np.bool_]:
+def _top_rows(model: Any, file: TableFile, batch_rows: int, top: Top) -> NDArray[np.bool_]:
     """Return which rows of a file have the highest scores of their period."""
     timed = [] if top.time is None else [top.time]
     decided = [name for name in model.decision_columns if name in file.names]
