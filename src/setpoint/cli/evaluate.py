@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -29,9 +30,12 @@ from setpoint.errors import SetpointError
 if TYPE_CHECKING:
     from setpoint.certificates.certificate import Certificate
     from setpoint.certificates.monitor import Verdict
+    from setpoint.tables.fitted_columns import FittedColumns
     from setpoint.tables.model import TableModel
 
-_CONTINUE = (
+T = TypeVar("T")
+
+CONTINUE = (
     "To continue this check with later rows, save the output of --json and pass it to 'evaluate' "
     "with --after."
 )
@@ -61,6 +65,7 @@ def evaluate(
         from setpoint.cli.predict import load_table_model
         from setpoint.cli.reports import ReportRequest, costs_of, training_of
         from setpoint.report.content import Rows
+        from setpoint.tables.label_model import LabelsTableModel
         from setpoint.thresholds.operating_point import evaluate_threshold
 
     costs = costs_of(cost_alarm, cost_miss, currency)
@@ -72,6 +77,11 @@ def evaluate(
     request.note_unused_options(output)
     with output.warnings_as_notes():
         loaded = load_table_model(model)
+    if isinstance(loaded, LabelsTableModel):
+        from setpoint.cli.labels_evaluate import evaluate_several
+
+        evaluate_several(loaded, context, request, output)
+        return
     certificate = loaded.certificate
     if certificate is not None and not certificate.certified:
         certificate = None
@@ -100,7 +110,7 @@ def evaluate(
             "the certificate is not checked on them."
         )
     elif certificate is not None:
-        verdict = certificate.check(y, scores, after=before, groups=_groups(loaded, frame))
+        verdict = certificate.check(y, scores, after=before, groups=groups_of(loaded, frame))
     parts = [point_table(loaded.operating_point, point)]
     if missing_class(point) is not None:
         parts.append(one_class_message(point))
@@ -110,7 +120,7 @@ def evaluate(
             parts.append(caution)
             output.notes.append(caution)
         if not verdict.broken:
-            parts.append(_CONTINUE)
+            parts.append(CONTINUE)
     facts = {
         "model": model, "target": loaded.target,
         "confidence": None if loaded.certificate is None else loaded.certificate.confidence,
@@ -120,7 +130,7 @@ def evaluate(
         {
             "model": str(model),
             "evaluated": point_fields(point),
-            "verdict": None if verdict is None else _verdict_fields(verdict),
+            "verdict": None if verdict is None else verdict_fields(verdict),
         },
         *parts,
         files=request.files(
@@ -155,7 +165,7 @@ def _check_both_classes(model: TableModel, frame: Any, name: str) -> None:
             )
 
 
-def _groups(model: TableModel, frame: Any) -> Any:
+def groups_of(model: FittedColumns, frame: Any) -> Any:
     """Return the group of each row, if the model was fitted with groups."""
     if model.group is None:
         return None
@@ -167,7 +177,7 @@ def _groups(model: TableModel, frame: Any) -> Any:
     return frame[model.group].to_numpy()
 
 
-def _verdict_fields(verdict: Verdict) -> dict[str, Any]:
+def verdict_fields(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for JSON, with the certificate that it belongs to."""
     return {
         **verdict.to_dict(),
@@ -178,6 +188,11 @@ def _verdict_fields(verdict: Verdict) -> dict[str, Any]:
 
 def _read_verdict(path: Path, certificate: Certificate) -> Verdict:
     """Return the verdict in the output of ``evaluate --json``."""
+    return read_output(path, lambda found: parse_verdict(found["verdict"], certificate))
+
+
+def read_output(path: Path, read: Callable[[Any], T]) -> T:
+    """Return what ``read`` finds in the output of ``evaluate --json``."""
     expected = "--after takes the output of 'setpoint evaluate --json'"
     if not path.exists():
         raise SetpointError(f"there is no file {path}; {expected}.")
@@ -189,7 +204,7 @@ def _read_verdict(path: Path, certificate: Certificate) -> Verdict:
             "command reads it: write to another one.)"
         )
     try:
-        return _parse_verdict(json.loads(path.read_text("utf-8"))["verdict"], certificate)
+        return read(json.loads(path.read_text("utf-8")))
     except (KeyError, TypeError, ValueError) as error:
         raise SetpointError(
             f"{path} is not the output of 'setpoint evaluate --json' for this model and its "
@@ -197,7 +212,8 @@ def _read_verdict(path: Path, certificate: Certificate) -> Verdict:
         ) from error
 
 
-def _parse_verdict(fields: dict[str, Any], certificate: Certificate) -> Verdict:
+def parse_verdict(fields: dict[str, Any], certificate: Certificate) -> Verdict:
+    """Return a verdict from its values in JSON; ValueError if it is of another certificate."""
     from setpoint.certificates.monitor import Verdict
     from setpoint.goals.goal import Goal
     from setpoint.thresholds.operating_point import OperatingPoint

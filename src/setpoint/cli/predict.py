@@ -12,8 +12,11 @@ from setpoint.cli.app import first_imports
 from setpoint.cli.output import Output
 
 if TYPE_CHECKING:
+    from setpoint.tables.label_model import LabelsTableModel
     from setpoint.tables.model import TableModel
-    from setpoint.tables.scoring import Top
+    from setpoint.tables.scoring import Scored, Top
+
+_MOST_LABELS = 8  # in a sentence
 
 
 def predict(
@@ -52,6 +55,7 @@ def predict(
     with first_imports():
         from setpoint.cli.output_paths import check_file
         from setpoint.data.table_reader import count_rows
+        from setpoint.errors import SetpointError
         from setpoint.tables.scoring import score_file
 
     check_file(out, "table of scores", {"the table": data, "the model": model})
@@ -59,6 +63,10 @@ def predict(
     with output.warnings_as_notes():
         loaded = load_table_model(model)
     highest = _top(top, per, time or loaded.time)
+    if highest is not None and len(loaded.result_columns) > 3:
+        raise SetpointError(
+            "--top is for models of one label; this one has a threshold for each of several labels."
+        )
     total = count_rows(data)
     with output.progress(f"scoring {data.name or data}") as show:
         done = score_file(
@@ -73,10 +81,19 @@ def predict(
         )
     for note in done.notes:
         output.note(note)
-    output.result(
-        {"rows": done.rows, "alarms": done.alarms, "out": str(out)},
-        f"{done.rows:,} rows, {done.alarms:,} alarms: {out}",
-    )
+    fields = {"rows": done.rows, "alarms": done.alarms, "out": str(out)}
+    if done.of_labels is not None:
+        fields["labels"] = done.of_labels
+    output.result(fields, f"{_alarms_in_words(done)}: {out}")
+
+
+def _alarms_in_words(done: Scored) -> str:
+    if done.of_labels is None:
+        return f"{done.rows:,} rows, {done.alarms:,} alarms"
+    often = sorted(done.of_labels.items(), key=lambda pair: -pair[1])
+    shown = ", ".join(f"{name} {count:,}" for name, count in often[:_MOST_LABELS])
+    more = f", and {len(often) - _MOST_LABELS:,} more labels" if len(often) > _MOST_LABELS else ""
+    return f"{done.rows:,} rows, {done.alarms:,} of them with alarms ({shown}{more})"
 
 
 def _top(count: int | None, per: str | None, time: str | None) -> Top | None:
@@ -99,15 +116,16 @@ def _top(count: int | None, per: str | None, time: str | None) -> Top | None:
     return Top(count, per, time)
 
 
-def load_table_model(path: Path) -> TableModel:
+def load_table_model(path: Path) -> TableModel | LabelsTableModel:
     """Load a model of tables; raises SetpointError for a model of arrays."""
     with first_imports():
         from setpoint.errors import SetpointError
         from setpoint.model_files import load
+        from setpoint.tables.label_model import LabelsTableModel
         from setpoint.tables.model import TableModel
 
     model = load(path)
-    if not isinstance(model, TableModel):
+    if not isinstance(model, TableModel | LabelsTableModel):
         raise SetpointError(
             f"{path} is a {type(model).__name__} saved from Python, which takes arrays, not "
             "tables. Use setpoint.load in Python, or train with 'setpoint fit'."

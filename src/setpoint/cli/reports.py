@@ -14,6 +14,8 @@ from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
 from setpoint.report.content import Costs, Report, Rows
 from setpoint.report.figures import save_figures
+from setpoint.report.labels import LabelsReport
+from setpoint.report.labels_page import write_labels_report
 from setpoint.report.page import write_report
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ class ReportRequest:
         if self.called is not None:
             one, many = (name.strip() for name in self.called.split(","))
         if self.wanted:
-            results["facts"] = self._facts({"positive label": positive, **facts})
+            results["facts"] = self.facts_of({"positive label": positive, **facts})
         return Report(
             goal,
             rows,
@@ -110,7 +112,7 @@ class ReportRequest:
             **results,
         )
 
-    def _facts(self, facts: Mapping[str, Any]) -> dict[str, str]:
+    def facts_of(self, facts: Mapping[str, Any]) -> dict[str, str]:
         """Return everything that is needed to make the same page again."""
         facts = {
             "data": self.data.name,
@@ -121,6 +123,11 @@ class ReportRequest:
             "command": shlex.join(["setpoint", *self.command]),
         }
         return {name: str(value) for name, value in facts.items() if value not in (None, "")}
+
+    def labels_files(self, content: Callable[[], LabelsReport]) -> Iterator[tuple[str, Path]]:
+        """Write the page about several labels if it was asked for; yield its kind and path."""
+        if self.page is not None:
+            yield "report", write_labels_report(content(), self.page)
 
     def files(self, content: Callable[[], Report]) -> Iterator[tuple[str, Path]]:
         """Write the files that were asked for; yield the kind and path of each."""

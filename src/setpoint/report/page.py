@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Callable
 from functools import cache, partial
 from importlib import resources
 from itertools import groupby
@@ -69,16 +70,16 @@ def html(report: Report) -> str:
     script_data = data.for_script()
     script_data["verdicts"] = [NOT_CERTIFIED, CERTIFIED]
     script_data["frames"] = {"curve": CURVE.corners, "scores": scores_frame(data).corners}
-    style, script = _file("page.css"), _file("page.js")
+    style, script = file_text("page.css"), file_text("page.js")
     objective, history = metric_label(report.goal.objective), report.history
-    return _template().render(
+    return template("page.html").render(
         report=report,
         generator=made_by(),
         description=headline(report),
         style=style,
-        style_hash=_digest(style),
+        style_hash=allowed_hash(style),
         script=script,
-        script_hash=_digest(script),
+        script_hash=allowed_hash(script),
         data=script_data,
         opening=_opening(report),
         goal=_goal(report),
@@ -110,11 +111,16 @@ def html(report: Report) -> str:
 
 def write_report(report: Report, path: str | Path) -> Path:
     """Write the page to a file, in one step: a failure leaves the former file as it was."""
+    return write_page(lambda: html(report), path)
+
+
+def write_page(page: Callable[[], str], path: str | Path) -> Path:
+    """Write a page to a file, in one step."""
     target = Path(path)
     if target.is_dir():
         raise SetpointError(f"the report cannot be written to {target}, which is a folder.")
     # Labels may come from file names that are not valid UTF-8.
-    content = html(report).encode("utf-8", errors="replace")
+    content = page().encode("utf-8", errors="replace")
     real = Path(os.path.realpath(target))  # a link stays, and what it leads to is written
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +141,8 @@ def write_report_of(
 
 
 @cache
-def _template() -> Template:
+def template(name: str) -> Template:
+    """Return a template of this package."""
     environment = Environment(
         loader=PackageLoader("setpoint.report"),
         autoescape=True,
@@ -145,14 +152,15 @@ def _template() -> Template:
     )
     environment.globals |= {"money": money, "format_threshold": format_threshold, "swatch": swatch}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    return environment.get_template("page.html")
+    return environment.get_template(name)
 
 
-def _file(name: str) -> Markup:
+def file_text(name: str) -> Markup:
+    """Return a style sheet or script of this package."""
     return Markup(resources.files("setpoint.report").joinpath(name).read_text(encoding="utf-8"))
 
 
-def _digest(text: str) -> str:
+def allowed_hash(text: str) -> str:
     """Return the hash by which the Content-Security-Policy allows a style sheet or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
