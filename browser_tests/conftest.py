@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from goal_reports import GOAL_REPORTS
 from selenium import webdriver
 
 from setpoint import certify, choose_threshold
@@ -165,7 +166,7 @@ REPORTS = {f.__name__: f for f in (certified, broken, close, chosen, infeasible,
 def reports(tmp_path_factory):
     """Return all reports and their files."""
     folder = tmp_path_factory.mktemp("reports")
-    made = {name: make() for name, make in REPORTS.items()}
+    made = {name: make() for name, make in {**REPORTS, **GOAL_REPORTS}.items()}
     return {name: (r, write_report(r, folder / f"{name}.html")) for name, r in made.items()}
 
 

@@ -11,8 +11,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from setpoint import evaluate_threshold
+from setpoint.report.data import ReportData
 
-ALL = ["certified", "broken", "close", "chosen", "infeasible", "large", "hostile"]
+GOALS = ["regions", "shops", "days", "amounts"]  # with segments, periods and amounts
+ALL = ["certified", "broken", "close", "chosen", "infeasible", "large", "hostile", *GOALS]
 OVERFLOWING = """
   const width = document.documentElement.clientWidth;
   return [...document.body.querySelectorAll("*")].filter((e) => {
@@ -44,8 +46,10 @@ def assert_shows(browser, report, threshold):
     assert {k: seen[k] for k in ("tp", "fp", "fn", "tn")} == {
         "tp": f"{tp:,}", "fp": f"{fp:,}", "fn": f"{fn:,}", "tn": f"{tn:,}"
     }  # fmt: skip
-    point = evaluate_threshold(y, scores, threshold, report.goal)
-    for name in ("precision", "recall", "f1", *(m.name for m in report.goal.metrics)):
+    point = evaluate_threshold(y, scores, threshold, report.goal, **report.rows.named)
+    for line in ReportData(report).lines:
+        assert seen[f"metric-{line.key}"] == line.text(point)
+    for name in ("precision", "recall", "f1"):
         assert float(seen[f"metric-{name}"]) == pytest.approx(point.value(name), abs=5.1e-4)
     if report.goal.constraints:
         assert seen["met"] == ("✓ met" if point.feasible else "✗ not met")
@@ -56,7 +60,7 @@ def assert_shows(browser, report, threshold):
         assert (seen[f"cases-{name}"].strip("0.") == "") == (count == 0)
     assert cases["tp"] + cases["fp"] == pytest.approx(cases["alarms"], abs=0.051)  # "<0.1"
     assert f"{tp:,} of {tp + fn:,}" in seen["summary"]
-    if report.costs is not None:
+    if "money-total" in seen:
         total = report.costs.total(point)
         assert number(seen["money-total"]) == pytest.approx(per * total, abs=1.5)
         items = [seen[f"money-{name}"] for name in ("alarms", "misses", "catches")
@@ -282,6 +286,76 @@ def test_of_many_scores_the_nearest_stored_threshold_is_shown(browser, opened):
     assert_shows(browser, report, report.threshold)
 
 
+# --- segments, periods and money -----------------------------------------------------------------
+
+
+def test_segments_with_hostile_names_are_shown_as_text(browser, opened):
+    """In the table and in the picture."""
+    report = opened("regions")
+    assert browser.find_elements(By.CSS_SELECTOR, "main b, main i, main img, main script") == []
+    names = [
+        e.text for e in browser.find_elements(By.CSS_SELECTOR, ".segments tbody th[scope=row]")
+    ]
+    assert "<b>north</b>" in names
+    assert "{{ 7 * 7 }}" in names
+    assert len(names) == 8
+    drawn = browser.find_element(By.ID, "segments-1-0")
+    assert "[a=b](c)" in drawn.text
+    assert report.goal.segments == ("<i>re gion</i>",)
+
+
+@pytest.mark.parametrize("name", ["regions", "shops", "days"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_texts_of_the_new_pictures_stay_inside_and_apart(browser, opened, emulate, name, width):
+    """Names and values have the space they need, and ticks do not overlap."""
+    emulate(browser, width=width)
+    opened(name)
+    wrong = browser.execute_script("""
+      const box = (e) => e.getBoundingClientRect(), found = [];
+      for (const svg of document.querySelectorAll("svg[id^=segments], svg[id^=periods]")) {
+        const frame = box(svg);
+        const texts = [...svg.querySelectorAll("text")].filter((e) => e.textContent);
+        texts.forEach((e, i) => {
+          const a = box(e);
+          if (a.left < frame.left - 1 || a.right > frame.right + 1) {
+            found.push([svg.id, e.textContent]);
+          }
+          for (const other of texts.slice(i + 1)) {
+            const b = box(other);
+            const across = a.left < b.right - 1 && b.left < a.right - 1;
+            const down = a.top < b.bottom - 3 && b.top < a.bottom - 3;
+            if (across && down) found.push([svg.id, e.textContent, other.textContent]);
+          }
+        });
+      }
+      return found;
+    """)
+    assert wrong == []
+
+
+def test_bars_of_many_days_are_drawn_in_both_themes(browser, opened, emulate):
+    """Real alarms, all alarms and the marks above the budget differ from the ground."""
+    colours = set()
+    for scheme in ("light", "dark"):
+        emulate(browser, scheme=scheme)
+        opened("days")
+        for kind in ("bar.others", "bar.positives", "over"):
+            shape = browser.find_element(By.CSS_SELECTOR, f"#periods-1 .{kind}")
+            assert shape.size["width"] > 100
+            colours.add((scheme, shape.value_of_css_property("fill")))
+    assert len(colours) == 6
+
+
+def test_the_money_of_the_goal_is_the_only_one(browser, opened):
+    """Costs that the command line was given besides are not shown as well."""
+    report = opened("amounts")
+    assert report.costs is not None
+    text = browser.find_element(By.TAG_NAME, "main").text
+    assert "Profit per 1,000 cases" in text
+    assert "Costs per 10,000" not in text
+    assert "Ways to decide" in text
+
+
 # --- phone, print, dark --------------------------------------------------------------------------
 
 
@@ -311,7 +385,9 @@ def test_nothing_overflows_the_page(browser, opened, emulate, name, width, media
         )
 
 
-@pytest.mark.parametrize("name", ["certified", "broken", "close", "chosen", "infeasible", "large"])
+@pytest.mark.parametrize(
+    "name", ["certified", "broken", "close", "chosen", "infeasible", "large", "days", "amounts"]
+)
 def test_tables_fit_on_a_phone_without_scrolling(browser, opened, emulate, name):
     """The last column is often the one that matters."""
     emulate(browser, width=375)

@@ -97,7 +97,7 @@ def test_upper_bounds_rarely_lie_below_the_mean(name, record):
     record("mean, upper bound", name, DRAWS, None, false, ERROR)
     assert false <= ALLOWED
     if name == "0 or 1, mean 0.3":
-        assert false > 0.05  # hardly any error is wasted
+        assert false > 0.03  # not all of the error is wasted
 
 
 def test_sorted_rows_are_shuffled(record):
@@ -184,11 +184,17 @@ def test_a_bound_for_all_thresholds(name, record, monkeypatch):
     + [(name, "misleading") for name in ("ties", "useless scores")],
 )
 def test_a_ceiling_tested_in_a_planned_order(name, plan, record):
-    """The ceiling is met at a fifth of the thresholds, and a misleading plan begins elsewhere."""
+    """With a good plan, no threshold quite meets the ceiling, so that all certificates are false.
+
+    Otherwise it is met at a fifth of the thresholds, and the plan begins elsewhere.
+    """
     population = Population(name)
     rng = generator(f"order {name} {plan}")
     grid = np.linspace(-1, 4, 200)
-    level = float(np.quantile(population.cost(grid), 0.2))
+    costs_there = population.cost(np.linspace(-9, 9, 20_000))
+    level = float(costs_there.min() * (1 - 1e-9))
+    if plan == "misleading":
+        level = float(np.quantile(population.cost(grid), 0.2))
     certified = false = 0
     for _ in range(DRAWS):
         planning = population.draw(rng, population.n // 3)

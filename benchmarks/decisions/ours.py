@@ -89,13 +89,12 @@ def one_for_all(problem: groups.Problem) -> Labels:
 
 
 def per_group(problem: groups.Problem) -> Labels:
-    from setpoint import choose_threshold
+    from setpoint import choose_thresholds_by_segment
 
-    found = choose_threshold(
-        problem.y, problem.p, problem.goal, segments={problem.column: problem.groups},
-        thresholds="per group",
-    )  # fmt: skip
-    return np.asarray(found.predict(problem.test_p, segments={problem.column: problem.test_groups}))
+    found = choose_thresholds_by_segment(
+        problem.y, problem.p, problem.goal, segments={problem.column: problem.groups}
+    )
+    return found.above(problem.test_p, np.asarray(problem.test_groups, dtype=str)) > 0
 
 
 # --- review band ----------------------------------------------------------------------------------

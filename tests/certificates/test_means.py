@@ -27,10 +27,10 @@ def wealth_by_hand(values, m, error, plan):
     from statistics import NormalDist
 
     normal, n, wealth = NormalDist(), len(values), 1.0
-    weight, caution = min(plan.rows, 1 + n / 10), 1 + 0.03 * n
+    weight = min(plan.rows, 1 + n / 10)
     ends = np.unique(np.linspace(0, n, min(n, 64) + 1).astype(int))
     for begin, end in pairwise(ends):
-        seen = values[:begin]
+        seen, caution = values[:begin], 1 + 0.03 * n * (1 - begin / n) ** 3
         square = ((seen - m) ** 2).sum()
         square += weight * (plan.square - 2 * m * plan.mean + m * m) + caution * m * (1 - m)
         remaining = (n - begin) * square / (begin + weight + caution)

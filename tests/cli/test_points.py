@@ -1,9 +1,14 @@
 """Operating points on rows of one class."""
 
+import io
 import json
+import re
 
-from setpoint import Goal, OperatingPoint
-from setpoint.cli.points import is_met, point_fields
+import numpy as np
+from rich.console import Console
+
+from setpoint import Goal, OperatingPoint, evaluate_threshold
+from setpoint.cli.points import is_met, point_fields, point_table
 
 
 def test_goals_on_rows_of_one_class():
@@ -36,3 +41,37 @@ def test_goals_on_rows_of_one_class():
         assert json.loads(json.dumps(fields, allow_nan=False)) == fields
         if expected is not None:
             assert "cannot be evaluated" not in fields["message"]
+
+
+def shown(*points):
+    console = Console(width=100, file=io.StringIO())
+    console.print(point_table(*points))
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_table_with_many_segments_is_short():
+    rng = np.random.default_rng(0)
+    y, scores = rng.random(4000) < 0.3, rng.random(4000)
+    shop = np.array([f"[red]s{i}" for i in rng.integers(0, 20, 4000)])
+    goal = "max recall s.t. precision >= 0.3 for each shop"
+    named = {"segments": {"shop": shop}}
+    test = evaluate_threshold(y, scores, 0.5, goal, on="the test rows", **named)
+    few = {"segments": {"shop": np.where(np.arange(4000) < 2000, "[red]s1", "x")}}
+    chosen = evaluate_threshold(y, scores, 0.5, goal, on="validation rows", **few)
+    lines = shown(chosen, test)
+    assert len(lines) < 16
+    assert any(line.startswith("… 16 more segments") for line in lines)
+    segments = [line for line in lines if line.startswith("precision in [red]s")]
+    assert len(segments) == 4
+    assert any("–" in line for line in segments)  # a segment that the other rows lack
+
+
+def test_money_and_alarms_in_a_table():
+    y, scores = np.repeat([True, False], [400, 600]), np.arange(1000.0)
+    goal = "min cost(fp=1.5, fn=amount) s.t. alarms <= 900 per day"
+    point = evaluate_threshold(
+        y, scores, -1.0, goal, amounts={"amount": y * 1.0}, times=np.zeros(1000)
+    )
+    lines = shown(point)
+    assert any(re.fullmatch(r"cost per case +0.90", line) for line in lines)
+    assert any(re.fullmatch(r"alarms on the busiest day +1,000", line) for line in lines)

@@ -19,7 +19,7 @@ def full_disk(monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("setpoint.report.page.write_atomically", full)
+    monkeypatch.setattr("setpoint.report.rendering.write_atomically", full)
 
 
 def test_title_and_called_appear_in_reports(files, model, write_rows, tmp_path):

@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from setpoint import FPOR, FROP, OFOS, Constraint, Goal, GoalError
+from setpoint.goals.goal import describe_value, format_metric
 from setpoint.goals.metrics import BUILT_IN, fbeta, metric
 
 any_metric = st.one_of(
@@ -192,3 +193,40 @@ def test_violation_adds_what_is_missed_and_forgives_rounding():
     assert goal.violation(9, 1, 10, 20) == 0.0
     tenth = sum([0.1] * 3) / 0.3  # not quite 1
     assert Goal.parse("max f1 s.t. recall >= 1").violation(tenth * 10, 0, 10, 20) == 0.0
+
+
+# --- formatting ----------------------------------------------------------------------------------
+
+
+def test_money_and_numbers_of_alarms_are_written_sensibly():
+    cost, alarms = metric("cost(fp=5, fn=amount)"), metric("alarms")
+    for which, value, text in (
+        (cost, 1.191, "1.19"), (cost, 12.345, "12.35"), (cost, 1234.5, "1,234"),
+        (cost, 0.0, "0.00"),
+        (cost, 0.01234, "0.0123"), (cost, -0.5, "-0.50"), (cost, 1e-12, "0.00"),
+        (cost, float("nan"), "–"), (alarms, 89.0, "89"), (alarms, 12345.0, "12,345"),
+        (alarms, 6.25, "6.2"), (alarms, 0.0, "0"), (metric("recall"), 0.5, "0.500"),
+        (None, 0.5, "0.500"),
+    ):  # fmt: skip
+        assert format_metric(value, which=which) == text
+
+
+def test_rounding_does_not_hide_a_missed_level_of_money_or_alarms():
+    assert format_metric(3.001, Constraint(metric("cost(fp=5)"), 3.0)) == "3.001"
+    assert format_metric(2.999, Constraint(metric("cost(fp=5)"), 3.0)) == "3.00"
+    assert format_metric(1234.4, Constraint(metric("cost(fp=5)"), 1234.0)) == "1,234.4"
+    assert format_metric(8.04, Constraint(metric("alarms"), 8.0)) == "8.04"
+
+
+def test_values_are_described():
+    found = {"per day": ("2024-01-01", "2024-01-02")}
+    for scope, text in (
+        ("per day", "12 alarms on the busiest day"),
+        ("per day on average", "12 alarms per day on average"),
+        ("per day on 95% of days", "12 alarms per day on 95% of days"),
+    ):
+        goal = Goal.parse(f"max recall s.t. alarms <= 8 {scope}").bind(found)
+        assert describe_value(goal.constraints[0].metric, 12.0) == text
+    assert describe_value(metric("alarms"), 1.0) == "1 alarm"
+    assert describe_value(metric("cost(fp=5)"), 1.191) == "cost(fp=5) is 1.19 per row"
+    assert describe_value(metric("recall"), 0.5) == "recall is 0.500"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setpoint import SetpointError
-from setpoint.goals.periods import period_codes
+from setpoint.goals.periods import beginning_of, period_codes
 
 TIMES = st.lists(st.datetimes(datetime(1960, 1, 1), datetime(2050, 1, 1)), min_size=1, max_size=20)
 
@@ -44,6 +44,9 @@ def test_periods_of_dates_of_all_kinds(times, period, kind):
     assert sorted(set(found.codes)) == list(range(len(found)))
     order = np.argsort(np.array(times, dtype="datetime64[us]"), kind="stable")
     assert (np.diff(found.codes[order]) >= 0).all()
+    begins = np.array([beginning_of(name) for name in found.names], dtype="datetime64[us]")
+    assert period_codes(begins, period).names == found.names
+    assert (begins[found.codes] <= np.array(times, dtype="datetime64[us]")).all()
 
 
 @given(st.lists(st.integers(0, 400), min_size=1), st.sampled_from(["day", "week"]))
@@ -51,6 +54,7 @@ def test_numbers_count_days_from_0(days, period):
     found = period_codes(np.array(days), period)
     length = {"day": 1, "week": 7}[period]
     assert [found.names[code] for code in found.codes] == [f"{period} {d // length}" for d in days]
+    assert [int(beginning_of(name)) for name in found.names] == sorted({d // length for d in days})
 
 
 def test_parts_of_days():
@@ -100,8 +104,8 @@ def test_no_rows():
     ("times", "period", "message"),
     [
         (["2024-03-01"], "year", "a period is hour, day, week, month, not 'year'"),
-        (["2024-03-01", "tomorrow"], "day", "'tomorrow' in row 1 is not a date or time"),
-        (["2024-03-01", None], "day", "times has 1 missing entries, the first in row 1"),
+        (["2024-03-01", "tomorrow"], "day", "'tomorrow' at position 1 is not a date or time"),
+        (["2024-03-01", None], "day", "times is missing in 1 of 2 rows, the first at position 1"),
         (["2024-03-01", ""], "day", "missing"),
         (pd.Series(pd.to_datetime(["2024-03-01", None])), "day", "missing"),
         ([1.0, float("nan")], "day", "missing"),
@@ -109,7 +113,7 @@ def test_no_rows():
         ([1.7e9], "day", "convert seconds since 1970 to dates"),
         ([True, False], "day", "dates, times, ISO texts or numbers"),
         ([["2024-03-01"]], "day", "one time per row"),
-        (["2024-03-01", 5], "day", "'5' in row 1 is not a date"),
+        (["2024-03-01", 5], "day", "'5' at position 1 is not a date"),
     ],
 )
 def test_bad_times(times, period, message):

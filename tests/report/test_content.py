@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
+from report_rows import of_names, scored
 from setpoint import (
     SetpointClassifier,
     SetpointError,
@@ -15,8 +16,11 @@ from setpoint import (
     choose_threshold,
     load,
 )
+from setpoint.goals.metrics import format_threshold
 from setpoint.report import Baseline, Costs, Report, Rows
+from setpoint.report.breakdown import by_segment
 from setpoint.report.content import report_of
+from setpoint.report.sections import sections
 from setpoint.training import Lifted
 
 Y, SCORES = np.array([True, False, True]), np.array([0.9, 0.1, 0.4])
@@ -253,3 +257,41 @@ def test_a_classifier_that_is_not_fitted_raises_an_error(which, patients, tmp_pa
     for given in ((), patients):
         with pytest.raises(NotFittedError, match=r"not fitted yet: call fit\(X, y\) before rep"):
             clf.report(tmp_path / "page.html", *given)
+
+
+# --- classifiers for goals with amounts, segments and periods ------------------------------------
+
+
+def test_reports_of_classifiers_with_named_columns(tmp_path):
+    y, scores = scored(800, 0.3)
+    X = scores[:, None]
+    named = {"segments": {"region": of_names("ab", 800)}, "amounts": {"amount": np.arange(800.0)}}
+    goal = "min cost(fp=5, fn=amount) s.t. precision >= 0.3 for each region"
+    for clf in (
+        SetpointThreshold(LogisticRegression(), goal, random_state=0),
+        SetpointThreshold(LogisticRegression(), goal, decision="expected_value", random_state=0),
+        SetpointClassifier(goal, random_state=0),
+    ):
+        clf.fit(X, y, **named)
+        for given in ((), (X, y)):
+            columns = named if given else {}
+            report = report_of(clf, *given, **columns)
+            assert [s.column for s in by_segment(report)] == ["region"]
+            assert report.decisions is getattr(clf, "decisions_", None)
+            clf.report(tmp_path / "page.html", *given, **columns)
+        if isinstance(clf, SetpointThreshold) and clf.decision == "threshold":
+            assert report_of(clf).point.counts == clf.operating_point_.counts
+
+
+def test_thresholds_of_segments_are_shown(tmp_path):
+    y, scores = scored(800, 0.3)
+    named = {"segments": {"region": of_names("ab", 800)}}
+    goal = "max recall s.t. precision >= 0.6 for each region"
+    clf = SetpointThreshold(LogisticRegression(), goal, thresholds="per group", random_state=0)
+    clf.fit(scores[:, None], y, **named)
+    (part,) = sections(report_of(clf, scores[:, None], y, **named))["segments"]
+    assert part["head"][-1] == "threshold"
+    shown = {row[0]: row[-1] for row in part["rows"]}
+    assert shown == {
+        name: format_threshold(found) for name, found in clf.segment_thresholds_.thresholds.items()
+    }

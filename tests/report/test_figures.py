@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from report_rows import HOSTILE as SEGMENTS
+from report_rows import of_names, report_of, scored
 from setpoint import SetpointError, __version__, certify, evaluate_threshold
+from setpoint.cli.output_paths import check_outputs
 from setpoint.report import Baseline, plot_certificate, save_figures
 
 matplotlib.use("Agg")
@@ -57,6 +60,20 @@ def test_infinite_scores_and_thresholds_are_drawn(certified, tmp_path):
     rows = replace(certified.rows, scores=scores)
     report = replace(certified, rows=rows, certificate=None, threshold=np.inf)
     assert len(save_figures(report, tmp_path, ("png",))) == 2
+
+
+def test_figures_by_segment_and_period(tmp_path):
+    y, scores = scored(900)
+    goal = (
+        "max recall s.t. precision >= 0.5 for each region, recall >= 0.9 for each region, "
+        "alarms <= 9 per day"
+    )
+    named = {"segments": {"region": of_names(SEGMENTS, 900)}, "times": np.arange(900) % 400}
+    files = save_figures(report_of(goal, y, scores, **named), tmp_path, ("png",))
+    assert [f.stem for f in files] == [
+        "precision-recall", "scores", "segments", "segments-2", "periods"
+    ]  # fmt: skip
+    check_outputs({}, figures=tmp_path)  # the command line knows them as figures
 
 
 # --- plots of certificates -----------------------------------------------------------------------

@@ -7,13 +7,15 @@ import json
 import os
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from html_pages import HOSTILE, Page
+from report_rows import HOSTILE as SEGMENTS
+from report_rows import of_names, report_of, scored
 from setpoint import (
     SetpointError,
     __version__,
@@ -25,40 +27,7 @@ from setpoint import (
 from setpoint.certificates import ThresholdSet
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
 from setpoint.report import data as data_module
-
-VOID = {"meta", "link", "input", "br", "hr", "path", "circle", "rect"}
-HOSTILE = "</script><script>alert(1)</script>\"'&{{ data }}$&\\1<!--"
-
-
-class Page(HTMLParser):
-    """Parses a page and asserts that every element is closed in order."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.elements, self.ids, self.text, self.inside = [], [], [], [], {}
-        self.feed(text)
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.elements.append((tag, attributes))
-        self.ids += [attributes["id"]] if "id" in attributes else []
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.inside.setdefault(self.open[-1] if self.open else "", []).append(data)
-        if not self.open or self.open[-1] not in ("script", "style"):
-            self.text.append(data)
-
-    def named(self, tag):
-        return [attributes for name, attributes in self.elements if name == tag]
+from setpoint.report.tiles import tiles
 
 
 def data_of(text):
@@ -420,3 +389,72 @@ def test_a_folder_or_a_file_in_the_way_is_named(rows, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SetpointError, match="cannot be written"):
         write_report(Report("max f1", rows, 1.5), tmp_path / "file" / "report.html")
+
+
+# --- goals with amounts, segments and periods ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        'max recall s.t. precision >= 0.5 for each "<i>re gion</i>"',
+        'max recall s.t. precision["<i>re gion</i>"="<b>north</b>"] >= 0.5',
+        'min cost(fp=5, fn="</script>") s.t. recall["</script>"] >= 0.5, alarms <= 9 per day',
+        "max precision@9 per week",
+    ],
+)
+def test_names_of_columns_and_segments_are_escaped(goal):
+    y, scores = scored(800)
+    named = {
+        "segments": {"<i>re gion</i>": of_names(SEGMENTS, 800)},
+        "amounts": {"</script>": np.arange(800.0)},
+        "times": np.datetime64("2024-01-30") + np.arange(800) % 40,
+    }
+    report = report_of(goal, y, scores, currency="<u>", **named)
+    text = html(report)
+    page = Page(text)
+    assert len(page.ids) == len(set(page.ids))
+    assert len(page.named("script")) == 2
+    assert not {"b", "i", "u"} & {tag for tag, _ in page.elements}
+    for svg in page.named("svg"):
+        assert svg.get("aria-hidden") == "true" or len(svg["aria-label"]) > 20
+    data_of(text)
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+
+
+def test_sections_appear_only_for_goals_about_them(rows):
+    page = Page(html(Report("max f1", rows, 1.5)))
+    assert not {"segments1", "periods1", "money"} & set(page.ids)
+    y, scores = scored(300)
+    goal = "max profit(tp=5, fp=-1) s.t. precision >= 0.1 for each region, alarms <= 99 per day"
+    report = report_of(
+        goal, y, scores, segments={"region": of_names("ab", 300)}, times=np.arange(300) % 3
+    )
+    assert {"segments1", "periods1", "money"} <= set(Page(html(report)).ids)
+
+
+def test_the_level_of_each_segment_is_not_drawn_for_all_rows(rows):
+    y, scores = scored(300)
+    report = report_of("max recall s.t. precision >= 0.5 for each region", y, scores,
+                       segments={"region": of_names("ab", 300)})  # fmt: skip
+    curve = re.search(r'<svg id="curve".*?</svg>', html(report), re.S)[0]
+    assert "floor" not in curve
+
+
+def test_tiles_show_what_the_goal_is_about():
+    y, scores = scored(300)
+    named = {"amounts": {"amount": 2.0 * np.ones(300)}, "times": np.arange(300) % 3,
+             "segments": {"region": of_names("ab", 300)}}  # fmt: skip
+    goal = (
+        "min cost(fp=5, fn=amount) s.t. recall[amount] >= 0.5, alarms <= 9 per day, "
+        "precision >= 0.5 for each region"
+    )
+    report = report_of(goal, y, scores, **named)
+    found = {name: (value, lines) for name, value, lines in tiles(report)}
+    tp, fp, P, _ = report.point.counts
+    cost = (5 * fp + 2 * (P - tp)) / 300
+    assert found["cost per 1,000 cases"][1][0] == f"€{cost:.2f} per case"
+    assert found["amount caught"][0] == f"€{2 * tp:,.0f} of €{2 * P:,.0f}"
+    assert found["alarms on the busiest day"][1][0] == "allowed: 9"
+    assert found["lowest precision in any region"][1][0].endswith("required: ≥\xa00.5")

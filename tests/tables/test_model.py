@@ -132,6 +132,10 @@ def test_certificates(fits, name):
     fitted = fits(name, 0.8)
     certificate = fitted.model.certificate
     assert certificate.threshold == certificate.operating_point.threshold == 0
+    if certificate.certified:  # like the scores, they are measured from the threshold
+        assert 0.0 in certificate.certified_thresholds
+        own = fitted.model.classifier.certificate_
+        assert certificate.certified_thresholds == own.certified_thresholds.less(own.threshold)
     assert certificate.confidence == 0.8
     point = certificate.operating_point
     # 30 % of the training rows certify, and no one else's counts are in it.

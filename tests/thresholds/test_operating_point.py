@@ -353,3 +353,41 @@ def test_the_standard_error_is_never_zero_where_something_could_change():
         evaluate_threshold([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], 0.5, "max recall").standard_error
         > 0.1
     )
+
+
+# --- money, alarms and many segments as text -----------------------------------------------------
+
+
+def test_messages_write_money_and_alarms_sensibly():
+    y, scores = np.repeat([True, False], [4, 6]), np.arange(10.0)
+    point = evaluate_threshold(y, scores, -1.0, "min cost(fp=1.5, fn=3)")
+    assert (
+        point.message
+        == "On the data given cost(fp=1.5, fn=3) is 0.90 per row (goal: 'min cost(fp=1.5, fn=3)')."
+    )
+    assert "cost(fp=1.5, fn=3)=0.90" in str(point)
+    point = evaluate_threshold(
+        y, scores, -1.0, "max recall s.t. alarms <= 2 per day", times=np.arange(10) % 2
+    )
+    assert "is not met: 5 alarms on the busiest day instead of <= 2; there" in point.message
+    assert "alarms per day=5" in str(point)
+    assert ["alarms per day", "5", "≤ 2"] in point._summary().tables[1]
+
+
+def test_of_many_segments_the_worst_are_listed():
+    rng = np.random.default_rng(0)
+    y, scores = rng.random(4000) < 0.3, rng.random(4000)
+    shop = np.array([f"s{i}" for i in rng.integers(0, 20, 4000)])
+    goal = "max recall s.t. precision >= 0.3 for each shop"
+    point = evaluate_threshold(y, scores, 0.5, goal, segments={"shop": shop})
+    metrics, omitted = point.listed_metrics()
+    assert omitted == 16
+    listed = [point.value(m.name) for m in metrics if m.tallies[0].segment]
+    every = sorted(point.value(c.metric.name) for c in point.goal.constraints)
+    assert sorted(listed) == every[:4]
+    assert str(point).endswith("  … 16 more")
+    assert point._summary().tables[1][-1] == ["… 16 more", "", ""]
+    worst = min(point.goal.constraints, key=lambda c: point.value(c.metric.name))
+    assert f"is not met: {worst.metric} is {every[0]:.3f}" in point.message
+    few = evaluate_threshold(y, scores, 0.5, goal, segments={"shop": shop < "s12"})
+    assert few.listed_metrics()[1] == 0

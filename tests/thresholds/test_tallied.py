@@ -164,9 +164,11 @@ def test_rows_of_weight_zero_do_not_count():
         ("max recall s.t. precision >= 0.5 for each region",
          {"segments": {"region": ["a", None]}}, "missing in 1 of 2"),
         ("max recall s.t. alarms <= 2 per day", {}, "pass times="),
-        ("max recall s.t. alarms <= 2 per day", {"times": ["monday", "tuesday"]}, "must be dates"),
-        ("max recall s.t. alarms <= 2 per month", {"times": [1, 2]}, "what month it is"),
+        ("max recall s.t. alarms <= 2 per day", {"times": ["monday", "tuesday"]},
+         "'monday' at position 0 is not a date"),
+        ("max recall s.t. alarms <= 2 per month", {"times": [1, 2]}, "have no months"),
         ("max recall s.t. alarms <= 2 per day", {"times": [1, np.nan]}, "missing or infinite"),
+        ("max recall s.t. alarms <= 2 per day", {"times": [1, 2, 3]}, "has 3 for 2 rows"),
         ("max recall s.t. alarms <= 2 per day",
          {"times": np.array(["2024-01-01", "NaT"], "M8[D]")}, "missing in 1 of 2"),
     ],
@@ -179,9 +181,9 @@ def test_bad_columns(goal, named, message):
 @pytest.mark.parametrize(
     ("period", "names"),
     [
-        ("hour", ("2024-02-26T23", "2024-03-03T00", "2024-03-04T05")),
+        ("hour", ("2024-02-26 23 h", "2024-03-03 0 h", "2024-03-04 5 h")),
         ("day", ("2024-02-26", "2024-03-03", "2024-03-04")),
-        ("week", ("2024-02-26", "2024-03-04")),
+        ("week", ("week of 2024-02-26", "week of 2024-03-04")),
         ("month", ("2024-02", "2024-03")),
     ],
 )
@@ -190,3 +192,23 @@ def test_periods_are_those_of_the_calendar_and_weeks_begin_on_monday(period, nam
     goal = f"max recall s.t. alarms <= 1 per {period}"
     point = choose_threshold([True, False, True], [3.0, 2.0, 1.0], goal, times=times)
     assert dict(point.goal.found)[f"per {period}"] == names
+
+
+def test_periods_are_in_the_order_of_time_and_named_once():
+    goal = Goal.parse("max recall s.t. alarms <= 1 per day")
+    columns = GoalColumns.of(goal, 3, times=[10, 2, 9])
+    assert columns.periods["day"].values == ("day 2", "day 9", "day 10")
+    bound = columns.bind(goal, np.array([True, False, True]))
+    assert [str(tally) for tally in bound.tallies[1:]] == ["day 2", "day 9", "day 10"]
+    dated = GoalColumns.of(goal, 2, times=["2024-03-01", "2024-02-29"])
+    both = dated.followed_by(GoalColumns.of(goal, 2, times=["2024-03-02", "2024-03-01"]))
+    assert both.periods["day"].texts.tolist() == [
+        "2024-03-01", "2024-02-29", "2024-03-02", "2024-03-01",
+    ]  # fmt: skip
+
+
+def test_a_metric_that_the_rows_do_not_define():
+    rows = ([True, False, True], [3.0, 2.0, 1.0])
+    for goal in ("max recall[amount]", "max recall s.t. recall[amount] >= 0.5"):
+        with pytest.raises(SetpointError, match="their amounts are all 0"):
+            choose_threshold(*rows, goal, amounts={"amount": [0, 5, 0]})

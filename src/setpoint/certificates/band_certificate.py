@@ -89,6 +89,11 @@ class BandCertificate(NotebookSummary):
         return self.goal.constraints if self.certified else ()
 
     @property
+    def can_be_checked(self) -> bool:
+        """Whether later rows can be compared with the guarantees, which is always so."""
+        return True
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """The conditions under which the guarantees hold."""
         draws = (

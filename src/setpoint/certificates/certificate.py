@@ -127,10 +127,7 @@ class Certificate(NotebookSummary):
             f"season that the rows do not cover, breaks the guarantee on {period}s"
             for period in self.goal.periods
         ]
-        more += [
-            f"amounts of {name} above {format_number(cap)} count as this cap"
-            for name, cap in self.caps
-        ]
+        more += [f"values of {name!r} above {cap:,g} count as {cap:,g}" for name, cap in self.caps]
         if self.one_per_group:
             draws = (
                 "groups are independent draws from one population, and a new case is one row of "
@@ -382,6 +379,8 @@ class Certificate(NotebookSummary):
             "certified_thresholds": [list(map(jsonable, i)) for i in self.certified_thresholds],
             "choice": self.choice, "tested": self.tested,
             "more_positives": self.more_positives, "one_per_group": self.one_per_group,
+            "periods_within": None if self.periods_within is None else list(self.periods_within),
+            "caps": dict(self.caps),
             "message": self.message,
             "assumptions": list(self.assumptions),
             "operating_point": self.operating_point.to_dict(),

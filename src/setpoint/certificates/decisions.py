@@ -272,6 +272,12 @@ def _budgets(
         else:
             lowest = certified_budget_threshold(at, per.share, 1 - error / len(goal.constraints))
             own = NO_THRESHOLDS if lowest is None else _from(lowest)
+        if not own and threshold is not None:
+            over = int((at > threshold).sum())
+            return Outcome(
+                NO_THRESHOLDS,
+                f"{over} of {len(at)} {per.period}s have more than {format_number(c.level)} alarms",
+            )
         if not own:
             needed = days_needed(per.share, 1 - error / len(goal.constraints))
             return Outcome(
@@ -317,9 +323,17 @@ def _everywhere(sample: Sample, which: Metric, rows: CostRows, error: float) -> 
 
 
 def _day_thresholds(sample: Sample, constraint: Constraint, per: Per) -> Floats:
-    codes = sample.columns.periods[per.period].codes[sample.whole]
-    present = np.unique(codes, return_inverse=True)[1]
-    return day_thresholds(sample.scores[sample.whole], present, int(constraint.level))
+    """Return the lowest threshold at which each period that the rows cover keeps to a budget.
+
+    A first or last day that the rows cover only in part says little about whole days.
+    """
+    periods = sample.columns.periods[per.period]
+    covered = np.array([value not in periods.partial for value in periods.values])
+    rows = sample.whole & covered[periods.codes]
+    if not rows.any():
+        rows = sample.whole
+    present = np.unique(periods.codes[rows], return_inverse=True)[1]
+    return day_thresholds(sample.scores[rows], present, int(constraint.level))
 
 
 def _share_within(

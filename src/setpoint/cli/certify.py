@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ from setpoint.cli import options as o
 from setpoint.cli.app import exit_if_missed, first_imports
 from setpoint.cli.output import Output
 from setpoint.cli.points import point_table
+from setpoint.errors import SetpointError
 
 
 def certify(
@@ -39,17 +40,25 @@ def certify(
 ) -> None:
     """Find the best threshold for given scores that can be certified."""
     with first_imports():
-        from setpoint import certificates
         from setpoint.cli.output_paths import check_outputs
-        from setpoint.cli.reports import ReportRequest, costs_of
+        from setpoint.cli.reports import ReportRequest, check_costs, costs_of
         from setpoint.data.label_columns import read_target, scores_of
         from setpoint.data.table_reader import read_table
-        from setpoint.goals.goal import Goal
+        from setpoint.goals.bands import BandGoal, parse_any_goal
         from setpoint.report.content import Rows
         from setpoint.tables.goal_columns import goal_columns, named_columns
 
-    parsed = Goal.parse(goal)
+    parsed = parse_any_goal(goal)
+    is_band = isinstance(parsed, BandGoal)
+    caps = o.caps_of(cap)
+    if is_band and (threshold is not None or caps):
+        raise SetpointError(
+            f"{'--cap' if caps else '--threshold'} is not for a review band: both thresholds of "
+            f"'{parsed}' are found here, and its costs are not bounded. certify_band in Python "
+            "takes thresholds that are given."
+        )
     costs = costs_of(cost_alarm, cost_miss, currency)
+    check_costs(parsed, costs)
     check_outputs({"the table": data}, report, figures)
     request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
@@ -62,17 +71,18 @@ def certify(
         output.note(found.note)
     scores = scores_of(frame[score])
     with output.warnings_as_notes():
-        certificate = certificates.certify(
+        certificate = _certify(
             found.y,
             scores,
             parsed,
-            threshold=threshold,
+            {} if is_band else {"threshold": threshold, "caps": caps},
             confidence=confidence,
             groups=None if group is None else frame[group].to_numpy(),
             random_state=seed,
-            caps=o.caps_of(cap),
             **goal_columns(frame, parsed, time),
         )
+    chose = bool(certificate.chosen) if is_band else certificate.choice != "beforehand"
+    thresholds = (certificate.low, certificate.high) if is_band else certificate.threshold
     facts = {
         "label": label, "score": score, "group": group, "threshold given": threshold,
         "confidence": confidence, "seed": seed,
@@ -92,10 +102,10 @@ def certify(
                     found.y,
                     scores,
                     on=data.name,
-                    chose=certificate.choice != "beforehand",
+                    chose=chose,
                     named=goal_columns(frame, parsed, time),
                 ),
-                certificate.threshold,
+                thresholds,
                 found.positive,
                 facts,
                 certificate=certificate,
@@ -103,3 +113,14 @@ def certify(
         ),
     )
     exit_if_missed(strict, certificate.certified and not certificate.operating_point.empty)
+
+
+def _certify(y: Any, scores: Any, goal: Any, one_threshold: dict[str, Any], **options: Any) -> Any:
+    """Return the certificate of a threshold, with options for it alone, or of a review band."""
+    from setpoint.certificates import certify as certify_threshold
+    from setpoint.certificates.bands import certify_band
+    from setpoint.goals.bands import BandGoal
+
+    if isinstance(goal, BandGoal):
+        return certify_band(y, scores, goal, **options)
+    return certify_threshold(y, scores, goal, **one_threshold, **options)

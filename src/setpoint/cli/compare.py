@@ -50,6 +50,7 @@ def compare(
         from setpoint.goals.goal import Goal
         from setpoint.tables.classifiers import check_model
         from setpoint.tables.fitting import fit_table
+        from setpoint.thresholds.operating_point import OperatingPoint
 
     if test == 0:
         raise SetpointError("models are compared on test rows; leave out --test 0.")
@@ -76,7 +77,7 @@ def compare(
             )  # fmt: skip
             notes.update([*fitted.notes, *(found.message for found in fitted.leakage)])
             point, certificate = fitted.test_point, fitted.model.certificate
-            assert point is not None
+            assert isinstance(point, OperatingPoint)  # of a goal of one threshold
             certified = "" if certificate is None else ("yes" if certificate.certified else "no")
             table.add_row(
                 Text(str(wanted)), name, *(f"{getattr(point, m):.3f}" for m in _METRICS),

@@ -28,8 +28,11 @@ from setpoint.cli.points import (
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
-    from setpoint.certificates.certificate import Certificate
+    from setpoint.certificates.band_certificate import BandCertificate
+    from setpoint.certificates.band_monitor import BandVerdict
     from setpoint.certificates.monitor import Verdict
+    from setpoint.goals.band_metrics import Side
+    from setpoint.goals.goal import Constraint
     from setpoint.tables.fitted_columns import FittedColumns
     from setpoint.tables.model import TableModel
 
@@ -63,10 +66,9 @@ def evaluate(
     with first_imports():
         from setpoint.cli.output_paths import check_outputs
         from setpoint.cli.predict import load_table_model
-        from setpoint.cli.reports import ReportRequest, costs_of, training_of
+        from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
         from setpoint.report.content import Rows
         from setpoint.tables.label_model import LabelsTableModel
-        from setpoint.thresholds.operating_point import evaluate_threshold
 
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_outputs({"the table": data, "the model": model}, report, figures)
@@ -82,6 +84,7 @@ def evaluate(
 
         evaluate_several(loaded, context, request, output)
         return
+    check_costs(loaded.goal, costs)
     certificate = loaded.certificate
     if certificate is not None and not certificate.certified:
         certificate = None
@@ -102,7 +105,7 @@ def evaluate(
     for note in unseen:
         output.note(note)
     named = loaded.goal_columns(frame)
-    point = evaluate_threshold(y, scores, 0.0, loaded.goal, on=name, **named)
+    point = loaded.rule.evaluate(y, scores, name, named)
     verdict = None
     if certificate is not None and not certificate.can_be_checked:
         output.note(
@@ -137,7 +140,7 @@ def evaluate(
             lambda: request.report(
                 loaded.goal,
                 Rows(y, scores, on=name, named=named),
-                0.0,
+                loaded.rule.thresholds,
                 loaded.positive,
                 facts,
                 certificate=loaded.certificate,
@@ -177,18 +180,23 @@ def groups_of(model: FittedColumns, frame: Any) -> Any:
     return frame[model.group].to_numpy()
 
 
-def verdict_fields(verdict: Verdict) -> dict[str, Any]:
+def verdict_fields(verdict: Any) -> dict[str, Any]:
     """Return a verdict for JSON, with the certificate that it belongs to."""
+    if parts := getattr(verdict, "parts", None):  # of a review band
+        own = {side: verdict_fields(part) for side, part in parts.items()}
+        return {**verdict.to_dict(), "parts": own}
+    # JSON has no infinity, which a threshold of a review band may be.
+    identity = [str(x) if x in (math.inf, -math.inf) else x for x in verdict.identity]
     return {
         **verdict.to_dict(),
         "operating_point": point_fields(verdict.operating_point),
-        "certificate": list(verdict.identity),
+        "certificate": identity,
     }
 
 
-def _read_verdict(path: Path, certificate: Certificate) -> Verdict:
+def _read_verdict(path: Path, certificate: Any) -> Any:
     """Return the verdict in the output of ``evaluate --json``."""
-    return read_output(path, lambda found: parse_verdict(found["verdict"], certificate))
+    return read_output(path, lambda found: _parse_any_verdict(found["verdict"], certificate))
 
 
 def read_output(path: Path, read: Callable[[Any], T]) -> T:
@@ -205,20 +213,44 @@ def read_output(path: Path, read: Callable[[Any], T]) -> T:
         )
     try:
         return read(json.loads(path.read_text("utf-8")))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SetpointError(
             f"{path} is not the output of 'setpoint evaluate --json' for this model and its "
             "certificate, so the check cannot continue from it."
         ) from error
 
 
-def parse_verdict(fields: dict[str, Any], certificate: Certificate) -> Verdict:
-    """Return a verdict from its values in JSON; ValueError if it is of another certificate."""
+def _parse_any_verdict(fields: dict[str, Any], certificate: Any) -> Any:
+    if "parts" in fields:
+        return _parse_band_verdict(fields, certificate)
+    return parse_verdict(fields, certificate.guarantees, certificate.threshold)
+
+
+def _parse_band_verdict(fields: dict[str, Any], certificate: BandCertificate) -> BandVerdict:
+    from setpoint.certificates.band_monitor import BandVerdict, plain_guarantees
+
+    thresholds: dict[Side, float] = {
+        "alarm": certificate.high, "clear": certificate.low, "review": 0.5,
+    }  # fmt: skip
+    wanted = {side: plain_guarantees(certificate.goal, side) for side in thresholds}
+    wanted = {side: guarantees for side, guarantees in wanted.items() if guarantees}
+    if set(fields["parts"]) != set(wanted):
+        raise ValueError("it belongs to another certificate")
+    parts: dict[str, Verdict] = {
+        side: parse_verdict(fields["parts"][side], guarantees, thresholds[side])
+        for side, guarantees in wanted.items()
+    }
+    return BandVerdict(certificate.goal.constraints, parts, float(fields["level"]))
+
+
+def parse_verdict(
+    fields: dict[str, Any], guarantees: tuple[Constraint, ...], threshold: float
+) -> Verdict:
+    """Return a verdict from its values in JSON; ValueError if it is of other guarantees."""
     from setpoint.certificates.monitor import Verdict
     from setpoint.goals.goal import Goal
     from setpoint.thresholds.operating_point import OperatingPoint
 
-    guarantees = certificate.guarantees
     counts = [float(fields["operating_point"][name]) for name in ("tp", "fp", "fn", "tn")]
     # JSON has no infinity, which evidence may be.
     evidence = [math.inf if value is None else float(value) for value in fields["evidence"]]
@@ -236,10 +268,10 @@ def parse_verdict(fields: dict[str, Any], certificate: Certificate) -> Verdict:
         bool(fields["broken"]),
         guarantees,
         tuple(evidence),
-        OperatingPoint(certificate.threshold, tp, fp, fn, tn, goal, "later data"),
+        OperatingPoint(threshold, tp, fp, fn, tn, goal, "later data"),
         float(fields["level"]),
         int(fields["looks"]),
-        tuple(fields["certificate"]),
+        tuple(float(x) if x in ("inf", "-inf") else x for x in fields["certificate"]),
         tuple(map(int, since)),
         int(fields.get("pending", 0)),
         starts,

@@ -76,26 +76,29 @@ def fit(
     with first_imports():
         from setpoint.certificates.decisions import check_caps
         from setpoint.cli.output_paths import check_outputs, check_separate
-        from setpoint.cli.reports import ReportRequest, costs_of, report_of_fit
+        from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
         from setpoint.errors import SetpointError, SplitError
+        from setpoint.goals.bands import parse_any_goal
         from setpoint.goals.goal import Goal
-        from setpoint.report.sentences import headline_parts
+        from setpoint.report.page import summary
         from setpoint.saving.storage import check_target
-        from setpoint.tables.classifiers import check_decision, check_device, check_model
+        from setpoint.tables.classifiers import check_device, check_model, check_model_for
 
     if average is not None:
         raise SetpointError(f"--average is for several targets, and {column!r} is one.")
     # Everything that can be checked now is not left to fail after a long training.
-    parsed = Goal.parse(goal)
+    parsed = parse_any_goal(goal)
     check_model(model)
     check_device(device, model)
     ways = {"decision": decision.replace("-", "_"), "thresholds": thresholds.replace("-", " ")}
-    check_decision(model, **ways)
     caps = o.caps_of(cap)
+    check_model_for(parsed, model, **ways, caps=caps)
     if caps and confidence is None:
         raise SetpointError("--cap is for certified bounds on costs and needs --confidence.")
-    check_caps(caps, parsed)
+    if isinstance(parsed, Goal):
+        check_caps(caps, parsed)
     costs = costs_of(cost_alarm, cost_miss, currency)
+    check_costs(parsed, costs)
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
     check_target(out)
@@ -160,10 +163,8 @@ def fit(
             "seed": seed,
         }  # fmt: skip
         content = report_of_fit(fitted, request, facts)
-        sentences = headline_parts(content)
-        if certificate is not None:  # its text is already among the parts
-            sentences = sentences._replace(certificate="")
-        parts.append(" ".join(filter(None, sentences)))
+        # The text of a certificate is already among the parts.
+        parts.append(summary(content, with_certificate=certificate is None))
         files = request.files(lambda: content)
     parts.append(f"Model: {out}")
     output.result_and_files(fields, *parts, files=files, saved=f"The model is saved: {out}.")

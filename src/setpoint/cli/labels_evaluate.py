@@ -92,7 +92,9 @@ def _read_verdicts(
     return read_output(
         path,
         lambda found: {
-            label: parse_verdict(fields, certificate[label])
+            label: parse_verdict(
+                fields, certificate[label].guarantees, certificate[label].threshold
+            )
             for label, fields in found["verdicts"].items()
         },
     )

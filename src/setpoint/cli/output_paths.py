@@ -14,10 +14,16 @@ from pathlib import Path
 from setpoint.errors import SetpointError
 
 _HEAD = 1 << 16  # bytes, which contain a file's metadata
+_SAMPLE = 1000  # rows
 _MODEL = "model.json"
 _PICTURES = {
     f"{name}.{ending}": "figure"
-    for name in ("precision-recall", "scores", "history")
+    for name in (
+        "precision-recall",
+        "scores",
+        "history",
+        *(f"{kind}{i}" for kind in ("segments", "periods") for i in ("", "-2", "-3", "-4")),
+    )
     for ending in ("png", "svg")
 }
 _DEMO = {"setpoint-demo.png": "figure", "setpoint-demo.html": "report"}
@@ -173,9 +179,26 @@ def _is_scored(path: Path) -> bool:
     from setpoint.errors import TableFileError
 
     try:
-        return list(TableFile(path).names)[-3:] == ["score", "alarm", "predicted"]
+        file = TableFile(path)
+        names = list(file.names)
+        if names[-3:] == ["score", "alarm", "predicted"]:
+            return True
+        if _is_label_scores(names):
+            return True
+        # Two names are little evidence, so the decisions of a review band are read, too.
+        if names[-2:] != ["score", "decision"]:
+            return False
+        first = next(iter(file.frames(_SAMPLE, ["decision"])), None)
+        return first is None or set(first["decision"]) <= {"alarm", "review", "clear"}
     except TableFileError:
         return False
+
+
+def _is_label_scores(names: list[str]) -> bool:
+    """Whether a table ends in score and alarm of at least two labels."""
+    pairs = [names[-4:-2], names[-2:]]
+    labels = [pair[-1].removesuffix("_alarm") for pair in pairs if pair]
+    return pairs == [[f"{label}_score", f"{label}_alarm"] for label in labels]
 
 
 def _real(path: Path) -> Path:

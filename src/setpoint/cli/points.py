@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from setpoint.cli import band_points as bands
+
 if TYPE_CHECKING:
-    from setpoint.goals.goal import Constraint
     from setpoint.goals.metrics import Metric
     from setpoint.thresholds.operating_point import OperatingPoint
 
 _COUNTS = {"caught": "tp", "false alarms": "fp", "missed": "fn", "passed": "tn"}
 
 
-def point_table(*points: OperatingPoint | None) -> Any:
+def point_table(*points: Any) -> Any:
     """Return a table with operating points side by side."""
     from rich.table import Table
     from rich.text import Text
@@ -21,6 +22,8 @@ def point_table(*points: OperatingPoint | None) -> Any:
     from setpoint.report.wording import metric_label
 
     columns = [point for point in points if point is not None]
+    if _is_band(columns[-1]):
+        return bands.band_table(*columns)
     goal = columns[-1].goal
     metrics, omitted = columns[-1].listed_metrics()
     levels = {c.metric.name: c for c in goal.constraints}
@@ -43,13 +46,15 @@ def point_table(*points: OperatingPoint | None) -> Any:
     return table
 
 
-def is_met(point: OperatingPoint) -> bool | None:
+def is_met(point: Any) -> bool | None:
     """Return whether the goal is met, and not only because there are no alarms.
 
     None if the rows are of one class and the goal needs the other.
     """
+    if _is_band(point):
+        return bands.is_band_met(point)
     if missing_class(point) is None:
-        return point.feasible and not point.empty
+        return bool(point.feasible and not point.empty)
     constraints = point.goal.constraints
     defined = [c for c in constraints if _is_defined(point, c.metric.name)]
     if any(c in point.missed for c in defined):
@@ -57,7 +62,7 @@ def is_met(point: OperatingPoint) -> bool | None:
     return not point.empty if defined and len(defined) == len(constraints) else None
 
 
-def describe_met(point: OperatingPoint) -> str:
+def describe_met(point: Any) -> str:
     """Return whether the goal is met, for a table."""
     met = is_met(point)
     if met is None:
@@ -65,16 +70,18 @@ def describe_met(point: OperatingPoint) -> str:
     return "yes" if met else "trivially (no alarms)" if point.feasible else "no"
 
 
-def missing_class(point: OperatingPoint) -> str | None:
+def missing_class(point: Any) -> str | None:
     """Return "positives" or "negatives" if there are none."""
-    _, _, P, N = point.counts
+    P, N = (point.counts.P, point.counts.N) if _is_band(point) else point.counts[2:]
     return "positives" if P == 0 else "negatives" if N == 0 else None
 
 
-def one_class_message(point: OperatingPoint) -> str:
+def one_class_message(point: Any) -> str:
     """Return a message on whether rows of one class meet the goal."""
+    if _is_band(point):
+        return bands.band_message(point)
     if is_met(point) is None:
-        return point.message
+        return str(point.message)
     from setpoint.goals.goal import describe_value
 
     values = [
@@ -88,9 +95,11 @@ def one_class_message(point: OperatingPoint) -> str:
     )
 
 
-def point_fields(point: OperatingPoint) -> dict[str, Any]:
+def point_fields(point: Any) -> dict[str, Any]:
     """Return an operating point for JSON; what rows of one class do not define is None."""
-    fields = point.to_dict()
+    if _is_band(point):
+        return bands.band_fields(point)
+    fields: dict[str, Any] = point.to_dict()
     if missing_class(point) is None:
         return fields
     names = {name: name for name in ("precision", "recall", "f1")}
@@ -103,7 +112,7 @@ def point_fields(point: OperatingPoint) -> dict[str, Any]:
     return {**fields, "message": one_class_message(point)}
 
 
-def one_class_caution(point: OperatingPoint, certified: tuple[Constraint, ...]) -> str:
+def one_class_caution(point: Any, certified: tuple[Any, ...]) -> str:
     """Return which certified constraints rows of one class may not test; "" if they test all."""
     undefined = [f"'{c}'" for c in certified if not _is_defined(point, c.metric.name)]
     if not undefined:
@@ -125,10 +134,19 @@ def _metric_of(point: OperatingPoint, which: Metric) -> Metric | None:
     return (own or which) if _is_defined(point, which.name) else None
 
 
-def _is_defined(point: OperatingPoint, name: str) -> bool:
+def _is_band(point: Any) -> bool:
+    from setpoint.thresholds.bands import BandPoint
+
+    return isinstance(point, BandPoint)
+
+
+def _is_defined(point: Any, name: str) -> bool:
     """Return whether the rows define a metric; most metrics need both classes."""
     from setpoint.goals.metrics import metric
 
+    if _is_band(point):
+        which = next(m for m in point.metrics if m.name == name)
+        return bands.is_defined(point, which)
     _, _, P, N = point.counts
     which = next((m for m in point.goal.metrics if m.name == name), None) or metric(name)
     needs = {"positives": (P,), "negatives": (N,)}.get(str(which.population), (P, N))

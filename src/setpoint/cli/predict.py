@@ -55,7 +55,6 @@ def predict(
     with first_imports():
         from setpoint.cli.output_paths import check_file
         from setpoint.data.table_reader import count_rows
-        from setpoint.errors import SetpointError
         from setpoint.tables.scoring import score_file
 
     check_file(out, "table of scores", {"the table": data, "the model": model})
@@ -63,10 +62,6 @@ def predict(
     with output.warnings_as_notes():
         loaded = load_table_model(model)
     highest = _top(top, per, time or loaded.time)
-    if highest is not None and len(loaded.result_columns) > 3:
-        raise SetpointError(
-            "--top is for models of one label; this one has a threshold for each of several labels."
-        )
     total = count_rows(data)
     with output.progress(f"scoring {data.name or data}") as show:
         done = score_file(
@@ -82,25 +77,30 @@ def predict(
     for note in done.notes:
         output.note(note)
     fields = {"rows": done.rows, "alarms": done.alarms, "out": str(out)}
+    if done.reviews is not None:
+        fields["reviews"] = done.reviews
     if done.of_labels is not None:
         fields["labels"] = done.of_labels
     output.result(fields, f"{_alarms_in_words(done)}: {out}")
 
 
 def _alarms_in_words(done: Scored) -> str:
+    counted = f"{done.rows:,} rows, {done.alarms:,}"
+    if done.reviews is not None:
+        return f"{counted} alarms, {done.reviews:,} reviews"
     if done.of_labels is None:
-        return f"{done.rows:,} rows, {done.alarms:,} alarms"
+        return f"{counted} alarms"
     often = sorted(done.of_labels.items(), key=lambda pair: -pair[1])
     shown = ", ".join(f"{name} {count:,}" for name, count in often[:_MOST_LABELS])
     more = f", and {len(often) - _MOST_LABELS:,} more labels" if len(often) > _MOST_LABELS else ""
-    return f"{done.rows:,} rows, {done.alarms:,} of them with alarms ({shown}{more})"
+    return f"{counted} of them with alarms ({shown}{more})"
 
 
 def _top(count: int | None, per: str | None, time: str | None) -> Top | None:
     """Return how many of the highest scores raise an alarm, if that is asked for."""
     with first_imports():
         from setpoint.errors import SetpointError
-        from setpoint.goals.budgets import PERIODS
+        from setpoint.goals.periods import PERIODS
         from setpoint.tables.scoring import Top
 
     if count is None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
+from setpoint.goals.bands import BandGoal
+from setpoint.report.band_content import BandReport
 from setpoint.report.content import Costs, Report, Rows
 from setpoint.report.figures import save_figures
 from setpoint.report.labels import LabelsReport
@@ -20,7 +22,7 @@ from setpoint.report.page import write_report
 
 if TYPE_CHECKING:
     from setpoint.cli.output import Output
-    from setpoint.goals.goal import Goal
+    from setpoint.goals.bands import AnyGoal
     from setpoint.tables.fitting import FittedTable
     from setpoint.tables.model import TableModel
 
@@ -87,30 +89,31 @@ class ReportRequest:
 
     def report(
         self,
-        goal: Goal,
+        goal: AnyGoal,
         rows: Rows,
-        threshold: float,
+        thresholds: float | tuple[float, float],
         positive: Any,
         facts: Mapping[str, Any],
         **results: Any,
-    ) -> Report:
-        """Return the report's content; ``results`` are further fields of :class:`Report`."""
+    ) -> Report | BandReport:
+        """Return the report's content; ``results`` are further fields of it.
+
+        A goal of a review band has two ``thresholds``, the lower one first.
+        """
         one, many = str(positive), None
         if self.called is not None:
             one, many = (name.strip() for name in self.called.split(","))
         if self.wanted:
             results["facts"] = self.facts_of({"positive label": positive, **facts})
-        return Report(
-            goal,
-            rows,
-            threshold,
-            costs=self.costs,
-            currency=self.currency,
-            title=self.title or f"{self.data.stem}: {goal}",
-            positive=one,
-            positives=many,
-            **results,
-        )
+        results |= {
+            "currency": self.currency, "title": self.title or f"{self.data.stem}: {goal}",
+            "positive": one, "positives": many,
+        }  # fmt: skip
+        if isinstance(goal, BandGoal):
+            assert isinstance(thresholds, tuple)
+            return BandReport(goal, rows, *thresholds, **results)
+        assert isinstance(thresholds, float)
+        return Report(goal, rows, thresholds, costs=self.costs, **results)
 
     def facts_of(self, facts: Mapping[str, Any]) -> dict[str, str]:
         """Return everything that is needed to make the same page again."""
@@ -129,7 +132,7 @@ class ReportRequest:
         if self.page is not None:
             yield "report", write_labels_report(content(), self.page)
 
-    def files(self, content: Callable[[], Report]) -> Iterator[tuple[str, Path]]:
+    def files(self, content: Callable[[], Report | BandReport]) -> Iterator[tuple[str, Path]]:
         """Write the files that were asked for; yield the kind and path of each."""
         if not self.wanted:
             return
@@ -150,7 +153,18 @@ def costs_of(alarm: float | None, miss: float | None, currency: str) -> Costs | 
     return Costs(alarm, miss, currency=currency)
 
 
-def report_of_fit(fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any]) -> Report:
+def check_costs(goal: AnyGoal, costs: Costs | None) -> None:
+    """Raise SetpointError for costs that the report of a review band does not show."""
+    if costs is not None and isinstance(goal, BandGoal):
+        raise SetpointError(
+            "--cost-alarm and --cost-miss are for one threshold; a review band has its costs in "
+            "the goal, as in 'min cost(fp=5, fn=100, review=2)'."
+        )
+
+
+def report_of_fit(
+    fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any]
+) -> Report | BandReport:
     """Return the report of a new model, on its test rows."""
     model, test = fitted.model, fitted.test
     assert test is not None
@@ -166,20 +180,22 @@ def report_of_fit(fitted: FittedTable, request: ReportRequest, facts: Mapping[st
     return request.report(
         model.goal,
         Rows(test.y, test.scores, on="the test rows", unseen=True, named=test.named),
-        0.0,
+        model.rule.thresholds,
         model.positive,
         {**facts, **counts},
         certificate=model.certificate,
         verdict=verdict,
-        baseline=fitted.baseline,
         tuned=fitted.tuned,
         notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
+        **({} if fitted.baseline is None else {"baseline": fitted.baseline}),
         **training_of(model),
     )
 
 
 def training_of(model: TableModel) -> dict[str, Any]:
     """Return history and candidates of the classifier's training as fields of a report."""
+    if isinstance(model.goal, BandGoal):  # it is not trained for the goal
+        return {}
     names = {"history": "history_", "candidates": "candidates_"}
     return {name: getattr(model.classifier, there, None) for name, there in names.items()}
 

@@ -61,8 +61,9 @@ class SetpointEstimator:
         way.
         """
         named = self.pooled({"amounts": amounts, "segments": segments, "times": times})
+        scores = self._scores_of(X, named)
         return evaluate_threshold(
-            self._labels.is_positive(y), self._scores_of(X, named),
+            self._labels.is_positive(y), scores,
             getattr(self, "threshold_", 0.0), self.goal_, sample_weight=sample_weight, on=on,
             **named,
         )  # fmt: skip
@@ -73,7 +74,7 @@ class SetpointEstimator:
         Segments that ``fit`` has not seen belong to the pool of the small ones.
         """
         segments = named.get("segments")
-        if segments is None or not self.segments_:
+        if segments is None or not getattr(self, "segments_", {}):  # or not fitted yet
             return named
         found = {name: segments[name] for name in segments}
         for name, values in self.segments_.items():

@@ -74,7 +74,13 @@ class Graph:
         self._constants.extend(other.initializer)
         return str(other.output[output].name)
 
-    def finish(self, scores: str, properties: dict[str, str], dtype: Any) -> Any:
+    def finish(
+        self,
+        scores: str,
+        properties: dict[str, str],
+        dtype: Any,
+        band: tuple[float, float] | None = None,
+    ) -> Any:
         """Return the model: scores relative to the threshold, and whether they are above 0.
 
         Parameters
@@ -85,22 +91,28 @@ class Graph:
             Properties to store in the model.
         dtype : numpy dtype
             The precision of the scores.
+        band : (float, float), optional
+            The thresholds of a review band. The scores are then as they are, and decisions are how
+            many of the thresholds a score is above: 0 (clear), 1 (review) or 2 (alarm).
         """
         helper = self.onnx.helper
-        zero = self.constant(np.zeros((), dtype=dtype))
-        nodes = [
-            *self._nodes,
-            helper.make_node("Identity", [scores], ["score"]),
-            helper.make_node("Greater", [scores, zero], ["decision"]),
-        ]
-        number, boolean = self.type_of(dtype), self.onnx.TensorProto.BOOL
+        number, decision = self.type_of(dtype), self.onnx.TensorProto.BOOL
+        if band is None:
+            zero = self.constant(np.zeros((), dtype=dtype))
+            last = helper.make_node("Greater", [scores, zero], ["decision"])
+        else:
+            decision = self.onnx.TensorProto.INT64
+            cuts = (self.constant(np.asarray(cut, dtype=dtype)) for cut in band)
+            above = [self.cast(self.add("Greater", scores, cut), np.int64) for cut in cuts]
+            last = helper.make_node("Add", above, ["decision"])
+        nodes = [*self._nodes, helper.make_node("Identity", [scores], ["score"]), last]
         graph = helper.make_graph(
             nodes,
             "setpoint",
             [helper.make_tensor_value_info("X", self.type_of(self.dtype), ["n", self.n_features])],
             [
                 helper.make_tensor_value_info("score", number, ["n"]),
-                helper.make_tensor_value_info("decision", boolean, ["n"]),
+                helper.make_tensor_value_info("decision", decision, ["n"]),
             ],
             self._constants,
         )

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from setpoint._internal.files import new_folder, write_atomically
 from setpoint._internal.provenance import __version__
 from setpoint.errors import ModelFileError, OnnxError
+from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.export.estimators import classifier_scores, estimator_scores
@@ -30,8 +31,9 @@ def export_onnx(model: Any, path: str | Path) -> None:
 
     The input ``X`` has the shape (n, features). Its precision is float32 for a classifier that was
     fitted to float32, otherwise float64. The outputs, one entry per row, are ``score``, relative to
-    the threshold, and ``decision``: whether the score is above 0, which means positive. The labels
-    and the goal are stored as properties of the model.
+    the threshold, and ``decision``: whether the score is above 0, which means positive. Those of a
+    SetpointBand are its own score, and 0 (clear), 1 (review) or 2 (alarm). The labels and the goal
+    are stored as properties of the model, with ``low`` and ``high`` of a band.
 
     The model computes in the classifier's precision, so that decisions differ at most where a score
     equals the threshold up to rounding: a relative 1e-15 in float64, 1e-7 in float32. onnxruntime
@@ -41,10 +43,10 @@ def export_onnx(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SetpointClassifier or SetpointThreshold
+    model : SetpointClassifier, SetpointThreshold or SetpointBand
         A fitted classifier of numeric features: linear, MLP or another torch module; or a threshold
-        on gradient boosting, forests, linear models, most other classifiers of scikit-learn, and
-        pipelines of them.
+        or a review band on gradient boosting, forests, linear models, most other classifiers of
+        scikit-learn, and pipelines of them.
     path : str or Path
         The file to write.
     """
@@ -54,6 +56,9 @@ def export_onnx(model: Any, path: str | Path) -> None:
     elif isinstance(model, SetpointThreshold):
         check_is_fitted(model, "threshold_")
         found = _of_threshold(model)
+    elif isinstance(model, SetpointBand):
+        check_is_fitted(model, "low_")
+        found = _of_threshold(model)
     elif hasattr(model, "classifier") and hasattr(model, "encoder"):
         raise OnnxError(
             "the steps that turn a table into numbers cannot be exported; export the classifier "
@@ -61,8 +66,8 @@ def export_onnx(model: Any, path: str | Path) -> None:
         )
     else:
         raise OnnxError(
-            f"{type(model).__name__} cannot be exported, only a SetpointClassifier or a "
-            "SetpointThreshold."
+            f"{type(model).__name__} cannot be exported, only a SetpointClassifier, a "
+            "SetpointThreshold or a SetpointBand."
         )
     _write(Path(path).expanduser(), found.SerializeToString())
 
@@ -76,7 +81,7 @@ def _write(path: Path, data: bytes) -> None:
         raise ModelFileError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
-def _of_threshold(model: SetpointThreshold) -> Any:
+def _of_threshold(model: SetpointThreshold | SetpointBand) -> Any:
     """Return the model in float64, or in float32 if onnxruntime does not support that."""
     try:
         return _checked(model, np.float64)
@@ -94,22 +99,24 @@ def _checked(model: Any, dtype: Any) -> Any:
             "the classifier does not take an array of numbers, so it cannot be exported to ONNX."
         )
     graph = Graph(int(n_features), dtype)
+    band = (model.low_, model.high_) if isinstance(model, SetpointBand) else None
     if isinstance(model, SetpointClassifier):
         scores = classifier_scores(graph, model, "X")
     else:
         scores = estimator_scores(
             graph, model.estimator_, "X", _method(model), model._labels.positive_index
         )
-        threshold = graph.constant(np.float64(model.threshold_))
-        scores = graph.add("Sub", scores, threshold)
+        if band is None:
+            threshold = graph.constant(np.float64(model.threshold_))
+            scores = graph.add("Sub", scores, threshold)
     kind = dtype if isinstance(model, SetpointClassifier) else np.float64
-    exported = graph.finish(scores, _properties(model), kind)
+    exported = graph.finish(scores, _properties(model), kind, band)
     _check_agreement(exported, model, graph)
     return exported
 
 
-def _method(model: SetpointThreshold) -> str:
-    """Return the method whose scores the threshold applies to."""
+def _method(model: SetpointThreshold | SetpointBand) -> str:
+    """Return the method whose scores the thresholds apply to."""
     if model.response_method != "auto":
         return str(model.response_method)
     found = hasattr(model.estimator_, "decision_function")
@@ -125,6 +132,8 @@ def _properties(model: Any) -> dict[str, str]:
         "positive": str(labels.positive),
         "negative": str(negative),
     }
+    if isinstance(model, SetpointBand):
+        properties |= {"low": repr(float(model.low_)), "high": repr(float(model.high_))}
     names = getattr(model, "feature_names_in_", None)
     return properties if names is None else {**properties, "features": json.dumps(list(names))}
 
@@ -145,7 +154,10 @@ def _check_agreement(exported: Any, model: Any, graph: Graph) -> None:
     if isinstance(model, SetpointThreshold):
         expected = expected.astype(np.float64) - model.threshold_
     near = np.abs(scores - expected) <= _TOLERANCE * (1 + np.abs(expected))
-    if not near.all() or not np.array_equal(decisions, scores > 0):
+    decided: NDArray[Any] = scores > 0
+    if isinstance(model, SetpointBand):
+        decided = (scores > model.low_).astype(np.int64) + (scores > model.high_)
+    if not near.all() or not np.array_equal(decisions, decided):
         raise OnnxError(
             f"the exported model does not agree with the classifier on {int((~near).sum())} of "
             f"{len(rows)} rows, so it was not written; the exporter does not support "

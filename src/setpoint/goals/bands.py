@@ -161,6 +161,9 @@ class BandGoal:
         return sum((c.violation(counts) for c in self.constraints), 0.0)
 
 
+AnyGoal = Goal | BandGoal
+
+
 def is_band_goal(goal: Any) -> bool:
     """Return whether a goal is one of a review band, by the words that only such goals have.
 
@@ -174,6 +177,28 @@ def is_band_goal(goal: Any) -> bool:
     if isinstance(goal, str):
         return _BAND_WORDS.search(goal.lower()) is not None
     return isinstance(goal, BandGoal)
+
+
+def parse_any_goal(goal: Any) -> AnyGoal:
+    """Parse a goal of one threshold or of a review band.
+
+    What can be read as a goal of one threshold is one: a column may be called "review".
+
+    Examples
+    --------
+    >>> type(parse_any_goal("min review_rate s.t. npv(clear) >= 0.99")).__name__
+    'BandGoal'
+    >>> type(parse_any_goal("max recall s.t. precision >= 0.9 for each review")).__name__
+    'Goal'
+    """
+    if isinstance(goal, BandGoal):
+        return goal
+    try:
+        return Goal.parse(goal)
+    except GoalError:
+        if is_band_goal(goal):
+            return BandGoal.parse(goal)
+        raise
 
 
 # --- the language ---------------------------------------------------------------------------------

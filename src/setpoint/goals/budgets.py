@@ -19,9 +19,8 @@ import torch
 
 from setpoint.errors import GoalError
 from setpoint.goals.metrics import Counts, Metric, format_number, from_fraction
+from setpoint.goals.periods import PERIODS
 from setpoint.goals.tallies import Tally
-
-PERIODS = ("hour", "day", "week", "month")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from setpoint._internal.validation import did_you_mean, listed
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import Metric
+from setpoint.goals.periods import period_codes
 from setpoint.goals.tallies import PLAIN, Tally
 
 Floats = NDArray[np.floating]
@@ -29,10 +30,15 @@ _LARGEST = 1e100  # amounts up to this can be summed
 
 @dataclass(frozen=True)
 class Codes:
-    """A column of texts: the place of each row's text among the distinct ones, which are sorted."""
+    """A column of texts: the place of each row's text among the distinct ones.
+
+    These are in the order of the alphabet; periods are in the order of time. ``partial`` are
+    periods that the rows cover only in part.
+    """
 
     codes: NDArray[np.intp]
     values: tuple[str, ...]
+    partial: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, texts: NDArray[np.str_]) -> Codes:
@@ -50,7 +56,11 @@ class Codes:
         """Return this column and another one after it."""
         if self.values == other.values:
             return replace(self, codes=np.concatenate([self.codes, other.codes]))
-        return Codes.of(np.concatenate([self.texts, other.texts]))
+        values = tuple(dict.fromkeys([*self.values, *other.values]))
+        place = {value: i for i, value in enumerate(values)}
+        others = np.array([place[value] for value in other.values], dtype=np.intp)
+        codes = np.concatenate([self.codes, others[other.codes]])
+        return Codes(codes, values, self.partial | other.partial)
 
     @property
     def texts(self) -> NDArray[np.str_]:
@@ -112,7 +122,7 @@ class GoalColumns:
                 name: Codes.of(segment_texts(name, _find(segments, "segments", name, goal), n))
                 for name in goal.segments
             },
-            {period: Codes.of(_periods(times, period, n, goal)) for period in goal.periods},
+            {period: _periods(times, period, n, goal) for period in goal.periods},
         )
 
     def __bool__(self) -> bool:
@@ -140,6 +150,8 @@ class GoalColumns:
         A segment in which a constrained metric is undefined, such as recall without positives, is
         left out.
         """
+        if not self:  # there is nothing to find, and a goal that is bound already stays so
+            return goal
         goal = goal if goal.stated is None else goal.stated
         found = {f"per {name}": _present(codes) for name, codes in self.periods.items()}
         for name, codes in self.segments.items():
@@ -303,47 +315,15 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _periods(times: Any, period: str, n: int, goal: Goal) -> NDArray[np.str_]:
+def _periods(times: Any, period: str, n: int, goal: Goal) -> Codes:
     if times is None:
         raise SetpointError(
             f"the goal '{goal}' is per {period}; pass times=..., the time of each row."
         )
-    return period_texts(times, period, n)
-
-
-_UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
-
-
-def period_texts(times: Any, period: str, n: int) -> NDArray[np.str_]:
-    """Return the period of each row, named by its first hour, day or month.
-
-    Weeks begin on Monday. Plain numbers are days, counted from 0.
-    """
-    values = np.asarray(times)
-    if values.dtype.kind in "OU":
-        try:
-            values = values.astype("datetime64[s]")
-        except (TypeError, ValueError):
-            raise SetpointError(
-                "times must be dates: numpy or pandas datetimes, texts such as 2024-05-31 or "
-                "2024-05-31T17:05, or numbers of days."
-            ) from None
-    _check_shape("times", "", values, n)
-    if values.dtype.kind in "iuf":
-        if not np.isfinite(values).all():
-            raise SetpointError("times holds numbers that are missing or infinite.")
-        numbers = values.astype(np.float64)
-        if period == "month":
-            raise SetpointError("times are numbers of days, which do not say what month it is.")
-        length = {"hour": 1 / 24, "day": 1.0, "week": 7.0}[period]
-        return np.floor(numbers / length).astype(np.int64).astype(str)
-    if values.dtype.kind != "M":
-        raise SetpointError(f"times must be dates or numbers of days, not {values.dtype}.")
-    if np.isnat(values).any():
+    found = period_codes(times, period)
+    if len(found.codes) != n:
         raise SetpointError(
-            f"times is missing in {int(np.isnat(values).sum()):,} of {n:,} rows; drop such rows."
+            f"times must have one entry per row, and has {len(found.codes):,} for {n:,} rows."
         )
-    if period == "week":  # numpy counts weeks from a Thursday
-        days = values.astype("datetime64[D]")
-        return (days - (days.astype(np.int64) + 3) % 7).astype(str)
-    return values.astype(f"datetime64[{_UNITS[period]}]").astype(str)
+    partial = [name for name, part in zip(found.names, found.partial, strict=True) if part]
+    return Codes(found.codes, found.names, frozenset(partial))

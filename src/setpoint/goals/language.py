@@ -23,10 +23,11 @@ import re
 from decimal import Decimal
 
 from setpoint.errors import GoalError
-from setpoint.goals.budgets import PERIODS, Per, precision_at
+from setpoint.goals.budgets import Per, precision_at
 from setpoint.goals.goal import FPOR, FROP, OFOS, Constraint, Goal
 from setpoint.goals.metrics import ALARM_RATE, ALARMS, RECALL, Metric, metric
 from setpoint.goals.money import is_money
+from setpoint.goals.periods import PERIODS
 from setpoint.goals.tallies import unquoted
 
 _EXAMPLE = "write e.g. 'max recall s.t. precision >= 0.9'"
@@ -116,7 +117,24 @@ def parse_goal(text: str) -> Goal:
     try:
         return _parse_goal(masked, text)
     except GoalError as error:
-        raise GoalError(masked.restore(str(error))) from None
+        raise GoalError(_of_band(text) or masked.restore(str(error))) from None
+
+
+def _of_band(text: str) -> str:
+    """Return what to use for a goal of a review band; empty if the text is none."""
+    from setpoint.goals.bands import BandGoal, is_band_goal
+
+    try:
+        if not is_band_goal(text):
+            return ""
+        BandGoal.parse(text)
+    except GoalError:
+        return ""
+    return (
+        f"'{text}' is the goal of a review band, with two thresholds; use SetpointBand, "
+        "choose_band or certify_band in Python, and 'setpoint fit' with --model hgb, logistic or "
+        "forest on the command line."
+    )
 
 
 def parse_constraint(text: str) -> Constraint:

@@ -13,17 +13,17 @@ or a day on which nothing was recorded is not in the data.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setpoint.errors import SetpointError
 
-Period = Literal["hour", "day", "week", "month"]
-_PERIODS = get_args(Period)
+PERIODS = ("hour", "day", "week", "month")
 _MICROSECONDS = {"hour": 3_600_000_000, "day": 86_400_000_000, "week": 7 * 86_400_000_000}
 _MOST_DAYS = 1e6
 _MONDAY = 4 * 86_400_000_000  # 1970-01-05, in microseconds since 1970-01-01
@@ -55,7 +55,7 @@ class Periods:
         return len(self.names)
 
 
-def period_codes(times: ArrayLike, period: Period, *, every: bool = False) -> Periods:
+def period_codes(times: ArrayLike, period: str, *, every: bool = False) -> Periods:
     """Return the period of each row.
 
     Parameters
@@ -73,8 +73,8 @@ def period_codes(times: ArrayLike, period: Period, *, every: bool = False) -> Pe
     >>> found.codes, found.names
     (array([0, 1, 0]), ('2024-03-01', '2024-03-04'))
     """
-    if period not in _PERIODS:
-        raise SetpointError(f"a period is {', '.join(_PERIODS)}, not {period!r}.")
+    if period not in PERIODS:
+        raise SetpointError(f"a period is {', '.join(PERIODS)}, not {period!r}.")
     moments, are_numbers = _moments(times)
     if len(moments) == 0:
         return Periods(np.empty(0, dtype=np.intp), (), np.empty(0, dtype=bool))
@@ -92,7 +92,23 @@ def period_codes(times: ArrayLike, period: Period, *, every: bool = False) -> Pe
     return Periods(np.asarray(codes, dtype=np.intp).ravel(), names, partial)
 
 
-def _indices(moments: NDArray[np.int64], period: Period, are_numbers: bool) -> NDArray[np.int64]:
+def beginning_of(name: str) -> str:
+    """Return when a period begins, given its name, as ISO text; of a numbered one, its number.
+
+    Examples
+    --------
+    >>> [beginning_of(name) for name in ("2024-03-01 9 h", "week of 2024-02-26", "day 17")]
+    ['2024-03-01T09', '2024-02-26', '17']
+    """
+    if numbered := re.fullmatch(r"[a-z]+ (-?\d+)", name):
+        return numbered[1]
+    if name.endswith(" h"):
+        day, hour, _ = name.split(" ")
+        return f"{day}T{int(hour):02d}"
+    return name.removeprefix("week of ")
+
+
+def _indices(moments: NDArray[np.int64], period: str, are_numbers: bool) -> NDArray[np.int64]:
     """Return the number of each moment's period since 1970, or since day 0."""
     if period == "month":
         months = moments.astype("datetime64[us]").astype("datetime64[M]")
@@ -101,7 +117,7 @@ def _indices(moments: NDArray[np.int64], period: Period, are_numbers: bool) -> N
     return np.asarray((moments - shift) // _MICROSECONDS[period])
 
 
-def _begin(index: int, period: Period, are_numbers: bool) -> int:
+def _begin(index: int, period: str, are_numbers: bool) -> int:
     """Return when a period begins, in microseconds."""
     if period == "month":
         return int(np.datetime64(index, "M").astype("datetime64[us]").astype(np.int64))
@@ -109,7 +125,7 @@ def _begin(index: int, period: Period, are_numbers: bool) -> int:
     return index * _MICROSECONDS[period] + shift
 
 
-def _name(index: int, period: Period, are_numbers: bool) -> str:
+def _name(index: int, period: str, are_numbers: bool) -> str:
     if are_numbers:
         return f"{period} {index}"
     if period == "month":
@@ -122,7 +138,7 @@ def _name(index: int, period: Period, are_numbers: bool) -> str:
 
 
 def _partial(
-    moments: NDArray[np.int64], kept: NDArray[np.int64], period: Period, are_numbers: bool
+    moments: NDArray[np.int64], kept: NDArray[np.int64], period: str, are_numbers: bool
 ) -> NDArray[np.bool_]:
     ordered = np.unique(moments)
     found = np.zeros(len(kept), dtype=bool)
@@ -153,7 +169,7 @@ def _moments(times: ArrayLike) -> tuple[NDArray[np.int64], bool]:
     if found.ndim != 1:
         raise SetpointError(f"times must hold one time per row; their shape is {found.shape}.")
     if found.dtype.kind in "iuf":
-        _check_complete(~np.isfinite(found.astype(float)))
+        _check_complete(~np.isfinite(found.astype(float)), "missing or infinite")
         if len(found) and np.abs(found.astype(float)).max() > _MOST_DAYS:
             raise SetpointError(
                 "times are numbers, taken as days counted from 0, but some exceed a million; "
@@ -198,14 +214,15 @@ def _moment(value: Any, row: int) -> np.datetime64:
     except ValueError:
         pass
     raise SetpointError(
-        f"times: {value!r} in row {row} is not a date or time; write e.g. '2024-03-01' or "
+        f"times: {value!r} at position {row} is not a date or time; write e.g. '2024-03-01' or "
         "'2024-03-01 14:30', or give numbers of days."
     )
 
 
-def _check_complete(missing: NDArray[np.bool_]) -> None:
+def _check_complete(missing: NDArray[np.bool_], what: str = "missing") -> None:
     if missing.any():
         raise SetpointError(
-            f"times has {int(missing.sum())} missing entries, the first in row "
-            f"{int(np.argmax(missing))}; a budget per period needs the time of every row."
+            f"times is {what} in {int(missing.sum()):,} of {len(missing):,} rows, the first at "
+            f"position {int(np.argmax(missing))}; a budget per period needs the time of every row. "
+            "Fill it in, or drop such rows."
         )

@@ -40,7 +40,9 @@ class Tally:
 
     def __str__(self) -> str:
         where = f"{quoted_name(self.segment)}={quoted_value(self.value)}" if self.segment else ""
-        where = f"{self.period} {self.value}" if self.period else where
+        if self.period:  # "day 17" and "week of 2024-02-26" name their kind themselves
+            named = self.value.startswith(f"{self.period} ")
+            where = self.value if named else f"{self.period} {self.value}"
         amount = quoted_name(self.amount) if self.amount else ""
         return ", ".join(filter(None, [amount, where]))
 

@@ -3,12 +3,15 @@
 import warnings
 from typing import Any
 
+from setpoint.report.band_content import BandBaseline, BandReport
 from setpoint.report.content import Baseline, Costs, Report, Rows
 from setpoint.report.figures import plot_certificate, save_figures
 from setpoint.report.page import html, write_report
 from setpoint.report.sentences import headline
 
 __all__ = [
+    "BandBaseline",
+    "BandReport",
     "Baseline",
     "Costs",
     "Report",

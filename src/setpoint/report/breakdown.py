@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint.certificates.rates import rate_of
-from setpoint.goals.columns import NO_SEGMENT, OTHER, Codes
+from setpoint.goals.columns import NO_SEGMENT, OTHER
 from setpoint.goals.goal import TOLERANCE, Constraint
 from setpoint.goals.metrics import Metric
+from setpoint.goals.periods import beginning_of
 from setpoint.goals.tallies import Tally
 from setpoint.report.content import Report
 from setpoint.report.fractions import interval
@@ -217,7 +218,7 @@ class ByPeriod:
     constraint : Constraint
         The budget, as it was stated.
     names : list of str
-        The periods that have rows.
+        When the periods that have rows begin, as ISO texts or numbers.
     places : ndarray of int
         Their numbers on a time axis, on which periods without rows leave a gap.
     alarms, real : ndarray of int
@@ -230,14 +231,16 @@ class ByPeriod:
         assert constraint.per is not None
         self.constraint, self.per = constraint, constraint.per
         codes = report.columns.periods[self.period]
-        places, self.dated = _places(codes, self.period)
+        begins = [beginning_of(value) for value in codes.values]
+        places, self.dated = _places(begins, self.period)
         counts = [codes.counts(of) for of in (None, report.alarm, report.alarm & report.rows.y)]
         present = [i for i, value in enumerate(codes.values) if counts[0][value]]
         order = sorted(present, key=lambda i: int(places[i]))
-        self.names = [codes.values[i] for i in order]
+        self.names = [begins[i] for i in order]
         self.places = places[order]
         self.alarms, self.real = (
-            np.array([count[name] for name in self.names], dtype=np.int64) for count in counts[1:]
+            np.array([count[codes.values[i]] for i in order], dtype=np.int64)
+            for count in counts[1:]
         )
 
     def __len__(self) -> int:
@@ -310,11 +313,11 @@ def by_period(report: Report) -> list[ByPeriod]:
 _UNITS: dict[str, Any] = {"hour": "h", "day": "D", "week": "D", "month": "M"}
 
 
-def _places(codes: Codes, period: str) -> tuple[NDArray[np.int64], bool]:
+def _places(begins: list[str], period: str) -> tuple[NDArray[np.int64], bool]:
     """Return the place of each period on a time axis, and whether periods are dates."""
     try:
-        return np.array(codes.values, dtype=np.int64), False
+        return np.array(begins, dtype=np.int64), False
     except ValueError:
-        dates = np.array(codes.values, dtype=f"datetime64[{_UNITS[period]}]")
+        dates = np.array(begins, dtype=f"datetime64[{_UNITS[period]}]")
         places = dates.astype(np.int64)
         return places // 7 if period == "week" else places, True

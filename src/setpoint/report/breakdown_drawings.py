@@ -16,8 +16,9 @@ from setpoint.report.drawings import WIDTH, Frame, marker, ticks
 from setpoint.report.wording import level_text, metric_label, shortened, value_text
 
 _ROW = 22  # height of a segment's row
-_LETTER = 6.6  # width of a letter of a tick's label
-_MOST_BARS = 340  # with more periods, a bar is the busiest of several
+_LETTER = 7.2  # width of a letter of a tick's label
+_SHORT = tuple(month[:3] for month in MONTHS)
+_MOST_BARS = 680  # with more periods, a bar is the busiest of several
 
 
 # --- by segment ----------------------------------------------------------------------------------
@@ -73,7 +74,7 @@ class Dot(NamedTuple):
 
 def draw_dots(rows: list[Dot], which: Metric, picture: str, described: str) -> Markup:
     """Draw a metric of several segments or labels, one below the other."""
-    names = [shortened(row.name, 22) for row in rows]
+    names = [shortened(row.name, 19) for row in rows]
     low, high = _span(rows, which)
     frame = Frame(
         height=50 + _ROW * len(rows),
@@ -215,7 +216,12 @@ def time_ticks(periods: ByPeriod, most: int = 6) -> tuple[list[float], list[str]
             found = dates
             break
     at = [_place(periods.period, date) for date in found]
-    return at, [_label(str(date), periods.period) for date in found]
+    texts = [_label(str(date), periods.period) for date in found]
+    for i, text in enumerate(texts):  # the year stands at the first month and at each January
+        month, _, year = text.partition(" ")
+        if i and month in _SHORT and month != "Jan" and year.isdigit():
+            texts[i] = month
+    return at, texts
 
 
 def _date(period: str, place: int) -> Any:
@@ -235,6 +241,6 @@ def _label(date: str, period: str) -> str:
     """Return a tick's label, as short as the date's precision: "16 Mar", "Mar 2024"."""
     day, _, hour = date.partition("T")
     year, month, *rest = day.split("-")
-    name = MONTHS[int(month) - 1][:3]
+    name = _SHORT[int(month) - 1]
     text = f"{int(rest[0])} {name}" if rest else f"{name} {year}"
     return f"{text} {hour}h" if hour and period == "hour" and hour != "00" else text

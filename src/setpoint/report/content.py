@@ -33,6 +33,33 @@ class Terms(NamedTuple):
     currency: str = "€"
 
 
+class Called:
+    """What sentences call the positive cases: by their name, or by their label in quotes."""
+
+    positive: str
+    positives: str | None
+    currency: str
+
+    @property
+    def singular(self) -> str:
+        """What sentences call one case of the positive class."""
+        if self.positives is not None or self.positive == "positive":
+            return self.positive
+        return f"“{self.positive}” case"
+
+    @property
+    def plural(self) -> str:
+        """What sentences call several cases of the positive class."""
+        if self.positives is not None:
+            return self.positives
+        return "positives" if self.positive == "positive" else f"“{self.positive}” cases"
+
+    @property
+    def terms(self) -> Terms:
+        """The words for positives, and the currency."""
+        return Terms(self.singular, self.plural, self.currency)
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The labelled rows of a report.
@@ -145,7 +172,7 @@ class Costs:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(Called):
     """Everything that the page shows.
 
     Parameters
@@ -292,25 +319,6 @@ class Report:
     def broken(self) -> bool:
         """Whether the rows contradict the certificate."""
         return self.checked is not None and self.checked.broken
-
-    @property
-    def singular(self) -> str:
-        """What sentences call one case of the positive class."""
-        if self.positives is not None or self.positive == "positive":
-            return self.positive
-        return f"“{self.positive}” case"
-
-    @property
-    def plural(self) -> str:
-        """What sentences call several cases of the positive class."""
-        if self.positives is not None:
-            return self.positives
-        return "positives" if self.positive == "positive" else f"“{self.positive}” cases"
-
-    @property
-    def terms(self) -> Terms:
-        """The words for positives, and the currency."""
-        return Terms(self.singular, self.plural, self.currency)
 
 
 def _alarms(scores: NDArray[Any], threshold: float) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.goals.goal import Goal
-from setpoint.report.content import Costs, Report
+from setpoint.report.content import Costs, Report, Rows
 from setpoint.report.lines import Line, lines_of
 from setpoint.report.money import CASES, Bill, money_metrics, rounded
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -229,6 +229,17 @@ class Histogram:
     negatives: Floats
     beyond: int
 
+    @classmethod
+    def of(cls, rows: Rows, thresholds: list[float]) -> Histogram:
+        """Return the histogram of rows, in a range that contains the thresholds."""
+        y, scores = rows.y, rows.scores.astype(np.float64)
+        low, high = _range(y, scores, thresholds)
+        edges = np.linspace(low, high, BINS + 1)
+        inside = scores.clip(low, high)
+        fractions = [np.histogram(inside[c], edges)[0] / c.sum() for c in (y, ~y)]
+        beyond = int(((scores < low) | (scores > high)).sum())
+        return cls(edges, fractions[0], fractions[1], beyond)
+
 
 def drawn_bounds(certificate: Certificate | None) -> list[Bound]:
     """Return the exact bounds that a precision-recall curve can show."""
@@ -278,13 +289,7 @@ class ReportData:
     @cached_property
     def histogram(self) -> Histogram:
         """The scores of both classes."""
-        y, scores = self.report.rows.y, self.report.rows.scores.astype(np.float64)
-        low, high = _range(y, scores, self.report.threshold)
-        edges = np.linspace(low, high, BINS + 1)
-        inside = scores.clip(low, high)
-        fractions = [np.histogram(inside[c], edges)[0] / c.sum() for c in (y, ~y)]
-        beyond = int(((scores < low) | (scores > high)).sum())
-        return Histogram(edges, fractions[0], fractions[1], beyond)
+        return Histogram.of(self.report.rows, [self.report.threshold])
 
     @cached_property
     def thresholds(self) -> list[float]:
@@ -368,9 +373,9 @@ def _number(value: float) -> float | str:
     return value
 
 
-def _range(y: NDArray[np.bool_], scores: Floats, threshold: float) -> tuple[float, float]:
-    """Return a range that contains the threshold and nearly all scores of both classes."""
-    ends = [t for t in (threshold,) if math.isfinite(t)]
+def _range(y: NDArray[np.bool_], scores: Floats, thresholds: list[float]) -> tuple[float, float]:
+    """Return a range that contains the thresholds and nearly all scores of both classes."""
+    ends = [t for t in thresholds if math.isfinite(t)]
     for of in (y, ~y):
         finite = scores[of & np.isfinite(scores)]
         if len(finite):

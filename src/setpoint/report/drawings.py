@@ -18,7 +18,7 @@ from markupsafe import Markup
 from setpoint.certificates.certificate import Certificate
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
-from setpoint.report.data import ReportData, drawn_bounds
+from setpoint.report.data import Histogram, ReportData, drawn_bounds
 from setpoint.training.history import History
 
 WIDTH = 400
@@ -208,18 +208,18 @@ def _bounds(certificate: Certificate | None) -> str:
     return "".join([*parts, f'<circle class="from" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'])
 
 
-def scores_frame(data: ReportData) -> Frame:
-    """Return the frame of the scores' picture."""
-    edges = data.histogram.edges
-    return Frame(height=300, x=(float(edges[0]), float(edges[-1])), y=(-1.0, 1.0))
+def scores_frame(found: Histogram, top: float = 10) -> Frame:
+    """Return the frame of the scores' picture, with space above it."""
+    x = (float(found.edges[0]), float(found.edges[-1]))
+    return Frame(height=290 + top, x=x, y=(-1.0, 1.0), top=top)
 
 
-def draw_scores(data: ReportData) -> Markup:
-    """Draw histograms of the scores: positives upwards, the others downwards.
+def histogram_parts(found: Histogram, frame: Frame, *behind: str) -> list[str]:
+    """Return axes and bars of the scores: positives upwards, the others downwards.
 
     Each half has its own scale, relative to its class; otherwise a rare class would be invisible.
+    ``behind`` is drawn first.
     """
-    report, found, frame = data.report, data.histogram, scores_frame(data)
     edges, middle = found.edges, frame.up(0)
     halves, peaks = [], []
     for fractions, sign, kind in (
@@ -237,13 +237,22 @@ def draw_scores(data: ReportData) -> Markup:
             top = middle - size if sign > 0 else middle
             bars.append(f"M{x:.1f} {top:.1f}H{end - 0.6:.1f}v{size:.1f}H{x:.1f}z")
         halves.append(f'<path class="bar {kind}" d="{"".join(bars)}"/>')
-    x = frame.across(report.threshold)
     up_texts = [_percent(peaks[1]), "0", _percent(peaks[0])]
-    right = WIDTH - frame.right
-    parts = [
+    return [
+        *behind,
         frame.axes(ticks(*frame.x), [-0.96, 0.0, 0.96], "score", "fraction of its class", up_texts),
         *halves,
-        f'<path class="axis" d="M{frame.left} {middle:.1f}H{right}"/>',
+        f'<path class="axis" d="M{frame.left} {middle:.1f}H{WIDTH - frame.right}"/>',
+    ]
+
+
+def draw_scores(data: ReportData) -> Markup:
+    """Draw histograms of the scores, with the threshold."""
+    report, found = data.report, data.histogram
+    frame = scores_frame(found)
+    x = frame.across(report.threshold)
+    parts = [
+        *histogram_parts(found, frame),
         f'<path id="scores-here" class="cut here screen" d="M0 {frame.top}V{frame.bottom:.1f}" '
         f'transform="translate({x:.1f} 0)"/>',
         f'<path class="cut chosen" d="M{x:.1f} {frame.top}V{frame.bottom:.1f}"/>',
@@ -311,6 +320,9 @@ def swatch(kind: str) -> Markup:
         "met": marker("circle", 14, 8, "met"),
         "missed": marker("diamond", 14, 8, "missed"),
         "interval": '<path class="interval" d="M0 8H28"/>',
+        "alarm": '<path class="band alarm" d="M2 1h24v14h-24z"/>',
+        "review": '<path class="band review" d="M2 1h24v14h-24z"/>',
+        "clear": '<path class="band clear" d="M2 1h24v14h-24z"/>',
         "over": '<path class="over" d="M14 12l-4 -6h8z"/>',
     }
     picture = f'<svg class="swatch" viewBox="0 0 28 16" aria-hidden="true">{shapes[kind]}</svg>'

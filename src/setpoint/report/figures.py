@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,14 +17,19 @@ from setpoint._internal.provenance import picture_metadata
 from setpoint.certificates.certificate import Certificate
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
+from setpoint.report.band_content import BandReport
+from setpoint.report.breakdown import MOST_DRAWN, ByPeriod, BySegment, by_period, by_segment
+from setpoint.report.breakdown_drawings import bars_of, time_ticks
 from setpoint.report.content import Report
-from setpoint.report.data import ReportData, Steps, drawn_bounds
+from setpoint.report.data import Histogram, ReportData, Steps, drawn_bounds
+from setpoint.report.wording import in_words, metric_label, shortened
 from setpoint.thresholds.operating_point import OperatingPoint, check_scores, evaluate_threshold
 
 # The page's colours, which colour-blind readers can tell apart (after Okabe and Ito).
 MODEL, BASELINE, _BOUND, _POSITIVES, _FAINT, _MARK = (
     "#0072b2", "#a5407a", "#00845f", "#d55e00", "#56606b", "#1b1f24",
 )  # fmt: skip
+_MOST = 4  # figures by segment, and by period; the command line knows their names
 _FORMATS = ("png", "svg", "pdf")
 _SETTINGS: dict[str, Any] = {
     "font.size": 10,
@@ -38,13 +44,18 @@ _SETTINGS: dict[str, Any] = {
 
 
 def save_figures(
-    report: Report, folder: str | Path, formats: Iterable[str] = ("png", "svg")
+    report: Report | BandReport, folder: str | Path, formats: Iterable[str] = ("png", "svg")
 ) -> list[Path]:
-    """Write precision-recall curve, scores and training history, and return the files.
+    """Write the report's figures, and return the files.
+
+    These are the precision-recall curve, the scores, the training history, and the results by
+    segment and by period where the goal is about these.
+
+    Of a review band only the scores are drawn.
 
     Parameters
     ----------
-    report : Report
+    report : Report or BandReport
         What to draw.
     folder : path
         Created if needed.
@@ -60,11 +71,20 @@ def save_figures(
     need("matplotlib", "report", "a figure")
     from matplotlib import style
 
-    data = ReportData(report)
     with style.context(["default", _SETTINGS]):
-        drawn = {"precision-recall": _curves(data), "scores": _scores(data)}
-        if report.history is not None and len(report.history):
-            drawn["history"] = _history(report)
+        if isinstance(report, BandReport):
+            band = (report.low, report.high)
+            drawn = {"scores": _scores(report, Histogram.of(report.rows, list(band)), *band)}
+        else:
+            data = ReportData(report)
+            scores = _scores(report, data.histogram, report.threshold)
+            drawn = {"precision-recall": _curves(data), "scores": scores}
+            if report.history is not None and len(report.history):
+                drawn["history"] = _history(report)
+            by_column = [(s, name) for s in by_segment(report) for name in s.metrics][:_MOST]
+            drawn |= {_numbered("segments", i): _segments(*s) for i, s in enumerate(by_column, 1)}
+            budgets = by_period(report)[:_MOST]
+            drawn |= {_numbered("periods", i): _periods(p) for i, p in enumerate(budgets, 1)}
         return [
             _write(figure, Path(folder) / f"{name}.{kind}")
             for name, figure in drawn.items()
@@ -72,12 +92,18 @@ def save_figures(
         ]
 
 
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
+
+
 def _write(figure: Any, path: Path) -> Path:
     """Save a figure in one step."""
     kind = path.suffix[1:]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with AtomicFile(path) as file:
+        with AtomicFile(path) as file, warnings.catch_warnings():
+            # A label may have characters that the font lacks; boxes are drawn for these.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             figure.savefig(file, format=kind, dpi=160, metadata=picture_metadata(kind))
     except OSError as error:
         raise SetpointError(
@@ -207,8 +233,8 @@ def _curves(data: ReportData) -> Any:
     return figure
 
 
-def _scores(data: ReportData) -> Any:
-    report, found, figure = data.report, data.histogram, _figure(6, 4)
+def _scores(report: Report | BandReport, found: Histogram, *thresholds: float) -> Any:
+    figure = _figure(6, 4)
     above, below = figure.subplots(2, sharex=True)
     halves = (
         (above, found.positives, report.plural, _POSITIVES),
@@ -216,10 +242,13 @@ def _scores(data: ReportData) -> Any:
     )
     for ax, fractions, name, color in halves:
         ax.stairs(fractions, found.edges, fill=True, color=color)
-        ax.axvline(report.threshold, color=_MARK)
+        for threshold in filter(math.isfinite, thresholds):
+            ax.axvline(threshold, color=_MARK)
         ax.set_title(name, fontsize="medium")
         ax.set_ylabel("fraction of its class")
-    below.set_xlabel("score (alarms are to the right of the line)")
+    between = "; between both lines cases are reviewed" if len(thresholds) > 1 else ""
+    line = "last line" if between else "line"
+    below.set_xlabel(f"score (alarms are to the right of the {line}{between})")
     return figure
 
 
@@ -237,4 +266,47 @@ def _history(report: Report) -> Any:
             if record.iteration == history.best_iteration and math.isfinite(value):
                 ax.plot(record.iteration, value, "D", color=_MARK)
     above.set_title("Training; the diamond marks the iteration that was kept", fontsize="medium")
+    return figure
+
+
+def _segments(results: BySegment, name: str) -> Any:
+    """Draw a metric in each segment, with its 95 % interval and the required level."""
+    rows = results.measured(name)[:MOST_DRAWN]
+    figure = _figure(6, 1.4 + 0.28 * len(rows))
+    ax = figure.subplots()
+    for place, (_, found) in enumerate(rows):
+        if found.low is not None and found.high is not None:
+            ax.plot([found.low, found.high], [place, place], color=_FAINT, linewidth=2.5, zorder=1)
+        level = [found.constraint.level] * 2
+        ax.plot(level, [place - 0.5, place + 0.5], color=_FAINT, linestyle=":", linewidth=1.5)
+        color, mark = (_BOUND, "o") if found.met else (_POSITIVES, "D")
+        ax.plot(found.value, place, mark, color=color, zorder=2)
+    ax.set_yticks(range(len(rows)), [shortened(segment, 30) for segment, _ in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    which = results.metrics[name]
+    if which.is_bounded:
+        ax.set_xlim(*which.bounds)
+    ax.set_xlabel(metric_label(which))
+    shown = f"{len(rows)} worst segments" if len(rows) < len(results.judged) else "Segments"
+    ax.set_title(
+        f"{shown} of {in_words(results.column)}; diamonds miss the level (dotted)",
+        fontsize="medium", wrap=True,
+    )  # fmt: skip
+    return figure
+
+
+def _periods(periods: ByPeriod) -> Any:
+    """Draw the alarms of each period, with the real ones and the budget."""
+    bars, figure = bars_of(periods), _figure(7, 3.4)
+    ax = figure.subplots()
+    width = bars.each * (0.8 if len(bars.at) < 100 else 1.0)
+    ax.bar(bars.at, bars.alarms, width, color=MODEL, label="false alarms")
+    ax.bar(bars.at, bars.real, width, color=_POSITIVES, label="real alarms")
+    ax.axhline(periods.level, color=_MARK, linestyle=":", label="allowed")
+    if bars.over.any():
+        ax.plot(bars.at[bars.over], bars.alarms[bars.over] + 0.02 * bars.alarms.max(), "v",
+                color=_MARK, markersize=4, label="more than allowed")  # fmt: skip
+    ax.set_xticks(*time_ticks(periods))
+    ax.set(xlabel="" if periods.dated else periods.period, ylabel=f"alarms per {periods.period}")
+    figure.legend(loc="outside lower center", ncols=4)
     return figure

@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-from setpoint._internal.provenance import made_by
 from setpoint.goals.metrics import Metric, format_threshold
 from setpoint.report.breakdown import MOST_DRAWN
 from setpoint.report.breakdown_drawings import Dot, draw_dots
@@ -20,7 +19,7 @@ from setpoint.report.labels import (
     labels_headline,
     value_of,
 )
-from setpoint.report.page import allowed_hash, file_text, template, write_page
+from setpoint.report.rendering import merged_facts, render, write_page
 from setpoint.report.wording import level_text, meaning, metric_label, value_text
 
 _MARKS = {True: "✓ met", False: "✗ missed", None: "–"}
@@ -31,22 +30,22 @@ Rows = list[list[str]]
 
 def labels_html(report: LabelsReport) -> str:
     """Return the page."""
-    parts, style = labels_headline(report), file_text("page.css")
-    table = _table(report)
-    return template("labels.html").render(
+    parts, table = labels_headline(report), _table(report)
+    return render(
+        "labels.html",
         report=report,
-        generator=made_by(),
         description=" ".join(filter(None, parts)),
-        style=style,
-        style_hash=allowed_hash(style),
-        headline=parts.broken or parts.expected,
-        lede=" ".join(
-            filter(None, [parts.broken and parts.expected, parts.goal, parts.certificate])
-        ),
-        basis=parts.basis,
-        badges=_badges(report),
-        tiles=_tiles(report),
-        goal=goal_of_labels(report),
+        opening={
+            "headline": parts.broken or parts.expected,
+            "lede": " ".join(
+                filter(None, [parts.broken and parts.expected, parts.goal, parts.certificate])
+            ),
+            "basis": parts.basis,
+            "badges": _badges(report),
+            "tiles": _tiles(report),
+            "notes": report.notes,
+        },
+        goal={"text": goal_of_labels(report), "result": ""},  # which the lede has
         pictures=_pictures(report),
         shows_levels=any(r.point.goal.constraints for r in report.results),
         head=table[0],
@@ -63,7 +62,7 @@ def labels_html(report: LabelsReport) -> str:
 
 def write_labels_report(report: LabelsReport, path: str | Path) -> Path:
     """Write the page to a file, in one step: a failure leaves the former file as it was."""
-    return write_page(lambda: labels_html(report), path)
+    return write_page(labels_html(report), path)
 
 
 def _badges(report: LabelsReport) -> list[tuple[str, str]]:
@@ -255,8 +254,4 @@ def _facts(report: LabelsReport) -> dict[str, str]:
             f"; and {len(point.names) - MOST_DRAWN:,} more" if len(point.names) > MOST_DRAWN else ""
         ),
     }
-    for name, value in report.facts.items():
-        key = {"random_state": "seed"}.get(name, name)
-        if str(value) not in ("", "None") and key not in facts:
-            facts[key] = str(value)
-    return facts
+    return merged_facts(facts, report.facts)

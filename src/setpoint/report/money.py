@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from setpoint.goals.goal import Constraint, Goal, format_metric
-from setpoint.goals.metrics import Metric
+from setpoint.goals.metrics import Metric, format_number
 from setpoint.goals.money import OUTCOMES, is_money, prices_of
 from setpoint.report.content import Costs, Report
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -34,6 +34,13 @@ def with_currency(text: str, currency: str) -> str:
     """Write a currency before a number; a currency of several letters is set apart."""
     space = "" if len(currency) <= 1 else "\N{NO-BREAK SPACE}"
     return f"−{currency}{space}{text[1:]}" if text.startswith("-") else f"{currency}{space}{text}"
+
+
+def stated_amount(amount: float, currency: str) -> str:
+    """Write an amount that a goal states, with all of its digits."""
+    digits = next((d for d in (0, 2) if round(amount, d) == amount), None)
+    text = format_number(amount) if digits is None else f"{amount:,.{digits}f}"
+    return with_currency(text, currency)
 
 
 def per_case(

@@ -7,29 +7,20 @@ marker in them. Every number can be read by a screen reader and by a test. A pag
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import os
-from collections.abc import Callable
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
-
-from setpoint._internal.files import write_atomically
-from setpoint._internal.provenance import made_by
 from setpoint.certificates.bounds import round_conservatively
 from setpoint.certificates.certificate import Certificate
-from setpoint.errors import SetpointError
+from setpoint.goals.bands import BandGoal
 from setpoint.goals.budgets import is_count
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_number, format_threshold
 from setpoint.goals.money import is_money
+from setpoint.report.band_content import BandReport, band_report_of
+from setpoint.report.band_wording import band_summary
 from setpoint.report.content import Report, report_of
 from setpoint.report.data import ReportData, drawn_bounds, per_cases
 from setpoint.report.drawings import (
@@ -38,9 +29,9 @@ from setpoint.report.drawings import (
     draw_precision_recall,
     draw_scores,
     scores_frame,
-    swatch,
 )
 from setpoint.report.money import CASES, Bill, money
+from setpoint.report.rendering import exactly, merged_facts, render, write_page
 from setpoint.report.sections import sections
 from setpoint.report.sentences import (
     CERTIFIED,
@@ -64,22 +55,22 @@ from setpoint.report.wording import (
 from setpoint.thresholds.operating_point import OperatingPoint
 
 
-def html(report: Report) -> str:
+def html(report: Report | BandReport) -> str:
     """Return the page."""
+    if isinstance(report, BandReport):
+        from setpoint.report.band_page import band_html
+
+        return band_html(report)
     data, certificate = ReportData(report), report.certificate
     script_data = data.for_script()
     script_data["verdicts"] = [NOT_CERTIFIED, CERTIFIED]
-    script_data["frames"] = {"curve": CURVE.corners, "scores": scores_frame(data).corners}
-    style, script = file_text("page.css"), file_text("page.js")
+    script_data["frames"] = {"curve": CURVE.corners, "scores": scores_frame(data.histogram).corners}
     objective, history = metric_label(report.goal.objective), report.history
-    return template("page.html").render(
+    return render(
+        "page.html",
+        ("page.js",),
         report=report,
-        generator=made_by(),
         description=headline(report),
-        style=style,
-        style_hash=allowed_hash(style),
-        script=script,
-        script_hash=allowed_hash(script),
         data=script_data,
         opening=_opening(report),
         goal=_goal(report),
@@ -109,60 +100,28 @@ def html(report: Report) -> str:
     )
 
 
-def write_report(report: Report, path: str | Path) -> Path:
+def summary(report: Report | BandReport, *, with_certificate: bool = True) -> str:
+    """Return the main results in plain sentences, with or without those on the certificate."""
+    if isinstance(report, BandReport):
+        return band_summary(report, with_certificate=with_certificate)
+    parts = headline_parts(report)
+    if not with_certificate:
+        parts = parts._replace(certificate="")
+    return " ".join(filter(None, parts))
+
+
+def write_report(report: Report | BandReport, path: str | Path) -> Path:
     """Write the page to a file, in one step: a failure leaves the former file as it was."""
-    return write_page(lambda: html(report), path)
-
-
-def write_page(page: Callable[[], str], path: str | Path) -> Path:
-    """Write a page to a file, in one step."""
-    target = Path(path)
-    if target.is_dir():
-        raise SetpointError(f"the report cannot be written to {target}, which is a folder.")
-    # Labels may come from file names that are not valid UTF-8.
-    content = page().encode("utf-8", errors="replace")
-    real = Path(os.path.realpath(target))  # a link stays, and what it leads to is written
-    try:
-        real.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(real, content)
-    except OSError as error:
-        raise SetpointError(
-            f"the report cannot be written to {target}: {error.strerror or error}. Choose another "
-            "folder, or free space or set permissions there."
-        ) from error
-    return target
+    return write_page(html(report), path)
 
 
 def write_report_of(
     classifier: Any, path: str | Path, X: Any = None, y: Any = None, **options: Any
 ) -> Path:
     """Write the page about a fitted classifier; parameters as in :func:`report_of`."""
-    return write_report(report_of(classifier, X, y, **options), path)
-
-
-@cache
-def template(name: str) -> Template:
-    """Return a template of this package."""
-    environment = Environment(
-        loader=PackageLoader("setpoint.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.globals |= {"money": money, "format_threshold": format_threshold, "swatch": swatch}
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    return environment.get_template(name)
-
-
-def file_text(name: str) -> Markup:
-    """Return a style sheet or script of this package."""
-    return Markup(resources.files("setpoint.report").joinpath(name).read_text(encoding="utf-8"))
-
-
-def allowed_hash(text: str) -> str:
-    """Return the hash by which the Content-Security-Policy allows a style sheet or script."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    is_band = isinstance(getattr(classifier, "goal_", None), BandGoal)
+    found = (band_report_of if is_band else report_of)(classifier, X, y, **options)
+    return write_report(found, path)
 
 
 # --- opening, goal, certificate ------------------------------------------------------------------
@@ -336,19 +295,9 @@ def _facts(report: Report) -> dict[str, str]:
     facts = {
         "rows of this report": f"{rows}: {P:,.0f} {report.plural}, {N:,.0f} other cases",
         "goal": str(report.goal),
-        "threshold": _exactly(report.threshold),
+        "threshold": exactly(report.threshold),
     }
     for baseline, _ in report.baselines:
         name = "tuned" if baseline is report.tuned else "baseline"
-        facts[name] = f"{baseline.name}, threshold {_exactly(baseline.threshold)}"
-    known = set(facts)
-    for name, value in report.facts.items():
-        key = {"random_state": "seed"}.get(name, name).casefold()
-        if str(value) not in ("", "None") and key not in known:
-            known.add(key)
-            facts[name] = str(value)
-    return facts
-
-
-def _exactly(threshold: float) -> str:
-    return format_number(threshold) if np.isfinite(threshold) else format_threshold(threshold)
+        facts[name] = f"{baseline.name}, threshold {exactly(baseline.threshold)}"
+    return merged_facts(facts, report.facts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from setpoint.goals.budgets import format_percent
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
 from setpoint.report.breakdown import ByPeriod, BySegment, Segment, by_period, by_segment
@@ -13,6 +12,7 @@ from setpoint.report.content import Report
 from setpoint.report.money import PER, OutcomeBill, money_metrics
 from setpoint.report.wording import (
     counted,
+    in_percent,
     in_words,
     level_text,
     metric_label,
@@ -46,17 +46,18 @@ def _segments(results: BySegment, place: int) -> dict[str, Any]:
     others = {n: m for n, m in results.metrics.items() if n not in ("precision", "recall")}
     judged, missed = len(results.judged), len(results.missed)
     head = [
-        in_words(results.column), "cases", report.plural, "caught", "alarms",
+        in_words(results.column), *(["level"] if judged else []), "cases", report.plural, "caught",
+        "alarms",
         *(_header(results, name) for name in ("precision", "recall")),
         *(_header(results, name) for name in others),
-        *(["threshold"] if own else []), *(["level"] if judged else []),
+        *(["threshold"] if own else []),
     ]  # fmt: skip
     rows = []
     for segment in results.drawn:
         row = _segment_row(segment, report, list(others))
         if own is not None:
             row.append(format_threshold(own.thresholds.get(segment.name, own.other)))
-        rows.append([*row, _MARKS[segment.met]] if judged else row)
+        rows.append([row[0], _MARKS[segment.met], *row[1:]] if judged else row)
     kind, result = "", f"On {report.rows.on}, the goal holds no segment to a level."
     if judged:
         kind = "bad" if missed else "good"
@@ -74,7 +75,7 @@ def _segments(results: BySegment, place: int) -> dict[str, Any]:
         "result": result,
         "remarks": results.remarks,
         "pictures": [
-            (f"{metric_label(m)} in each {in_words(results.column)}",
+            (_sentence(f"{metric_label(m)} in each {in_words(results.column)}"),
              draw_segments(results, name, f"segments-{place}-{i}"))
             for i, (name, m) in enumerate(results.metrics.items())
         ],
@@ -114,6 +115,10 @@ def _segment_row(segment: Segment, report: Report, others: list[str]) -> list[st
     return row
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _es(number: int) -> str:
     return "es" if number == 1 else ""
 
@@ -130,7 +135,7 @@ def _periods(report: Report, periods: ByPeriod, place: int) -> dict[str, Any]:
         1.0: f"{allowed} are allowed",
     }.get(per.share, "")
     if not requirement and per.share is not None:
-        share = format_percent(per.share).replace("%", " %")
+        share = in_percent(per.share)
         requirement = f"{allowed} are allowed on {share} of {per.period}s"
     each = bars_of(periods).each
     note = f"Only {per.period}s with at least one case are counted."
@@ -163,10 +168,10 @@ def _bill(report: Report, bill: OutcomeBill) -> dict[str, Any]:
         "tp": f"caught {report.plural}", "fp": "false alarms", "fn": f"missed {report.plural}",
         "tn": "correctly cleared cases", "total": "total",
     }  # fmt: skip
-    names = list(bill.columns)
+    shown = [*bill.outcomes, "total"]
     rows = [
-        [labels[key], *(bill.write(bill.columns[name][key], report.currency) for name in names)]
-        for key in [*bill.outcomes, "total"]
+        [name, *(bill.write(column[key], report.currency) for key in shown)]
+        for name, column in bill.columns.items()
     ]
     prices = prices_in_words(bill.which, report.terms)
     scope = bill.which.tallies[0]
@@ -174,7 +179,7 @@ def _bill(report: Report, bill: OutcomeBill) -> dict[str, Any]:
     return {
         "prices": prices,
         "caption": f"{kind} per {PER:,} cases{where}, on {report.rows.on}",
-        "head": ["", *names],
+        "head": ["", *(labels[key] for key in shown)],
         "rows": rows,
         "result": _compared(report, bill),
     }
@@ -213,25 +218,22 @@ def _decisions(report: Report) -> dict[str, Any] | None:
     table = report.decisions
     if table is None:
         return None
-    goal = next(iter(table.points.values())).goal
-    which = goal.objective
-    head = ["decision", f"{metric_label(which).split(' per ')[0]} per {PER:,} cases",
-            "precision", "recall", "alarms", "goal"]  # fmt: skip
+    which = report.point.goal.objective
+    price = metric_label(which).replace(" per case", f" per {PER:,} cases")
     rows = []
     for name, point in table.points.items():
+        unmet = "" if point.feasible else " (goal not met)"
         total = value_text(which, PER * point.objective, report.currency)
-        alarms = f"{point.tp + point.fp:,.0f}"
         precision = format_metric(point.precision) if point.tp + point.fp else "–"
-        met = "✓ met" if point.feasible else "✗ not met"
-        rows.append([name, total, precision, format_metric(point.recall), alarms, met])
-    if not goal.constraints:
-        head, rows = head[:-1], [row[:-1] for row in rows]
+        alarms = f"{point.tp + point.fp:,.0f}"
+        rows.append([name + unmet, total, precision, format_metric(point.recall), alarms])
     first = next(iter(table.points.values()))
     note = (
         "Single threshold: all cases are compared with the same probability. Expected value: an "
         "alarm is raised where it is expected to cost less than none, given the case’s probability "
         f"and its own prices. Here “{table.best}” is the best."
     )
+    head = ["decision", price, "precision", "recall", "alarms"]
     return {
         "caption": f"Ways to decide, on {first.on}", "head": head, "rows": rows, "note": note
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The report's sentences: results, certificate, goal and metrics in plain English."""
+"""The report's sentences: results and the certificate in plain English."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
-from setpoint.goals.budgets import format_percent, is_count, per_of
+from setpoint.goals.budgets import is_count, per_of
 from setpoint.goals.goal import TOLERANCE, Constraint, format_metric, format_requirement
 from setpoint.goals.metrics import Metric, display_name
 from setpoint.goals.money import is_money
@@ -19,6 +19,7 @@ from setpoint.report.wording import (
     alarms_in_words,
     at_level,
     counted,
+    in_percent,
     in_words,
     metric_label,
     scope_of,
@@ -180,7 +181,7 @@ def _missed_level(report: Report, constraint: Constraint) -> str:
         if per.share is None:
             return f"{alarms_in_words(per, text)}, and {level} are allowed"
         over = f"{int(periods.over.sum()):,} of {counted(len(periods), per.period)}"
-        share = format_percent(1 - per.share).replace("%", " %")
+        share = in_percent(1 - per.share)
         may = "" if per.share == 1 else f", and at most {share} may"
         return f"{over} had more than {counted(constraint.level, 'alarm')}{may}"
     if is_count(which):

@@ -13,7 +13,7 @@ from setpoint.goals.money import is_money, prices_of
 from setpoint.goals.tallies import Tally
 from setpoint.report.content import Terms
 from setpoint.report.fractions import fraction, percent
-from setpoint.report.money import money, per_case
+from setpoint.report.money import money, per_case, stated_amount
 
 _PLAIN_WORDS = re.compile(r"[a-z]+( [a-z]+)*")
 
@@ -33,8 +33,14 @@ def counted(number: float, one: str, many: str = "") -> str:
     )  # fmt: skip
 
 
+def in_percent(value: float) -> str:
+    """Return a fraction that a goal states, e.g. "95 %"."""
+    return format_percent(value).replace("%", "\N{NO-BREAK SPACE}%")
+
+
 def shortened(text: str, most: int = 40) -> str:
-    """Return a text of at most so many characters."""
+    """Return a text of at most so many characters, without tabs and line breaks."""
+    text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -67,7 +73,7 @@ def _alarms_label(per: Per) -> str:
         return f"alarms per {per.period}, on average"
     if per.share == 1:
         return f"alarms on the busiest {per.period}"
-    return f"alarms per {per.period}, on {format_percent(per.share)} of {per.period}s"
+    return f"alarms per {per.period}, on {in_percent(per.share)} of {per.period}s"
 
 
 def value_text(which: Metric, value: float, currency: str, level: Constraint | None = None) -> str:
@@ -91,7 +97,7 @@ def at_level(constraint: Constraint, currency: str) -> str:
 
 def _level(constraint: Constraint, currency: str) -> str:
     if is_money(constraint.metric):
-        return per_case(constraint.metric, constraint.level, currency, constraint)
+        return stated_amount(constraint.level, currency)
     if is_count(constraint.metric):
         return format_metric(constraint.level, None, constraint.metric)
     return format_number(constraint.level)
@@ -126,7 +132,7 @@ def value_in_words(
     elif is_count(base):
         text = f"there are {describe_value(base, value)}"
     elif base.name.startswith("precision@"):
-        text = f"{percent(value)} of the alarms that the budget allows are real"
+        text = f"the real alarms are {percent(value)} of the number that the budget allows"
     elif tally.amount and base.name in _SHARES and not math.isnan(value):
         tp, _, P, _ = (float(x) for x in counts)
         share = _SHARES[base.name].format(amount=in_words(tally.amount), many=terms.many)
@@ -174,7 +180,7 @@ def alarms_in_words(per: Per, number: str) -> str:
         return f"there {be} {alarms} per {per.period} on average"
     if per.share == 1:
         return f"there {be} {alarms} on the busiest {per.period}"
-    return f"on {format_percent(per.share)} of {per.period}s there {be} at most {alarms}"
+    return f"on {in_percent(per.share)} of {per.period}s there {be} at most {alarms}"
 
 
 def prices_in_words(which: Metric, terms: Terms) -> str:
@@ -199,8 +205,8 @@ def prices_in_words(which: Metric, terms: Terms) -> str:
 def _price(factor: float, amount: str, terms: Terms) -> str:
     size = abs(factor)
     if not amount:
-        return money(size, terms.currency, 0 if size % 1 == 0 else 2 if size >= 0.01 else 6)
-    times = "" if size == 1 else f"{format_percent(size).replace('%', ' %')} of "
+        return stated_amount(size, terms.currency)
+    times = "" if size == 1 else f"{in_percent(size)} of "
     return f"{times}its {in_words(amount)}"
 
 
@@ -282,7 +288,7 @@ def _budget_of(which: Metric) -> str:
         return f"{which.name.removeprefix('precision@')} alarms"
     _, budget, share, per, _ = made_by
     if share:
-        return f"alarms on {format_percent(budget).replace('%', ' %')} of the cases"
+        return f"the alarms on {in_percent(budget)} of the cases"
     return f"{budget:,g} alarms{f' per {per}' if per else ''}"
 
 
@@ -291,7 +297,7 @@ def _condition(constraint: Constraint, terms: Terms) -> str:
     base, tally = which.base, which.tallies[0]
     scope = f"in each {in_words(constraint.each)}, " if constraint.each else _scope(tally)
     if is_money(base):
-        level = per_case(which, abs(constraint.level), terms.currency, None)
+        level = stated_amount(abs(constraint.level), terms.currency)
         if which.direction == "min":
             text = f"a case costs at most {level} on average"
             if constraint.level < 0:
@@ -305,7 +311,7 @@ def _condition(constraint: Constraint, terms: Terms) -> str:
     elif tally.amount and base.name in _SHARES:
         share = _SHARES[base.name].format(amount=in_words(tally.amount), many=terms.many)
         side = "at least" if constraint.relation == ">=" else "at most"
-        text = f"{side} {format_percent(constraint.level).replace('%', ' %')} {share}"
+        text = f"{side} {in_percent(constraint.level)} {share}"
     elif base.name in _CONSTRAINTS and not tally.amount:
         text = _CONSTRAINTS[base.name].format(level=_out_of(constraint.level), many=terms.many)
     else:
@@ -332,9 +338,7 @@ def _budget_in_words(constraint: Constraint, per: Per | None) -> str:
         return f"{alarms} per {per.period} {be} raised on average"
     if per.share == 1:
         return f"{'on' if per.period == 'day' else 'in'} every {per.period} {alarms} {be} raised"
-    return (
-        f"on {format_percent(per.share).replace('%', ' %')} of {per.period}s {alarms} {be} raised"
-    )
+    return f"on {in_percent(per.share)} of {per.period}s {alarms} {be} raised"
 
 
 def meaning(which: Metric, terms: Terms) -> str:
@@ -363,5 +367,5 @@ def _alarms_meaning(per: Per) -> str:
         return f"the number of alarms, divided by the number of {period}s that have cases"
     if per.share == 1:
         return f"the number of alarms in the {period} that has most of them"
-    share = format_percent(per.share).replace("%", " %")
+    share = in_percent(per.share)
     return f"the number of alarms that {share} of all {period}s do not exceed"

@@ -13,11 +13,13 @@ from setpoint._internal.devices import CPU, requested_device
 from setpoint._internal.validation import did_you_mean
 from setpoint.data.splits import FEWEST, VALIDATION_FRACTION
 from setpoint.errors import SchemaError, SetpointError
+from setpoint.goals.bands import AnyGoal, BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
 from setpoint.tables.schema import Schema
 
 if TYPE_CHECKING:
+    from setpoint.report.band_content import BandBaseline
     from setpoint.report.content import Baseline
 
 Floats = NDArray[np.floating]
@@ -65,6 +67,35 @@ def check_labels_model(model: str) -> None:
         )
 
 
+def check_model_for(
+    goal: AnyGoal,
+    model: str,
+    decision: str = "threshold",
+    thresholds: str = "one",
+    caps: Mapping[str, float] | None = None,
+) -> None:
+    """Raise SetpointError if a model, or its way to decide, is not for a goal."""
+    check_decision(model, decision, thresholds)
+    if not isinstance(goal, BandGoal):
+        return
+    if model in TRAINED:
+        others = ", ".join(name for name in MODELS if name not in TRAINED)
+        raise SetpointError(
+            f"{model!r} is trained for one threshold, and '{goal}' is the goal of a review band, "
+            f"with two; choose one of the models {others}."
+        )
+    if (decision, thresholds) != ("threshold", "one"):
+        raise SetpointError(
+            f"'{goal}' is the goal of a review band, which decides by its two thresholds alone; "
+            "leave out other ways to decide."
+        )
+    if caps:
+        raise SetpointError(
+            f"caps are for certified bounds on costs; those of a review band, as in '{goal}', are "
+            "minimised and not bounded."
+        )
+
+
 def check_device(device: Any, model: str) -> None:
     """Raise an error if a device is not available, or cannot train the model."""
     if requested_device(device) not in (None, CPU) and model not in TRAINED:
@@ -87,7 +118,7 @@ def is_tree_model(classifier: Any) -> bool:
 
 def make_classifier(
     name: str,
-    goal: Goal,
+    goal: AnyGoal,
     schema: Schema,
     *,
     confidence: float | None,
@@ -104,9 +135,15 @@ def make_classifier(
     ``validation`` is a list of one pair of row indices, training rows and those that set the
     threshold, or None for a random split.
     """
+    from setpoint.estimators.band import SetpointBand
     from setpoint.estimators.classifier import SetpointClassifier
     from setpoint.estimators.threshold import SetpointThreshold
 
+    if isinstance(goal, BandGoal):
+        return SetpointBand(
+            _conventional(name, schema, random_state), goal, cv=validation, confidence=confidence,
+            certification=certification, random_state=random_state,
+        )  # fmt: skip
     certified: dict[str, Any] = {
         "confidence": confidence, "certification": certification, "caps": dict(caps or {}) or None,
     }  # fmt: skip
@@ -212,17 +249,46 @@ def fit_baselines(
     return Baseline(f"{name} at 0.5", scores, 0.5), tuned
 
 
+def fit_band_baseline(
+    features: Floats,
+    y: NDArray[np.bool_],
+    groups: NDArray[np.intp] | None,
+    test: Callable[[Any], Any],
+    goal: BandGoal,
+    validation: Any,
+    random_state: int,
+    named: Mapping[str, Any] | None = None,
+) -> BandBaseline | None:
+    """Return logistic regression with the best review band on held-out training rows.
+
+    Parameters are as in :func:`fit_baselines`, but ``test`` returns the point of a fitted band on
+    the test rows. None if there are too few rows of one label.
+    """
+    from setpoint.estimators.band import SetpointBand
+    from setpoint.report.band_content import BandBaseline
+
+    tuner = SetpointBand(logistic(), goal, cv=validation, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a regression that has not converged, of a goal missed
+        try:
+            tuner.fit(features, y, groups=groups, **(named or {}))
+        except SetpointError:
+            return None
+    return BandBaseline("logistic regression, tuned band", test(tuner))
+
+
 def above_threshold(
     classifier: Any, features: Floats, named: Mapping[str, Any] | None = None
 ) -> Floats:
     """Return a classifier's scores of the positive class, minus its threshold.
 
-    ``named`` are the amounts and segments that its decisions need.
+    A review band has two thresholds, and the scores are the classifier's own. ``named`` are the
+    amounts and segments that its decisions need.
     """
     trees = is_tree_model(getattr(classifier, "estimator_", None))
     score = getattr(classifier, "raw_scores", classifier.positive_scores)
     scores = np.asarray(score(features)) if trees else in_blocks(score, features)
-    if not hasattr(classifier, "threshold_"):  # relative to the threshold already
+    if not hasattr(classifier, "threshold_"):  # relative to the threshold already, or of a band
         return scores
     scores = classifier.decision_scores(scores, dict(named or {}))
     # In 64 bits, as the classifier compares, a difference has the sign of the comparison.

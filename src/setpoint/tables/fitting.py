@@ -29,15 +29,16 @@ from setpoint.data.splits import (
 )
 from setpoint.data.values import check_present, without_categories
 from setpoint.errors import SchemaError, SetpointError, SplitError
-from setpoint.goals.columns import period_texts
-from setpoint.goals.goal import Goal
+from setpoint.goals.bands import AnyGoal, BandGoal, parse_any_goal
+from setpoint.goals.periods import period_codes
 from setpoint.tables.classifiers import (
     TRAINED,
     Floats,
     above_threshold,
-    check_decision,
     check_device,
     check_model,
+    check_model_for,
+    fit_band_baseline,
     fit_baselines,
     make_classifier,
     takes_raw_columns,
@@ -48,10 +49,13 @@ from setpoint.tables.goal_columns import check_named, goal_columns, take
 from setpoint.tables.kinds import times_of
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
+from setpoint.tables.rules import rule_of
 from setpoint.tables.schema import Schema
 
 if TYPE_CHECKING:
+    from setpoint.report.band_content import BandBaseline
     from setpoint.report.content import Baseline
+    from setpoint.thresholds.bands import BandPoint
     from setpoint.thresholds.operating_point import OperatingPoint
 
 pd = OptionalModule("pandas", "cli", "a table")
@@ -84,32 +88,32 @@ class FittedTable:
         The model.
     test : TestRows or None
         The test rows and their scores; None if there are none.
-    test_point : OperatingPoint or None
+    test_point : OperatingPoint, BandPoint or None
         The operating point on the test rows.
     baseline : Baseline or None
-        Common practice: logistic regression with threshold 0.5.
+        Common practice: logistic regression with threshold 0.5; None for a review band.
     leakage : list of LeakageWarning
         Signs that a column or row reveals what will not be known of new cases.
     notes : list of str
         Notes on how the table was read and split.
-    tuned : Baseline or None
-        The same regression with the best threshold for the goal on held-out training rows: those
-        that set the model's threshold, if these are known. None if there are too few rows.
+    tuned : Baseline, BandBaseline or None
+        The same regression with the best threshold or band for the goal on held-out training rows:
+        those that set the model's threshold, if these are known. None if there are too few rows.
     """
 
     model: TableModel
     test: TestRows | None
-    test_point: OperatingPoint | None
+    test_point: OperatingPoint | BandPoint | None
     baseline: Baseline | None
     leakage: list[LeakageWarning]
     notes: list[str]
-    tuned: Baseline | None = None
+    tuned: Baseline | BandBaseline | None = None
 
 
 def fit_table(
     frame: Any,
     target: str,
-    goal: str | Goal,
+    goal: str | AnyGoal,
     *,
     positive: Any = None,
     model: str = "linear",
@@ -138,8 +142,9 @@ def fit_table(
         Columns of any kind, including the labels.
     target : str
         The column of the labels.
-    goal : str or Goal
-        The goal to train for, e.g. ``"max recall s.t. precision >= 0.9"``.
+    goal : str, Goal or BandGoal
+        The goal to train for, e.g. ``"max recall s.t. precision >= 0.9"``. One of a review band
+        needs a model that is not trained for one threshold.
     positive : optional
         The positive label, or a list of labels that count as positive; see :func:`read_target`.
     model : str
@@ -178,7 +183,7 @@ def fit_table(
     started = clock.perf_counter()
     goal = check_options(goal, model, confidence)
     check_device(device, model)
-    check_decision(model, decision, thresholds)
+    check_model_for(goal, model, decision, thresholds, caps)
     if checkpoint is not None and model not in TRAINED:
         raise SetpointError(
             f"checkpoints are only for the models {' and '.join(TRAINED)}, not for {model!r}."
@@ -247,8 +252,6 @@ def fit_table(
     leakage = find_leakage(table.rows, table.y, schema, split, threshold_rows, table.groups)
     if not len(split.test):
         return FittedTable(fitted, None, None, None, leakage, notes)
-    from setpoint.thresholds.operating_point import evaluate_threshold
-
     test_named = classifier.pooled(take(named, split.test))
     tested = TestRows(
         split.test,
@@ -257,14 +260,23 @@ def fit_table(
         None if table.groups is None else table.groups[split.test],
         test_named,
     )
-    point = evaluate_threshold(
-        tested.y, tested.scores, 0.0, goal, on="the test rows", **tested.named
-    )
+    point = fitted.rule.evaluate(tested.y, tested.scores, "the test rows", tested.named)
     if takes_raw_columns(model):  # logistic regression does not accept such features
         encoder = fitted_encoder(for_trees=False)
         features = encode(encoder, table.rows.iloc[split.train])
     tuning = None if threshold_rows is None else as_splitter(split.train, *threshold_rows)
     test_features = encode(encoder, table.rows.iloc[split.test])
+    if isinstance(goal, BandGoal):
+        band = None
+        if model != "logistic" or confidence is not None:  # otherwise it is the same
+            band = fit_band_baseline(
+                features, table.y[split.train], groups,
+                lambda other: rule_of(other).evaluate(
+                    tested.y, above_threshold(other, test_features), "the test rows", tested.named
+                ),
+                goal, tuning, random_state, train_named,
+            )  # fmt: skip
+        return FittedTable(fitted, tested, point, None, leakage, notes, band)
     baseline, tuned = fit_baselines(
         features, table.y[split.train], groups, test_features, goal, tuning, random_state,
         train_named,
@@ -311,9 +323,9 @@ def as_splitter(train: Rows, first: Rows, second: Rows) -> list[tuple[Rows, Rows
     return [(np.searchsorted(train, first), np.searchsorted(train, second))]
 
 
-def check_options(goal: str | Goal, model: str, confidence: float | None) -> Goal:
+def check_options(goal: str | AnyGoal, model: str, confidence: float | None) -> AnyGoal:
     """Return the parsed goal; raise an error if the goal, model or confidence is invalid."""
-    goal = Goal.parse(goal)
+    goal = parse_any_goal(goal)
     check_model(model)
     if confidence is not None:
         check_fraction(confidence, "confidence")
@@ -377,18 +389,14 @@ def notes_on_fit(
 
 
 def _whole_periods(
-    times: NDArray[np.float64], goal: Goal, named: Mapping[str, Any]
+    times: NDArray[np.float64], goal: AnyGoal, named: Mapping[str, Any]
 ) -> NDArray[np.float64]:
-    """Return the time at which each row's period begins, if the goal has a budget per period.
+    """Return the number of each row's period, if the goal has a budget per period, else its time.
 
-    So whole periods stay in the same split.
+    Whole periods then stay in the same split.
     """
     for period in goal.periods[:1]:
-        texts = period_texts(named["times"], period, len(times))
-        _, codes = np.unique(texts, return_inverse=True)
-        first = np.full(codes.max() + 1, np.inf)
-        np.minimum.at(first, codes, times)
-        return np.asarray(first[codes])
+        return period_codes(named["times"], period).codes.astype(np.float64)
     return times
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from setpoint._internal.validation import did_you_mean, listed, quoted
 from setpoint.data.values import as_text, dates, is_present, numbers, without_categories
 from setpoint.errors import SchemaError
-from setpoint.goals.goal import Goal
+from setpoint.goals.bands import AnyGoal
 from setpoint.tables.kinds import column_of
 
 
-def named_columns(goal: Goal, time: str | None) -> list[str]:
+def named_columns(goal: AnyGoal, time: str | None) -> list[str]:
     """Return the columns that a goal needs besides those of the model."""
     if goal.periods and time is None:
         raise SchemaError(
@@ -25,7 +25,7 @@ def named_columns(goal: Goal, time: str | None) -> list[str]:
     return [*goal.amounts, *goal.segments, *([time] if goal.periods and time else [])]
 
 
-def check_named(goal: Goal, time: str | None, names: list[str]) -> None:
+def check_named(goal: AnyGoal, time: str | None, names: list[str]) -> None:
     """Raise SchemaError unless a table has the columns that a goal names."""
     for name in named_columns(goal, time):
         if name not in names:
@@ -35,7 +35,7 @@ def check_named(goal: Goal, time: str | None, names: list[str]) -> None:
             )
 
 
-def goal_columns(frame: Any, goal: Goal, time: str | None = None) -> dict[str, Any]:
+def goal_columns(frame: Any, goal: AnyGoal, time: str | None = None) -> dict[str, Any]:
     """Return the amounts, segments and times of a table's rows, as the estimators take them."""
     check_named(goal, time, list(frame.columns))
     found: dict[str, Any] = {}
@@ -48,7 +48,7 @@ def goal_columns(frame: Any, goal: Goal, time: str | None = None) -> dict[str, A
     return found
 
 
-def decision_values(frame: Any, goal: Goal, wanted: Collection[str]) -> dict[str, Any]:
+def decision_values(frame: Any, goal: AnyGoal, wanted: Collection[str]) -> dict[str, Any]:
     """Return those amounts and segments of a table's rows that decisions need."""
     return {
         "amounts": {name: _amounts(frame[name]) for name in goal.amounts if name in wanted},

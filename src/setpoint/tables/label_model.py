@@ -25,6 +25,7 @@ from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import label_scores
 from setpoint.tables.encoder import encode
 from setpoint.tables.fitted_columns import FittedColumns, check_numbers, check_parts
+from setpoint.tables.rules import LabelsRule
 from setpoint.tables.schema import Schema
 from setpoint.thresholds.multilabel import MultilabelPoint, evaluate_thresholds
 
@@ -88,14 +89,9 @@ class LabelsTableModel(FittedColumns):
         return self.classifier.certificate_
 
     @property
-    def result_columns(self) -> tuple[str, ...]:
-        """The columns of ``predict``: score and alarm of each label."""
-        return tuple(f"{name}_{what}" for name in self.targets for what in ("score", "alarm"))
-
-    def alarms(self, predicted: Any) -> Any:
-        """Return the alarms of what ``predict`` returned, with a column for each label."""
-        found = predicted[[f"{name}_alarm" for name in self.targets]]
-        return found.set_axis(list(self.targets), axis=1)
+    def rule(self) -> LabelsRule:
+        """How scores are decided: by the threshold of each label."""
+        return LabelsRule(self.targets, self.classifier.thresholds_)
 
     @property
     def decision_columns(self) -> tuple[str, ...]:
@@ -148,12 +144,7 @@ class LabelsTableModel(FittedColumns):
         """
         if alarm is not None or named:
             raise SetpointError("alarms of several labels are decided by their thresholds.")
-        scores, thresholds = self._scored(checked, first_row), self.classifier.thresholds_
-        relative, found = scores - thresholds, scores > thresholds
-        columns: dict[str, Any] = {}
-        for place, name in enumerate(self.targets):
-            columns[f"{name}_score"] = relative[:, place]
-            columns[f"{name}_alarm"] = found[:, place]
+        columns = self.rule.decide(self._scored(checked, first_row))
         return pd.DataFrame(columns, index=checked.index)
 
     def labelled_scores(

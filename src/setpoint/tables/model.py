@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from setpoint.data.table_reader import TableFile
 from setpoint.errors import ModelFileError, SchemaError
 from setpoint.estimators.base import decisions_html
 from setpoint.estimators.saving import describe, restore
-from setpoint.goals.goal import Goal
+from setpoint.goals.bands import AnyGoal
 from setpoint.saving.document import Described
 from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
 from setpoint.saving.storage import save
@@ -29,13 +29,13 @@ from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
 from setpoint.tables.fitted_columns import FittedColumns, check_numbers, check_parts
 from setpoint.tables.goal_columns import decision_values, goal_columns, named_columns
+from setpoint.tables.rules import Rule, rule_of
 from setpoint.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from setpoint.certificates.certificate import Certificate
+    from setpoint.estimators.band import SetpointBand
     from setpoint.estimators.classifier import SetpointClassifier
     from setpoint.estimators.threshold import SetpointThreshold
-    from setpoint.thresholds.operating_point import OperatingPoint
 
 pd = OptionalModule("pandas", "cli", "a table")
 
@@ -53,7 +53,7 @@ class TableModel(FittedColumns):
         The columns that it needs.
     encoder : ColumnTransformer
         Turns these columns into features.
-    classifier : SetpointClassifier or SetpointThreshold
+    classifier : SetpointClassifier, SetpointThreshold or SetpointBand
         Classifies the features; its labels are False and True.
     target : str
         The column of the labels, which new rows need not have.
@@ -68,7 +68,7 @@ class TableModel(FittedColumns):
 
     schema: Schema
     encoder: Any
-    classifier: SetpointClassifier | SetpointThreshold
+    classifier: SetpointClassifier | SetpointThreshold | SetpointBand
     target: str
     negative: Label
     positive: Label
@@ -99,22 +99,24 @@ class TableModel(FittedColumns):
         return decisions_html(point, certificate, self.positive, self.negative) + folded
 
     @property
-    def goal(self) -> Goal:
+    def goal(self) -> AnyGoal:
         """The goal that it was trained for."""
         return self.classifier.goal_
 
     @property
-    def operating_point(self) -> OperatingPoint:
-        """The classifier's operating point; its threshold is 0 for ``scores``."""
-        return replace(self.classifier.operating_point_, threshold=0.0)
+    def rule(self) -> Rule:
+        """How scores are decided: by the threshold 0, or by the two of a review band."""
+        return rule_of(self.classifier)
 
     @property
-    def certificate(self) -> Certificate | None:
+    def operating_point(self) -> Any:
+        """The classifier's operating point for ``scores``: OperatingPoint or BandPoint."""
+        return self.rule.point
+
+    @property
+    def certificate(self) -> Any:
         """The certificate for ``scores``, or None if no confidence was asked for."""
-        found = self.classifier.certificate_
-        if found is None:
-            return None
-        return replace(found, threshold=0.0, operating_point=self.operating_point)
+        return self.rule.certificate
 
     @property
     def labels(self) -> Labels:
@@ -126,7 +128,8 @@ class TableModel(FittedColumns):
     def scores(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Floats:
         """Return one score per row, relative to the threshold: > 0 is an alarm.
 
-        The score of a row is the same, bit for bit, whatever other rows are scored with it.
+        Scores of a review band are the classifier's own. The score of a row is the same, bit for
+        bit, whatever other rows are scored with it.
 
         Parameters
         ----------
@@ -139,15 +142,6 @@ class TableModel(FittedColumns):
         """
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
         return self._scored(checked, first_row, self.decided_by(frame))
-
-    @property
-    def result_columns(self) -> tuple[str, ...]:
-        """The columns of ``predict``."""
-        return ("score", "alarm", "predicted")
-
-    def alarms(self, predicted: Any) -> Any:
-        """Return the column of alarms of what ``predict`` returned, as a data frame."""
-        return predicted[["alarm"]]
 
     @property
     def decision_columns(self) -> tuple[str, ...]:
@@ -179,7 +173,10 @@ class TableModel(FittedColumns):
         return scores
 
     def predict(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Any:
-        """Return a data frame with score, alarm and predicted label; see ``scores``."""
+        """Return a data frame with score, alarm and predicted label; see ``scores``.
+
+        For a review band it has score and decision: "alarm", "review" or "clear".
+        """
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
         return self.predict_checked(checked, first_row, named=self.decided_by(frame))
 
@@ -196,9 +193,7 @@ class TableModel(FittedColumns):
         what :meth:`decided_by` returned.
         """
         scores = self._scored(checked, first_row, named or {})
-        alarm = scores > 0 if alarm is None else alarm
-        labels = pd.Series([self.negative, self.positive]).take(alarm.astype(int))
-        columns = {"score": scores, "alarm": alarm, "predicted": labels.array}
+        columns = self.rule.decide(scores, alarm, (self.negative, self.positive))
         return pd.DataFrame(columns, index=checked.index)
 
     def strangers(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
@@ -224,12 +219,10 @@ class TableModel(FittedColumns):
 
     def evaluate(
         self, frame: Any, *, on: str = "the rows given", ignore_extra: bool = False
-    ) -> OperatingPoint:
-        """Return the operating point of the threshold on labelled rows."""
-        from setpoint.thresholds.operating_point import evaluate_threshold
-
+    ) -> Any:
+        """Return the operating point on labelled rows: OperatingPoint or BandPoint."""
         y, scores = self.labelled_scores(frame, ignore_extra=ignore_extra)
-        return evaluate_threshold(y, scores, 0.0, self.goal, on=on, **self.goal_columns(frame))
+        return self.rule.evaluate(y, scores, on, self.goal_columns(frame))
 
     def goal_columns(self, frame: Any) -> dict[str, Any]:
         """Return the amounts, segments and times of labelled rows that the goal names."""

@@ -14,8 +14,8 @@ from setpoint._internal.validation import listed
 from setpoint.data.table_reader import BATCH_ROWS, TableFile
 from setpoint.data.table_writer import TableWriter
 from setpoint.data.values import MISSING, is_present, is_text_like, without_categories
-from setpoint.errors import SchemaError, TableFileError
-from setpoint.goals.columns import period_texts
+from setpoint.errors import SchemaError, SetpointError, TableFileError
+from setpoint.goals.periods import period_codes
 from setpoint.tables.encoder import CATEGORIES
 from setpoint.tables.goal_columns import calendar_times
 from setpoint.tables.kinds import Column
@@ -49,14 +49,16 @@ class Top(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The number of rows that were scored, of rows with an alarm, and notes on unseen values.
+    """Numbers of rows and of alarms, and notes on unseen values.
 
-    For a model of several labels, ``of_labels`` has the number of alarms of each.
+    For a review band, ``reviews`` is the number of reviews. For a model of several labels,
+    ``alarms`` is the number of rows with an alarm, and ``of_labels`` has the number of each label.
     """
 
     rows: int
     alarms: int
     notes: tuple[str, ...] = ()
+    reviews: int | None = None
     of_labels: dict[str, int] | None = None
 
 
@@ -79,8 +81,9 @@ def score_file(
         The model.
     source, out : path
         Tables; see :class:`TableFile`. Rows of a folder come in the order of its files. The result
-        has the columns to keep, and score (> 0 is an alarm), alarm and predicted, the label; for
-        several labels, a score and an alarm of each. It appears when it is complete.
+        has the columns to keep, and score (> 0 is an alarm), alarm and predicted, the label; or
+        score and decision of a review band; or score and alarm of each of several labels. It
+        appears when it is complete.
     batch_rows : int
         The number of rows in memory at a time.
     keep : sequence of str
@@ -99,10 +102,20 @@ def score_file(
         raise TableFileError(f"{out} is the table to score; name another file for the result.")
     if Path(source).resolve() in there.parents:
         raise TableFileError(f"{out} is inside {source}, the table to score; name another path.")
-    if taken := [name for name in keep if name in model.result_columns]:
+    if taken := [name for name in keep if name in model.rule.columns]:
         raise TableFileError(
             f"the column {taken[0]!r} cannot be kept, since the result has one of that name; "
             f"rename it in {source}."
+        )
+    if top is not None and model.rule.labels:
+        raise SetpointError(
+            "the highest scores can raise the alarms of one label only; this model has a threshold "
+            "for each of several labels, and decides by these."
+        )
+    if top is not None and "alarm" not in model.rule.columns:
+        raise SetpointError(
+            "the highest scores cannot raise the alarms of a review band, since all else would be "
+            "cleared without a review; the model decides by its two thresholds."
         )
     timed = [] if top is None or top.time is None else [top.time]
     if missing := [name for name in timed if name not in file.names]:
@@ -115,8 +128,7 @@ def score_file(
     wanted = list(dict.fromkeys([*keep, *model.schema.names, *decided]))
     unseen = UnseenValues(model.schema, model.encoder)
     chosen = None if top is None else _top_rows(model, file, batch_rows, top)
-    rows = alarms = 0
-    of_labels: Counter[str] = Counter()
+    rows, counts = 0, Counter(dict.fromkeys(model.rule.counts, 0))
     with TableWriter(out) as writer:
         for frame in file.frames(batch_rows, wanted, model.schema.texts):
             try:
@@ -130,13 +142,11 @@ def score_file(
                 found.insert(position, name, frame[name])
             writer.write(found)
             rows += len(found)
-            marked = model.alarms(found)
-            alarms += int(marked.any(axis=1).sum())
-            of_labels.update({str(name): int(column.sum()) for name, column in marked.items()})
+            counts.update(model.rule.counted(found))
             if progress is not None:
                 progress(rows)
-    several = len(of_labels) > 1
-    return Scored(rows, alarms, tuple(unseen.notes), dict(of_labels) if several else None)
+    of_labels = {name: counts[f"{name}_alarm"] for name in model.rule.labels} or None
+    return Scored(rows, counts["alarms"], tuple(unseen.notes), counts.get("reviews"), of_labels)
 
 
 def _top_rows(model: Any, file: TableFile, batch_rows: int, top: Top) -> NDArray[np.bool_]:
@@ -158,8 +168,7 @@ def _top_rows(model: Any, file: TableFile, batch_rows: int, top: Top) -> NDArray
         return np.zeros(0, dtype=bool)
     periods = None
     if top.period is not None:
-        every = np.concatenate(times)
-        periods = period_texts(every, top.period, len(every))
+        periods = period_codes(np.concatenate(times), top.period).codes
     return highest_of_each(np.concatenate(scores), periods, top.alarms)
 
 

@@ -37,6 +37,7 @@ from setpoint.data.splits import (
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.estimators.stream_fitting import fit_stream
+from setpoint.goals.bands import BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import TRAINED, above_threshold, check_model, make_classifier
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
@@ -103,7 +104,13 @@ def fit_streamed(
         is space. By default every pass computes them, which takes most of the time.
     """
     started = clock.perf_counter()
-    goal = check_options(goal, model, confidence)
+    parsed = check_options(goal, model, confidence)
+    if isinstance(parsed, BandGoal):
+        raise SetpointError(
+            f"'{parsed}' is the goal of a review band, for which the table must fit into memory; "
+            "use a sample of it, and the models hgb, logistic or forest."
+        )
+    goal = parsed
     check_goal(goal)
     check_streamable(model, group, time)
     check_seed(random_state)

@@ -114,6 +114,13 @@ clear_negatives : float
         return self.violation == 0.0
 
     @property
+    def missed(self) -> tuple[BandConstraint, ...]:
+        """The constraints of the goal that are not met."""
+        with np.errstate(all="ignore"):
+            counts = self.counts
+            return tuple(c for c in self.goal.constraints if c.shortfall(counts) > TOLERANCE)
+
+    @property
     def empty(self) -> bool:
         """Whether a constraint is met only because there are no alarms, or no cleared rows."""
         return any(c.metric.is_by_convention(self.counts) for c in self.goal.constraints)
@@ -132,8 +139,7 @@ clear_negatives : float
             missed = [
                 f"{x.metric} is {self._value(x.metric):.3f} instead of {x.metric.relation} "
                 f"{format_number(x.level)}"
-                for x in goal.constraints
-                if x.shortfall(c) > TOLERANCE
+                for x in self.missed
             ]
             there = "" if goal.objective in goal.metrics[1:] else f"; there {reached}"
             return f"On {self.on} the goal '{goal}' is not met: {' and '.join(missed)}{there}."
@@ -147,7 +153,7 @@ clear_negatives : float
         return f"On {self.on} the goal '{goal}' is met: {reached}."
 
     @property
-    def _metrics(self) -> list[BandMetric]:
+    def metrics(self) -> list[BandMetric]:
         """The usual metrics and the goal's, each once."""
         usual = ("precision(alarm)", "recall(alarm)", "npv(clear)", "fnr(clear)", "review_rate")
         return list(dict.fromkeys([*map(BandMetric, usual), *self.goal.metrics]))
@@ -159,10 +165,10 @@ clear_negatives : float
             counts.append([label, *map(format_number, row)])
         required = {c.metric: c for c in self.goal.constraints}
         values = [["metric", "value", "required"]]
-        for which in self._metrics:
+        for which in self.metrics:
             level = required.get(which)
             text = "" if level is None else _requirement(level)
-            values.append([str(which), _format(self._value(which), level), text])
+            values.append([str(which), format_value(self._value(which), level), text])
         caption = (
             f"cleared up to {format_threshold(self.low)}, alarms above "
             f"{format_threshold(self.high)}, on {self.on}"
@@ -178,7 +184,7 @@ clear_negatives : float
                 (CLEAR, self.clear_positives, self.clear_negatives),
             )
         )
-        values = "  ".join(f"{which}={self._value(which):.3f}" for which in self._metrics)
+        values = "  ".join(f"{which}={self._value(which):.3f}" for which in self.metrics)
         return (
             f"{self.message}\nlow={self.low:.6g}  high={self.high:.6g}  {bands} "
             f"(positives+negatives)\n{values}"
@@ -188,7 +194,7 @@ clear_negatives : float
         """Return plain values for JSON; numbers that are not finite become None."""
         names = ("low", "high", *_COUNTS, "objective", "violation", "feasible", "empty", "on",
                  "message")  # fmt: skip
-        values = {str(m): jsonable(self._value(m)) for m in self._metrics}
+        values = {str(m): jsonable(self._value(m)) for m in self.metrics}
         plain = {name: jsonable(getattr(self, name)) for name in names}
         return {"goal": str(self.goal), **plain, "costs": list(self.costs), "metrics": values}
 
@@ -204,7 +210,7 @@ def _requirement(constraint: BandConstraint) -> str:
     return f"{sign} {format_number(constraint.level)}"
 
 
-def _format(value: float, constraint: BandConstraint | None) -> str:
+def format_value(value: float, constraint: BandConstraint | None) -> str:
     """Format a metric with three digits, or more where rounding would hide a missed level."""
     if np.isnan(value):
         return "–"

@@ -89,6 +89,7 @@ class OperatingPoint(NotebookSummary):
     ) -> OperatingPoint:
         """Return the point with these counts, arrays over tallies if the goal has several."""
         if goal.is_plain:
+            tp, fp, P, N = float(tp), float(fp), float(P), float(N)
             return cls(threshold, tp, fp, P - tp, N - fp, goal, on)
         first, *others = np.stack([tp, fp, P, N], axis=1).tolist()
         tallied = tuple((a, b, c, d) for a, b, c, d in others)
@@ -449,6 +450,7 @@ def point_at(
     on: str,
 ) -> OperatingPoint:
     """Return the operating point of decisions on validated rows."""
+    weights = None if weights is None else weights.astype(np.float64, copy=False)
     goal = columns.bind(goal, positive)
     if not goal.is_plain:
         rows = TalliedRows.of(positive, weights, columns, goal)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.sweep import Cut, Floats, Ranking, best_index, rank_of
@@ -108,6 +109,7 @@ def best_tallied_cut(rows: TalliedRows, scores: Floats, goal: Ranking) -> Cut:
     The cut's counts are arrays with an entry for each tally.
     """
     P, N = rows.totals()
+    _check_defined(goal, P, N)
     nothing = np.zeros(rows.tallies)
     best = Cut(None, nothing, nothing)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -118,3 +120,18 @@ def best_tallied_cut(rows: TalliedRows, scores: Floats, goal: Ranking) -> Cut:
             if rank > best_rank:
                 best, best_rank = Cut(float(values[i]), tp[:, i], fp[:, i]), rank
     return best
+
+
+def _check_defined(ranking: Ranking, P: Floats, N: Floats) -> None:
+    """Raise SetpointError if rows do not define a metric, e.g. for lack of amounts above 0."""
+    goal = ranking if isinstance(ranking, Goal) else getattr(ranking, "goal", None)
+    if not isinstance(goal, Goal) or goal.is_plain:
+        return
+    for which in goal.metrics:
+        with np.errstate(all="ignore"):
+            value = goal.value_of(which, 0.0 * P, 0.0 * N, P, N)
+        if np.isnan(value):
+            raise SetpointError(
+                f"{which} is undefined on these rows: those that it counts are of one class, or "
+                "their amounts are all 0."
+            )

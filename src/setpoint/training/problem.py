@@ -26,8 +26,7 @@ from setpoint.thresholds.halves import Halves
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
     best_point,
-    choose_threshold,
-    evaluate_threshold,
+    point_at,
 )
 from setpoint.thresholds.sweep import Ranking
 from setpoint.thresholds.tallied import TalliedRows
@@ -165,9 +164,8 @@ class Problem:
             counts = self._tallied.counts(scores.astype(np.float64, copy=False) > threshold)
             at = (*counts, *self._tallied.totals())
             return self._ranked(OperatingPoint.of_counts(threshold, *at, self.goal, self.on))
-        found = evaluate_threshold(
-            y, scores, threshold, self.goal, sample_weight=weight, on=self.on
-        )
+        alarm = scores.astype(np.float64, copy=False) > threshold
+        found = point_at(y, alarm, weight, GoalColumns(), self.goal, threshold, self.on)
         return self._ranked(found)
 
     def points_of(self, logits: Tensor, penalty: float | None = None) -> list[OperatingPoint]:
@@ -194,8 +192,6 @@ class Problem:
 
     def _best_point(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
         scores, y, weight = self._on_host(logits)
-        if isinstance(ranking, Goal) and self._tallied is None:
-            return choose_threshold(y, scores, ranking, sample_weight=weight, on=self.on)
         weight = None if weight is None else weight.astype(np.float64)
         return best_point(y, scores, weight, ranking, self.goal, self.on, self._tallied)
 

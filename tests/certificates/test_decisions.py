@@ -1,0 +1,223 @@
+"""Certificates of goals that name segments, periods or amounts, through ``certify``."""
+
+import numpy as np
+import pytest
+
+from setpoint import SetpointError, certify
+from setpoint.certificates.costs import CostRows, cost_bound
+from setpoint.certificates.decisions import check_caps
+from setpoint.certificates.periods import day_thresholds, every_day_bound
+from setpoint.goals.goal import Goal
+
+N = 4000
+CAPS = {"amount": 400.0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y = rng.random(N) < 0.2
+    return {
+        "y": y,
+        "scores": rng.normal(size=N) + 2.5 * y,
+        "amount": np.minimum(rng.lognormal(3, 1, N), 400),
+        "region": rng.choice(["north", "south"], N),
+        "day": rng.integers(0, 60, N),
+    }
+
+
+def certified(rows, goal, **options):
+    options = {
+        "amounts": {"amount": rows["amount"]},
+        "segments": {"region": rows["region"]},
+        "times": rows["day"],
+        **options,
+    }
+    return certify(rows["y"], rows["scores"], goal, **options)
+
+
+def test_a_floor_in_each_segment(rows):
+    found = certified(rows, "max recall s.t. precision >= 0.8 for each region")
+    assert found.certified
+    assert found.claims == ("precision >= 0.8 for each region",)
+    assert [b.metric.name for b in found.bounds] == [
+        "precision[region=north]", "precision[region=south]", "recall",
+    ]  # fmt: skip
+    assert found.threshold in found.certified_thresholds
+    point = found.operating_point
+    assert all(point.value(b.metric.name) >= 0.8 for b in found.bounds[:2])
+    assert "precision >= 0.8 for each region" in found.message
+
+
+def test_a_floor_that_cannot_be_reached_names_the_smallest_segment(rows):
+    few = dict(rows)
+    few["region"] = np.where(np.arange(N) < 60, "tiny", rows["region"])
+    found = certified(few, "max recall s.t. recall >= 0.95 for each region")
+    assert not found.certified
+    assert "needs at least 45 positives" in found.refusal
+    assert "region=tiny" in found.refusal
+
+
+def test_a_budget_for_every_day_says_on_how_many_it_holds(rows):
+    found = certified(rows, "max recall s.t. alarms <= 12 per day")
+    highest = day_thresholds(rows["scores"], rows["day"], 12).max()
+    assert found.certified
+    assert found.threshold >= highest
+    period, share = found.periods_within
+    assert period == "day"
+    assert share == pytest.approx(1 - every_day_bound(60, 0.9), abs=1e-4)
+    assert share <= 1 - every_day_bound(60, 0.9)
+    assert found.claims == (f"alarms <= 12 per day on {100 * share:g}% of days",)
+    assert any("trend" in text for text in found.assumptions)
+    # The counts are those of whole days.
+    assert found.operating_point.value("alarms per day") <= 12
+    assert found.operating_point.tp + found.operating_point.fn == rows["y"].sum()
+
+
+def test_a_budget_on_a_share_of_days(rows):
+    found = certified(rows, "max recall s.t. alarms <= 12 per day on 90% of days")
+    every = certified(rows, "max recall s.t. alarms <= 12 per day")
+    assert found.certified
+    assert found.periods_within is None
+    assert found.threshold <= every.threshold
+    few = {name: column[rows["day"] < 15] for name, column in rows.items()}
+    found = certified(few, "max recall s.t. alarms <= 12 per day on 90% of days")
+    assert not found.certified
+    assert "needs at least 22 days" in found.refusal
+
+
+def test_days_that_are_covered_in_part_do_not_count(rows):
+    times = np.datetime64("2024-05-01T00:00") + (rows["day"] * 1440 + np.arange(N) % 1440)
+    late = rows["day"] > 0
+    late |= np.arange(N) % 1440 > 1200  # the first day begins at 20:00
+    part = {name: column[late] for name, column in rows.items()}
+    part["day"] = times[late]
+    found = certified(part, "max recall s.t. alarms <= 12 per day")
+    assert found.periods_within[1] == pytest.approx(1 - every_day_bound(59, 0.9), abs=1e-4)
+
+
+def test_an_average_number_of_alarms_has_no_bound(rows):
+    found = certified(rows, "max recall s.t. alarms <= 12 per day on average")
+    assert not found.certified
+    assert "no bound on an average" in found.refusal
+
+
+def test_the_bound_on_a_cost(rows):
+    found = certified(rows, "min cost(fp=5, fn=amount)", caps=CAPS)
+    assert found.certified
+    bound = found.bounds[-1]
+    assert bound.kind == "exact"
+    assert bound.bound > bound.value
+    assert any("above 400 count as 400" in text for text in found.assumptions)
+    fixed = certified(rows, "min cost(fp=5, fn=amount)", caps=CAPS, threshold=1.0)
+    y, amount = rows["y"], rows["amount"]
+    own = CostRows.of(rows["scores"], np.where(y, 0, 5), np.where(y, amount, 0), 0, 400)
+    assert fixed.bounds[-1].bound == pytest.approx(cost_bound(own, 1.0, 0.9))
+    assert fixed.bounds[-1].bound < bound.bound  # one threshold has a sharper bound
+
+
+def test_a_profit_has_a_lower_bound(rows):
+    found = certified(rows, "max profit(tp=amount, fp=-5)", caps=CAPS)
+    assert found.certified
+    assert found.bounds[-1].bound < found.bounds[-1].value
+    assert ">=" in found.message
+
+
+def test_a_cost_with_amounts_needs_a_cap(rows):
+    found = certified(rows, "min cost(fp=5, fn=amount)")
+    assert not found.certified
+    assert "needs a cap on 'amount'" in found.refusal
+    assert certified(rows, "min cost(fp=5, fn=20)").certified  # numbers need none
+
+
+def test_a_ceiling_on_the_cost(rows):
+    goal = "max recall s.t. cost(fp=5, fn=amount) <= 3"
+    found = certified(rows, goal, caps=CAPS)
+    assert found.certified
+    assert found.operating_point.value("cost(fp=5, fn=amount)") < 3
+    assert not certified(rows, goal.replace("3", "0.1"), caps=CAPS).certified
+
+
+def test_several_kinds_share_the_error(rows):
+    goal = (
+        "max recall s.t. precision >= 0.7 for each region, alarms <= 12 per day on 90% of days, "
+        "cost(fp=5, fn=amount) <= 9"
+    )
+    found = certified(rows, goal, caps=CAPS)
+    assert found.certified
+    assert found.claims == tuple(map(str, Goal.parse(goal).constraints))
+    for constraint in Goal.parse(goal).constraints:
+        alone = certified(
+            rows, f"max recall s.t. {constraint}", caps=CAPS if "cost" in str(constraint) else None
+        )
+        for low, high in found.certified_thresholds:
+            assert any(a <= low and high <= b for a, b in alone.certified_thresholds)
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 1.5, 99.0])
+def test_a_threshold_given_beforehand(rows, threshold):
+    goal = "max recall s.t. precision >= 0.7 for each region, alarms <= 30 per day on 80% of days"
+    found = certified(rows, goal, threshold=threshold)
+    assert found.threshold == threshold
+    assert found.choice == "beforehand"
+    assert found.certified == (threshold == 1.5)
+
+
+def test_amounts_in_rates_have_no_test(rows):
+    found = certified(rows, "max recall s.t. recall[amount] >= 0.5")
+    assert not found.certified
+    assert "no exact bound for recall[amount]" in found.refusal
+    # As an objective it is shown without a bound.
+    found = certified(rows, "max recall[amount] s.t. precision >= 0.7")
+    assert found.certified
+    assert found.bounds[-1].bound is None
+
+
+def test_later_rows_cannot_be_checked(rows):
+    found = certified(rows, "max recall s.t. precision >= 0.8 for each region")
+    assert not found.can_be_checked
+    with pytest.raises(SetpointError, match="certify again on later rows"):
+        found.check(rows["y"], rows["scores"])
+
+
+@pytest.mark.parametrize(
+    ("caps", "message"),
+    [
+        ({"amount": -5}, "number above 0"),
+        ({"amount": 0}, "number above 0"),
+        ({"amount": "x"}, "must be a number"),
+        ({"amount": np.inf}, "number above 0"),
+        ({"other": 5}, "there is a cap of 'other'"),
+    ],
+)
+def test_bad_caps(caps, message):
+    with pytest.raises(SetpointError, match=message):
+        check_caps(caps, Goal.parse("min cost(fp=5, fn=amount)"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": np.arange(N)}, "leave groups and sample_weight out"),
+        ({"sample_weight": np.ones(N)}, "leave groups and sample_weight out"),
+        ({"planning_rows": ([1, 0], [1.0, 0.0])}, "planning_rows have no amounts"),
+        ({"segments": None}, "pass segments="),
+    ],
+)
+def test_bad_input(rows, options, message):
+    with pytest.raises(SetpointError, match=message):
+        certified(rows, "max recall s.t. precision >= 0.8 for each region", **options)
+
+
+def test_the_result_does_not_depend_on_a_seed(rows):
+    goal = "max recall s.t. precision >= 0.8 for each region"
+    first, second = (certified(rows, goal, random_state=seed) for seed in (1, 2))
+    assert first == second
+
+
+def test_certificates_as_plain_values(rows):
+    found = certified(rows, "max recall s.t. alarms <= 12 per day").to_dict()
+    assert found["goal"] == "max recall s.t. alarms <= 12 per day"
+    assert found["periods_within"] == list(
+        certified(rows, "max recall s.t. alarms <= 12 per day").periods_within
+    )

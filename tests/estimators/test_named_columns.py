@@ -1,0 +1,241 @@
+"""Estimators with goals that name amounts, segments and times."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from setpoint import (
+    GoalError,
+    SetpointClassifier,
+    SetpointError,
+    SetpointThreshold,
+    choose_threshold,
+    fit_goals,
+    load,
+)
+
+COST = "min cost(fp=5, fn=amount)"
+EACH = "max recall s.t. precision >= 0.6 for each region"
+BUDGET = "max recall s.t. alarms <= 8 per day"
+N = 1500
+
+
+def data(seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.random(N) < 0.25
+    X = rng.normal(size=(N, 3)) + y[:, None]
+    named = {
+        "amounts": {"amount": rng.lognormal(2, 1, N)},
+        "segments": {"region": rng.choice(["east", "west"], N)},
+        "times": np.datetime64("2024-01-01") + rng.integers(0, 30, N),
+    }
+    return X, y, named
+
+
+def estimators(goal, **options):
+    return [
+        SetpointClassifier(goal, random_state=0, **options),
+        SetpointThreshold(LogisticRegression(), goal, random_state=0, **options),
+    ]
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        COST,
+        EACH,
+        BUDGET,
+        f"{BUDGET} on average",
+        f"{BUDGET} on 90% of days",
+        "max recall[amount] s.t. precision >= 0.6",
+    ],
+)
+def test_fit_evaluate_save_and_load(goal, tmp_path):
+    X, y, named = data()
+    for clf in estimators(goal):
+        clf.fit(X, y, **named)
+        assert str(clf.goal_) == goal
+        point = clf.evaluate(X, y, **named)
+        assert str(point.goal) == goal
+        alarm = clf.predict(X) == 1
+        assert point.tp == (alarm & y).sum()
+        clf.save(tmp_path / "m.zip")
+        again = load(tmp_path / "m.zip")
+        assert again.evaluate(X, y, **named) == point
+        assert again.operating_point_ == clf.operating_point_
+        assert again.segments_ == clf.segments_
+
+
+@pytest.mark.parametrize("goal", [COST, EACH, BUDGET])
+def test_certified_models_round_trip(goal, tmp_path):
+    X, y, named = data()
+    X = X + y[:, None]
+    caps = {"amount": 1000.0} if goal == COST else None
+    for clf in estimators(goal, confidence=0.8, caps=caps):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf.fit(X, y, **named)
+        clf.save(tmp_path / "m.zip")
+        assert load(tmp_path / "m.zip").certificate_ == clf.certificate_
+        if goal == BUDGET:  # whole days certify, and not one row of each
+            assert not clf.certificate_.one_per_group
+            assert clf.certificate_.operating_point.tp > 9
+
+
+def test_a_fixed_seed_gives_the_same_model():
+    X, y, named = data()
+    first, second = (
+        SetpointClassifier(COST, random_state=3).fit(X, y, **named).operating_point_
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_training_for_a_cost_is_at_least_as_good_as_tuning_on_the_training_rows():
+    rng = np.random.default_rng(1)
+    y = rng.random(N) < 0.3
+    large = rng.random(N) < 0.5
+    amount = np.where(large, 200.0, 1.0)
+    # What separates expensive positives is not what separates the many cheap ones.
+    X = rng.normal(size=(N, 2))
+    X[:, 0] += 2.5 * (y & large)
+    X[:, 1] += 2.5 * (y & ~large)
+    named = {"amounts": {"amount": amount}}
+    trained = SetpointClassifier(COST, validation=None, random_state=0).fit(X, y, **named)
+    scores = LogisticRegression().fit(X, y).decision_function(X)
+    tuned = choose_threshold(y, scores, COST, **named)
+    assert trained.operating_point_.objective <= tuned.objective
+
+
+def test_solvers_train_for_costs():
+    X, y, named = data()
+    for solver in ("lifted", "stochastic", "cross_entropy"):
+        clf = SetpointClassifier(COST, solver=solver, random_state=0).fit(X, y, **named)
+        nothing = float(named["amounts"]["amount"][y].sum() / N)
+        assert clf.evaluate(X, y, **named).objective < 0.8 * nothing
+
+
+def test_whole_periods_stay_in_one_split():
+    X, y, named = data()
+    clf = SetpointClassifier(BUDGET, random_state=0).fit(X, y, **named)
+    days = dict(clf.operating_point_.goal.found)["per day"]
+    assert 5 <= len(days) <= 10  # a quarter of 30, each as a whole
+    rows = np.isin(named["times"].astype(str), days)
+    assert clf.operating_point_.tp + clf.operating_point_.fn == (rows & y).sum()
+    with pytest.raises(SetpointError, match="Leave groups out"):
+        clf.fit(X, y, groups=np.arange(N), **named)
+
+
+def test_small_segments_are_pooled_and_unknown_ones_belong_to_the_pool():
+    X, y, named = data()
+    region = named["segments"]["region"].astype(object)
+    region[:40] = ["a", "b", "c", "d"] * 10
+    named = {"segments": {"region": region}}
+    clf = SetpointThreshold(LogisticRegression(), EACH, random_state=0)
+    with pytest.warns(UserWarning, match="too small"):
+        clf.fit(X, y, **named)
+    assert clf.segments_ == {"region": ("east", "west")}
+    region[:120] = np.tile(["a", "b", "c", "d"], 30)
+    clf.fit(X, y, **named)
+    assert clf.segments_ == {"region": ("east", "west", "(other)")}
+    new = {"segments": {"region": np.where(np.arange(N) < 200, "new", "east")}}
+    found = clf.evaluate(X, y, **new)
+    assert dict(found.goal.found)["region"] == ("(other)", "east")
+
+
+def test_no_segment_is_large_enough():
+    X, y, named = data()
+    named["segments"]["region"] = np.arange(N) % 500
+    with pytest.raises(SetpointError, match="no segment of 'region' has 10 positives"):
+        SetpointThreshold(LogisticRegression(), EACH).fit(X, y, **named)
+
+
+def test_thresholds_per_group():
+    X, y, named = data()
+    X = X - 2.0 * (named["segments"]["region"] == "west")[:, None]
+    one = SetpointThreshold(LogisticRegression(), EACH, random_state=0).fit(X, y, **named)
+    each = SetpointThreshold(
+        LogisticRegression(), EACH, thresholds="per group", random_state=0
+    ).fit(X, y, **named)
+    assert each.operating_point_.objective > one.operating_point_.objective
+    assert set(each.segment_thresholds_.thresholds) == {"east", "west"}
+    with pytest.raises(SetpointError, match="pass segments="):
+        each.predict(X)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    assert (each.predict(X, **{"segments": named["segments"]})).sum() > 0
+    with pytest.raises(GoalError, match="for each"):
+        SetpointThreshold(LogisticRegression(), thresholds="per group").fit(frame, y)
+    with pytest.raises(SetpointError, match="'one' or 'per group'"):
+        SetpointThreshold(LogisticRegression(), EACH, thresholds="two").fit(X, y, **named)
+
+
+def test_decisions_by_expected_value():
+    X, y, named = data()
+    clf = SetpointThreshold(LogisticRegression(), COST, decision="expected_value", random_state=0)
+    clf.fit(X, y, **named)
+    amount = named["amounts"]["amount"]
+    p = clf.predict_proba(X)[:, 1]
+    expected = p * amount > (1 - p) * 5
+    assert (clf.predict(X, amounts={"amount": amount}) == expected).all()
+    table = clf.decisions_
+    assert table["expected value"].objective < table["single threshold"].objective
+    assert table.best == "expected value"
+    assert "single threshold" in str(table)
+    with pytest.raises(SetpointError, match="pass amounts="):
+        clf.predict(X)
+    with pytest.raises(GoalError, match="need prices"):
+        SetpointThreshold(LogisticRegression(), decision="expected_value").fit(X, y)
+    with pytest.raises(SetpointError, match="'threshold' or 'expected_value'"):
+        SetpointThreshold(LogisticRegression(), COST, decision="best").fit(X, y, **named)
+
+
+def test_amounts_may_be_columns_of_the_frame_at_predict():
+    X, y, named = data()
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame["amount"] = named["amounts"]["amount"]
+    clf = SetpointThreshold(
+        make_pipeline(StandardScaler(), LogisticRegression()), COST, decision="expected_value"
+    ).fit(frame, y, amounts=frame)
+    assert (clf.predict(frame) == clf.predict(frame, amounts=named["amounts"])).all()
+
+
+def test_metadata_are_routed_as_a_data_frame():
+    """A mapping would not be split by cross-validation; the columns of a data frame are."""
+    X, y, named = data()
+    with sklearn.config_context(enable_metadata_routing=True):
+        for clf in estimators(COST):
+            clf.set_fit_request(amounts=True)
+            params = {"amounts": pd.DataFrame(named["amounts"])}
+            found = cross_validate(clf, X, y, cv=2, params=params, return_estimator=True)
+            for fitted in found["estimator"]:
+                assert 0 < fitted.operating_point_.objective < named["amounts"]["amount"].mean()
+
+
+def test_a_number_of_alarms_without_a_period_is_refused():
+    X, y, named = data()
+    for clf in estimators("max recall s.t. alarms <= 9"):
+        with pytest.raises(GoalError, match="does not say in what time"):
+            clf.fit(X, y, **named)
+
+
+def test_too_many_segments_to_train_for():
+    X, y, named = data()
+    named["times"] = np.arange(N) // 3
+    with pytest.raises(SetpointError, match="at most 127"):
+        SetpointClassifier(BUDGET).fit(X, y, **named)
+    SetpointThreshold(LogisticRegression(), BUDGET).fit(X, y, **named)
+
+
+def test_several_goals_are_trained_one_after_another():
+    X, y, named = data()
+    goals = [COST, "min cost(fp=5, fn=amount) s.t. recall >= 0.8"]
+    first, second = fit_goals(SetpointClassifier(random_state=0), goals, X, y, **named)
+    assert str(first.goal_) == goals[0]
+    assert second.operating_point_.recall >= 0.75
