@@ -14,6 +14,7 @@ from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.saving.document import MODEL
 from setpoint.saving.reading import read
 from setpoint.saving.storage import check_target
+from setpoint.tables.label_model import LabelsTableModel, restore_labels_table
 from setpoint.tables.model import TableModel, restore_table
 
 __all__ = ["ModelFileError", "ModelVersionWarning", "check_target", "load", "save"]
@@ -24,17 +25,20 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SetpointClassifier, SetpointThreshold, SetpointBand, SetpointMultilabel or TableModel
-        A fitted model.
+    model : classifier of this package, TableModel or LabelsTableModel
+        A fitted model. Classifiers are SetpointClassifier, SetpointThreshold, SetpointBand and
+        SetpointMultilabel.
     path : str or Path
         A folder, which is created if it does not exist, or one file if it ends in ``.zip``. An
         existing model is replaced; a folder or file with other content raises an error.
     """
-    known = SetpointClassifier | SetpointThreshold | SetpointBand | SetpointMultilabel | TableModel
+    tables = TableModel | LabelsTableModel
+    known = SetpointClassifier | SetpointThreshold | SetpointBand | SetpointMultilabel | tables
     if not isinstance(model, known):
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved by setpoint, only a SetpointClassifier, "
-            "a SetpointThreshold, a SetpointBand, a SetpointMultilabel or a TableModel."
+            "a SetpointThreshold, a SetpointBand, a SetpointMultilabel, a TableModel or a "
+            "LabelsTableModel."
         )
     model.save(path)
 
@@ -52,7 +56,7 @@ def load(path: str | Path, *, module: Any = None) -> Any:
 
     Returns
     -------
-    SetpointClassifier, SetpointThreshold, SetpointBand, SetpointMultilabel or TableModel
+    classifier of this package, TableModel or LabelsTableModel
         Predicts the same as before, bit for bit. Its ``load_notes_`` lists parameters that were not
         saved, such as callbacks.
 
@@ -75,6 +79,8 @@ def load(path: str | Path, *, module: Any = None) -> Any:
     try:
         if document.model["kind"] == "TableModel":
             return restore_table(document.model, parts, module)
+        if document.model["kind"] == "LabelsTableModel":
+            return restore_labels_table(document.model, parts, module)
         return restore(document.model, parts, module)
     except SetpointError as error:
         raise ModelFileError(f"{path}: {error}") from error

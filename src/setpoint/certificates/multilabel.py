@@ -7,7 +7,7 @@ certificate is false is at most the sum of these, 1 - c, however the labels depe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._internal.validation import check_fraction, listed
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import Method, certify
+from setpoint.certificates.monitor import Verdict
 from setpoint.errors import SetpointError
 from setpoint.goals.metrics import format_threshold
 from setpoint.thresholds.label_goals import LabelGoals
@@ -116,6 +117,46 @@ class MultilabelCertificate:
             lines.append(f"... ({len(self.names)} labels)")
         assumed = [f"  - {each}" for each in self.certificates[0].assumptions]
         return "\n".join([self.message, *lines, "Assumptions:", *assumed])
+
+    def check(
+        self,
+        Y: ArrayLike,
+        scores: ArrayLike,
+        *,
+        after: Mapping[str, Verdict] | None = None,
+        level: float = 0.05,
+        groups: ArrayLike | None = None,
+    ) -> dict[str, Verdict]:
+        """Check whether later labelled rows contradict the certificates of the labels.
+
+        Returns the verdict of each label that has a certificate which can be checked. The level is
+        shared by these, so that the probability that any true certificate is ever contradicted is
+        at most ``level``.
+
+        Parameters
+        ----------
+        Y, scores : array-like of shape (n, L)
+            Labels and scores of cases since the certificates.
+        after : mapping of str to Verdict, optional
+            The result of the previous check, which this one continues.
+        level : float
+            The probability of a false alarm, over all labels and checks together.
+        groups : array-like of shape (n,), optional
+            As in :meth:`Certificate.check`.
+        """
+        data = LabelMatrix.of(Y, scores, None, self.names)
+        checked = [
+            (name, found, column)
+            for name, found, column in zip(self.names, self.certificates, data.columns, strict=True)
+            if found.certified and found.can_be_checked
+        ]
+        return {
+            name: found.check(
+                positive, own, after=(after or {}).get(name), level=level / len(checked),
+                groups=groups,
+            )
+            for name, found, (positive, own, _) in checked
+        }  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; numbers that are not finite are None."""

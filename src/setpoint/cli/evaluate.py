@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
     from setpoint.certificates.monitor import Verdict
     from setpoint.goals.band_metrics import Side
     from setpoint.goals.goal import Constraint
+    from setpoint.tables.fitted_columns import FittedColumns
     from setpoint.tables.model import TableModel
 
-_CONTINUE = (
+T = TypeVar("T")
+
+CONTINUE = (
     "To continue this check with later rows, save the output of --json and pass it to 'evaluate' "
     "with --after."
 )
@@ -64,6 +68,7 @@ def evaluate(
         from setpoint.cli.predict import load_table_model
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
         from setpoint.report.content import Rows
+        from setpoint.tables.label_model import LabelsTableModel
 
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_outputs({"the table": data, "the model": model}, report, figures)
@@ -74,6 +79,11 @@ def evaluate(
     request.note_unused_options(output)
     with output.warnings_as_notes():
         loaded = load_table_model(model)
+    if isinstance(loaded, LabelsTableModel):
+        from setpoint.cli.labels_evaluate import evaluate_several
+
+        evaluate_several(loaded, context, request, output)
+        return
     check_costs(loaded.goal, costs)
     certificate = loaded.certificate
     if certificate is not None and not certificate.certified:
@@ -103,7 +113,7 @@ def evaluate(
             "the certificate is not checked on them."
         )
     elif certificate is not None:
-        verdict = certificate.check(y, scores, after=before, groups=_groups(loaded, frame))
+        verdict = certificate.check(y, scores, after=before, groups=groups_of(loaded, frame))
     parts = [point_table(loaded.operating_point, point)]
     if missing_class(point) is not None:
         parts.append(one_class_message(point))
@@ -113,7 +123,7 @@ def evaluate(
             parts.append(caution)
             output.notes.append(caution)
         if not verdict.broken:
-            parts.append(_CONTINUE)
+            parts.append(CONTINUE)
     facts = {
         "model": model, "target": loaded.target,
         "confidence": None if loaded.certificate is None else loaded.certificate.confidence,
@@ -123,7 +133,7 @@ def evaluate(
         {
             "model": str(model),
             "evaluated": point_fields(point),
-            "verdict": None if verdict is None else _verdict_fields(verdict),
+            "verdict": None if verdict is None else verdict_fields(verdict),
         },
         *parts,
         files=request.files(
@@ -158,7 +168,7 @@ def _check_both_classes(model: TableModel, frame: Any, name: str) -> None:
             )
 
 
-def _groups(model: TableModel, frame: Any) -> Any:
+def groups_of(model: FittedColumns, frame: Any) -> Any:
     """Return the group of each row, if the model was fitted with groups."""
     if model.group is None:
         return None
@@ -170,10 +180,10 @@ def _groups(model: TableModel, frame: Any) -> Any:
     return frame[model.group].to_numpy()
 
 
-def _verdict_fields(verdict: Any) -> dict[str, Any]:
+def verdict_fields(verdict: Any) -> dict[str, Any]:
     """Return a verdict for JSON, with the certificate that it belongs to."""
     if parts := getattr(verdict, "parts", None):  # of a review band
-        own = {side: _verdict_fields(part) for side, part in parts.items()}
+        own = {side: verdict_fields(part) for side, part in parts.items()}
         return {**verdict.to_dict(), "parts": own}
     # JSON has no infinity, which a threshold of a review band may be.
     identity = [str(x) if x in (math.inf, -math.inf) else x for x in verdict.identity]
@@ -186,6 +196,11 @@ def _verdict_fields(verdict: Any) -> dict[str, Any]:
 
 def _read_verdict(path: Path, certificate: Any) -> Any:
     """Return the verdict in the output of ``evaluate --json``."""
+    return read_output(path, lambda found: _parse_any_verdict(found["verdict"], certificate))
+
+
+def read_output(path: Path, read: Callable[[Any], T]) -> T:
+    """Return what ``read`` finds in the output of ``evaluate --json``."""
     expected = "--after takes the output of 'setpoint evaluate --json'"
     if not path.exists():
         raise SetpointError(f"there is no file {path}; {expected}.")
@@ -197,15 +212,18 @@ def _read_verdict(path: Path, certificate: Any) -> Any:
             "command reads it: write to another one.)"
         )
     try:
-        fields = json.loads(path.read_text("utf-8"))["verdict"]
-        if "parts" in fields:
-            return _parse_band_verdict(fields, certificate)
-        return _parse_verdict(fields, certificate.guarantees, certificate.threshold)
+        return read(json.loads(path.read_text("utf-8")))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SetpointError(
             f"{path} is not the output of 'setpoint evaluate --json' for this model and its "
             "certificate, so the check cannot continue from it."
         ) from error
+
+
+def _parse_any_verdict(fields: dict[str, Any], certificate: Any) -> Any:
+    if "parts" in fields:
+        return _parse_band_verdict(fields, certificate)
+    return parse_verdict(fields, certificate.guarantees, certificate.threshold)
 
 
 def _parse_band_verdict(fields: dict[str, Any], certificate: BandCertificate) -> BandVerdict:
@@ -219,15 +237,16 @@ def _parse_band_verdict(fields: dict[str, Any], certificate: BandCertificate) ->
     if set(fields["parts"]) != set(wanted):
         raise ValueError("it belongs to another certificate")
     parts: dict[str, Verdict] = {
-        side: _parse_verdict(fields["parts"][side], guarantees, thresholds[side])
+        side: parse_verdict(fields["parts"][side], guarantees, thresholds[side])
         for side, guarantees in wanted.items()
     }
     return BandVerdict(certificate.goal.constraints, parts, float(fields["level"]))
 
 
-def _parse_verdict(
+def parse_verdict(
     fields: dict[str, Any], guarantees: tuple[Constraint, ...], threshold: float
 ) -> Verdict:
+    """Return a verdict from its values in JSON; ValueError if it is of other guarantees."""
     from setpoint.certificates.monitor import Verdict
     from setpoint.goals.goal import Goal
     from setpoint.thresholds.operating_point import OperatingPoint

@@ -30,13 +30,18 @@ _MONITOR = (
 def fit(
     context: typer.Context,
     data: o.DataOrFolder,
-    target: o.Target,
+    target: o.Targets,
     goal: o.GoalText,
     out: Annotated[Path, o.option(help="Save the model here: a folder, or a .zip file.")],
     positive: o.Positive = None,
     model: Annotated[
-        str, typer.Option(help="linear or mlp (trained for the goal), hgb, logistic or forest.")
+        str,
+        typer.Option(
+            help="linear or mlp (trained for the goal), hgb, logistic or forest.",
+            show_default="linear; logistic for several targets",
+        ),
     ] = "linear",
+    average: o.LabelAverage = None,
     decision: o.Decision = "threshold",
     thresholds: o.Thresholds = "one",
     confidence: o.Confidence = None,
@@ -62,6 +67,12 @@ def fit(
     debug: o.Debug = False,
 ) -> None:
     """Train a classifier on a table for a goal, and save it."""
+    if len(columns := target_columns(target, data)) > 1:
+        from setpoint.cli.labels_fit import fit_several
+
+        fit_several(columns, context)
+        return
+    column = columns[0]
     with first_imports():
         from setpoint.certificates.decisions import check_caps
         from setpoint.cli.output_paths import check_outputs, check_separate
@@ -73,6 +84,8 @@ def fit(
         from setpoint.saving.storage import check_target
         from setpoint.tables.classifiers import check_device, check_model, check_model_for
 
+    if average is not None:
+        raise SetpointError(f"--average is for several targets, and {column!r} is one.")
     # Everything that can be checked now is not left to fail after a long training.
     parsed = parse_any_goal(goal)
     check_model(model)
@@ -101,12 +114,12 @@ def fit(
     output = Output(as_json, quiet)
     request.note_unused_options(output, uses_called=test > 0)
     if streamed is not None:
-        _warn_of_folder_columns(streamed, {target, group, time, *(drop or ())}, output)
+        _warn_of_folder_columns(streamed, {column, group, time, *(drop or ())}, output)
     train = _trainer(streamed, data, out, output)
     with output.warnings_as_notes(), output.progress("training") as show:
         try:
             fitted = train(
-                target, parsed, positive=positive, model=model, confidence=confidence,
+                column, parsed, positive=positive, model=model, confidence=confidence,
                 group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
                 callback=lambda record, total: show(record.iteration, total),
                 checkpoint=checkpoint, device=device,
@@ -145,7 +158,7 @@ def fit(
         )
     if point is not None and fitted.test is not None:
         facts = {
-            "target": target, "columns left out": ", ".join(drop or ()), "group": group,
+            "target": column, "columns left out": ", ".join(drop or ()), "group": group,
             "time": time, "model": model, "confidence": confidence, "fraction of test rows": test,
             "seed": seed,
         }  # fmt: skip
@@ -159,6 +172,20 @@ def fit(
         exit_if_missed(strict, bool(is_met(point or fitted.model.operating_point)))
     else:
         exit_if_missed(strict, certificate.certified and not certificate.operating_point.empty)
+
+
+def target_columns(given: list[str], data: Path) -> list[str]:
+    """Return the columns of labels; a column whose name has a comma comes before a list."""
+    if not any("," in name for name in given):
+        return given
+    from setpoint.data.table_reader import TableFile
+
+    names = TableFile(data).names
+    found: list[str] = []
+    for name in given:
+        parts = [name] if name in names else [part.strip() for part in name.split(",")]
+        found += [part for part in parts if part]
+    return found or given
 
 
 def _ways_to_decide(model: Any) -> Iterator[str]:

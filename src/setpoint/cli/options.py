@@ -63,6 +63,12 @@ def _check_thresholds(value: str) -> str:
     return value
 
 
+def _check_average(value: str | None) -> str | None:
+    if value not in (None, "macro", "micro"):
+        raise typer.BadParameter(f"{value!r} is neither macro nor micro.")
+    return value
+
+
 def caps_of(texts: list[str] | None) -> dict[str, float]:
     """Return the caps of amounts by name, from texts such as amount=5000."""
     found = {}
@@ -85,6 +91,14 @@ Model = Annotated[
     Path, argument(help="Model: the folder or zip file written by 'setpoint fit --out'.")
 ]
 Target = Annotated[str, option(help="Column with the label.")]
+Targets = Annotated[
+    list[str],
+    option(
+        "--target",
+        help="Column with the label. Several labels: a list, as in spam,urgent, or the option "
+        "several times.",
+    ),
+]
 GoalText = Annotated[str, option("--goal", help="E.g. 'max recall s.t. precision >= 0.9'.")]
 Positive = Annotated[
     str | None,
@@ -170,6 +184,16 @@ Thresholds = Annotated[
     typer.Option(
         help="One threshold, or one per-group for a goal 'for each' group (hgb, logistic, forest).",
         callback=_check_thresholds,
+    ),
+]
+LabelAverage = Annotated[
+    str | None,
+    typer.Option(
+        "--average",
+        help="With several targets, what is optimised: macro, the mean over the labels, or micro, "
+        "the metric of all labels together.",
+        show_default="macro",
+        callback=_check_average,
     ),
 ]
 Report = Annotated[Path | None, option(help="Write a report to this HTML file.")]

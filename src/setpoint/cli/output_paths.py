@@ -183,6 +183,8 @@ def _is_scored(path: Path) -> bool:
         names = list(file.names)
         if names[-3:] == ["score", "alarm", "predicted"]:
             return True
+        if _is_label_scores(names):
+            return True
         # Two names are little evidence, so the decisions of a review band are read, too.
         if names[-2:] != ["score", "decision"]:
             return False
@@ -190,6 +192,13 @@ def _is_scored(path: Path) -> bool:
         return first is None or set(first["decision"]) <= {"alarm", "review", "clear"}
     except TableFileError:
         return False
+
+
+def _is_label_scores(names: list[str]) -> bool:
+    """Whether a table ends in score and alarm of at least two labels."""
+    pairs = [names[-4:-2], names[-2:]]
+    labels = [pair[-1].removesuffix("_alarm") for pair in pairs if pair]
+    return pairs == [[f"{label}_score", f"{label}_alarm"] for label in labels]
 
 
 def _real(path: Path) -> Path:

@@ -12,8 +12,11 @@ from setpoint.cli.app import first_imports
 from setpoint.cli.output import Output
 
 if TYPE_CHECKING:
+    from setpoint.tables.label_model import LabelsTableModel
     from setpoint.tables.model import TableModel
-    from setpoint.tables.scoring import Top
+    from setpoint.tables.scoring import Scored, Top
+
+_MOST_LABELS = 8  # in a sentence
 
 
 def predict(
@@ -73,13 +76,24 @@ def predict(
         )
     for note in done.notes:
         output.note(note)
-    counts = {"alarms": done.alarms}
+    fields = {"rows": done.rows, "alarms": done.alarms, "out": str(out)}
     if done.reviews is not None:
-        counts["reviews"] = done.reviews
-    listed = ", ".join(f"{number:,} {name}" for name, number in counts.items())
-    output.result(
-        {"rows": done.rows, **counts, "out": str(out)}, f"{done.rows:,} rows, {listed}: {out}"
-    )
+        fields["reviews"] = done.reviews
+    if done.of_labels is not None:
+        fields["labels"] = done.of_labels
+    output.result(fields, f"{_alarms_in_words(done)}: {out}")
+
+
+def _alarms_in_words(done: Scored) -> str:
+    counted = f"{done.rows:,} rows, {done.alarms:,}"
+    if done.reviews is not None:
+        return f"{counted} alarms, {done.reviews:,} reviews"
+    if done.of_labels is None:
+        return f"{counted} alarms"
+    often = sorted(done.of_labels.items(), key=lambda pair: -pair[1])
+    shown = ", ".join(f"{name} {count:,}" for name, count in often[:_MOST_LABELS])
+    more = f", and {len(often) - _MOST_LABELS:,} more labels" if len(often) > _MOST_LABELS else ""
+    return f"{counted} of them with alarms ({shown}{more})"
 
 
 def _top(count: int | None, per: str | None, time: str | None) -> Top | None:
@@ -102,15 +116,16 @@ def _top(count: int | None, per: str | None, time: str | None) -> Top | None:
     return Top(count, per, time)
 
 
-def load_table_model(path: Path) -> TableModel:
+def load_table_model(path: Path) -> TableModel | LabelsTableModel:
     """Load a model of tables; raises SetpointError for a model of arrays."""
     with first_imports():
         from setpoint.errors import SetpointError
         from setpoint.model_files import load
+        from setpoint.tables.label_model import LabelsTableModel
         from setpoint.tables.model import TableModel
 
     model = load(path)
-    if not isinstance(model, TableModel):
+    if not isinstance(model, TableModel | LabelsTableModel):
         raise SetpointError(
             f"{path} is a {type(model).__name__} saved from Python, which takes arrays, not "
             "tables. Use setpoint.load in Python, or train with 'setpoint fit'."

@@ -16,6 +16,8 @@ from setpoint.goals.bands import BandGoal
 from setpoint.report.band_content import BandReport
 from setpoint.report.content import Costs, Report, Rows
 from setpoint.report.figures import save_figures
+from setpoint.report.labels import LabelsReport
+from setpoint.report.labels_page import write_labels_report
 from setpoint.report.page import write_report
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ class ReportRequest:
         if self.called is not None:
             one, many = (name.strip() for name in self.called.split(","))
         if self.wanted:
-            results["facts"] = self._facts({"positive label": positive, **facts})
+            results["facts"] = self.facts_of({"positive label": positive, **facts})
         results |= {
             "currency": self.currency, "title": self.title or f"{self.data.stem}: {goal}",
             "positive": one, "positives": many,
@@ -113,7 +115,7 @@ class ReportRequest:
         assert isinstance(thresholds, float)
         return Report(goal, rows, thresholds, costs=self.costs, **results)
 
-    def _facts(self, facts: Mapping[str, Any]) -> dict[str, str]:
+    def facts_of(self, facts: Mapping[str, Any]) -> dict[str, str]:
         """Return everything that is needed to make the same page again."""
         facts = {
             "data": self.data.name,
@@ -124,6 +126,11 @@ class ReportRequest:
             "command": shlex.join(["setpoint", *self.command]),
         }
         return {name: str(value) for name, value in facts.items() if value not in (None, "")}
+
+    def labels_files(self, content: Callable[[], LabelsReport]) -> Iterator[tuple[str, Path]]:
+        """Write the page about several labels if it was asked for; yield its kind and path."""
+        if self.page is not None:
+            yield "report", write_labels_report(content(), self.page)
 
     def files(self, content: Callable[[], Report | BandReport]) -> Iterator[tuple[str, Path]]:
         """Write the files that were asked for; yield the kind and path of each."""

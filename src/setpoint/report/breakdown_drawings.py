@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from setpoint.goals.metrics import Metric
 from setpoint.report.breakdown import MONTHS, MOST_DRAWN, ByPeriod, BySegment
 from setpoint.report.drawings import WIDTH, Frame, marker, ticks
 from setpoint.report.wording import level_text, metric_label, shortened, value_text
@@ -29,34 +30,14 @@ def draw_segments(results: BySegment, name: str, picture: str) -> Markup:
     ``name`` is the metric's plain name, ``picture`` the id of the picture.
     """
     every = results.measured(name)
-    rows, currency = every[:MOST_DRAWN], results.report.currency
-    which = results.metrics[name]
-    values = [value_text(which, found.value, currency, found.constraint) for _, found in rows]
-    names = [shortened(segment, 19) for segment, _ in rows]
-    low, high = _span(rows)
-    frame = Frame(
-        height=50 + _ROW * len(rows),
-        x=(low, high),
-        y=(0.0, float(len(rows))),
-        left=14 + _LETTER * max(map(len, names)),
-        right=14 + _LETTER * max(map(len, values)),
-    )
-    middles = [len(rows) - i - 0.5 for i in range(len(rows))]
-    parts = [frame.axes(ticks(low, high), middles, metric_label(which), "", names)]
-    for (_, found), at, text in zip(rows, middles, values, strict=True):
-        y, x = frame.up(at), frame.across(found.constraint.level)
-        top, bottom = frame.up(at + 0.5), frame.up(at - 0.5)
-        parts.append(f'<path class="line floor" d="M{x:.1f} {top:.1f}V{bottom:.1f}"/>')
-        if found.low is not None and found.high is not None:
-            ends = frame.across(found.low), frame.across(found.high)
-            parts.append(f'<path class="interval" d="M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}"/>')
-        if math.isfinite(found.value):
-            shape, kind = ("circle", "met") if found.met else ("diamond", "missed")
-            parts.append(marker(shape, frame.across(found.value), y, kind))
-        parts.append(
-            f'<text class="tick" x="{WIDTH - frame.right + 8:.1f}" y="{y + 4:.1f}">'
-            f"{escape(text)}</text>"
+    currency, which = results.report.currency, results.metrics[name]
+    rows = [
+        Dot(
+            segment, found.value, found.low, found.high, found.constraint.level, found.met,
+            value_text(which, found.value, currency, found.constraint),
         )
+        for segment, found in every[:MOST_DRAWN]
+    ]  # fmt: skip
     missed = sum(not found.met for _, found in every)
     required = level_text(every[0][1].constraint, currency)
     described = (
@@ -64,17 +45,72 @@ def draw_segments(results: BySegment, name: str, picture: str) -> Markup:
         f"95 % intervals. Required: {required}. {missed} of {len(every)} miss it. The table lists "
         "the numbers."
     )
+    return draw_dots(rows, which, picture, described)
+
+
+class Dot(NamedTuple):
+    """A row of a picture: a metric's value, its interval, the required level, and the number.
+
+    Attributes
+    ----------
+    name : str
+        Written to the left of the row.
+    value, low, high, level : float or None
+        The value, the ends of its interval, and the level; an absent one is not drawn.
+    met : bool
+        Whether the level is reached.
+    text : str
+        The value, written to the right.
+    """
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    level: float | None
+    met: bool
+    text: str
+
+
+def draw_dots(rows: list[Dot], which: Metric, picture: str, described: str) -> Markup:
+    """Draw a metric of several segments or labels, one below the other."""
+    names = [shortened(row.name, 19) for row in rows]
+    low, high = _span(rows, which)
+    frame = Frame(
+        height=50 + _ROW * len(rows),
+        x=(low, high),
+        y=(0.0, float(len(rows))),
+        left=14 + _LETTER * max(map(len, names)),
+        right=14 + _LETTER * max(len(row.text) for row in rows),
+    )
+    middles = [len(rows) - i - 0.5 for i in range(len(rows))]
+    parts = [frame.axes(ticks(low, high), middles, metric_label(which), "", names)]
+    for row, at in zip(rows, middles, strict=True):
+        y = frame.up(at)
+        if row.level is not None:
+            x, top, bottom = frame.across(row.level), frame.up(at + 0.5), frame.up(at - 0.5)
+            parts.append(f'<path class="line floor" d="M{x:.1f} {top:.1f}V{bottom:.1f}"/>')
+        if row.low is not None and row.high is not None:
+            ends = frame.across(row.low), frame.across(row.high)
+            parts.append(f'<path class="interval" d="M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}"/>')
+        if math.isfinite(row.value):
+            shape, kind = ("circle", "met") if row.met else ("diamond", "missed")
+            parts.append(marker(shape, frame.across(row.value), y, kind))
+        parts.append(
+            f'<text class="tick" x="{WIDTH - frame.right + 8:.1f}" y="{y + 4:.1f}">'
+            f"{escape(row.text)}</text>"
+        )
     return frame.picture(picture, described, *parts)
 
 
-def _span(rows: list[tuple[str, Any]]) -> tuple[float, float]:
+def _span(rows: list[Dot], which: Metric) -> tuple[float, float]:
     """Return the range of the values' axis: 0 to 1 for fractions."""
-    bounds: tuple[float, float] = rows[0][1].constraint.metric.bounds
+    bounds = which.bounds
     if math.isfinite(bounds[0]) and math.isfinite(bounds[1]):
         return bounds
     numbers = [0.0]
-    for _, found in rows:
-        numbers += [found.constraint.level, found.value]
+    for row in rows:
+        numbers += [row.value if row.level is None else row.level, row.value]
     finite = [x for x in numbers if math.isfinite(x)]
     low, high = min(finite), max(finite)
     margin = 0.05 * (high - low) or 0.5

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from setpoint.tables.fitting import FittedTable as FittedTable
     from setpoint.tables.fitting import TestRows as TestRows
     from setpoint.tables.fitting import fit_table as fit_table
+    from setpoint.tables.label_fitting import FittedLabels as FittedLabels
+    from setpoint.tables.label_fitting import LabelTestRows as LabelTestRows
+    from setpoint.tables.label_fitting import fit_labels as fit_labels
+    from setpoint.tables.label_model import LabelsTableModel as LabelsTableModel
     from setpoint.tables.leakage import LeakageWarning as LeakageWarning
     from setpoint.tables.leakage import find_leakage as find_leakage
     from setpoint.tables.model import TableModel as TableModel
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "classifiers": "MODELS",
     "fitting": "FittedTable TestRows fit_table",
+    "label_fitting": "FittedLabels LabelTestRows fit_labels",
+    "label_model": "LabelsTableModel",
     "leakage": "LeakageWarning find_leakage",
     "model": "TableModel",
     "schema": "Schema",

@@ -56,6 +56,17 @@ def check_decision(model: str, decision: str, thresholds: str) -> None:
         raise SetpointError(f"{asked} work with {others}; {model!r} is trained for one threshold.")
 
 
+def check_labels_model(model: str) -> None:
+    """Raise SchemaError unless a model can be fitted to several labels."""
+    check_model(model)
+    if model in TRAINED:
+        others = ", ".join(name for name in MODELS if name not in TRAINED)
+        raise SchemaError(
+            f"several targets work with {others}; {model!r} is trained for one label. Use --model "
+            "logistic (model='logistic'), or one target at a time."
+        )
+
+
 def check_model_for(
     goal: AnyGoal,
     model: str,
@@ -149,6 +160,26 @@ def make_classifier(
     return SetpointThreshold(
         classifier, goal, decision=decision, thresholds=thresholds, cv=validation,
         random_state=random_state, **certified,
+    )  # fmt: skip
+
+
+def make_labels_classifier(
+    name: str,
+    goal: Any,
+    schema: Schema,
+    *,
+    average: Any,
+    confidence: float | None,
+    certification: Any,
+    validation: Any,
+    random_state: int,
+) -> Any:
+    """Return an unfitted classifier of several labels; parameters as in ``make_classifier``."""
+    from setpoint.estimators.multilabel import SetpointMultilabel
+
+    return SetpointMultilabel(
+        _conventional(name, schema, random_state), goal, average=average, cv=validation,
+        confidence=confidence, certification=certification, random_state=random_state,
     )  # fmt: skip
 
 
@@ -262,6 +293,15 @@ def above_threshold(
     scores = classifier.decision_scores(scores, dict(named or {}))
     # In 64 bits, as the classifier compares, a difference has the sign of the comparison.
     return np.asarray(scores.astype(np.float64, copy=False) - classifier.threshold_)
+
+
+def label_scores(classifier: Any, features: Floats) -> Floats:
+    """Return the scores of several labels, one column each, to which the thresholds apply."""
+    several = [classifier.estimator_, *(classifier.estimators_ or ())]
+    trees = any(is_tree_model(each) for each in several)
+    if trees:
+        return np.asarray(classifier.label_scores(features))
+    return in_blocks(classifier.label_scores, features)
 
 
 def in_blocks(score: Callable[[Floats], Floats], features: Floats) -> Floats:

@@ -44,6 +44,7 @@ from setpoint.tables.classifiers import (
     takes_raw_columns,
 )
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
+from setpoint.tables.fitted_columns import FittedColumns
 from setpoint.tables.goal_columns import check_named, goal_columns, take
 from setpoint.tables.kinds import times_of
 from setpoint.tables.leakage import LeakageWarning, find_leakage
@@ -192,10 +193,10 @@ def fit_table(
     labels = read_target(frame[target], positive)
     schema = Schema.of(frame, roles)
     named = goal_columns(frame, goal, time)
-    table = _Table(
+    table = LabelledTable(
         labels.y,
         schema.check(frame),
-        None if group is None else _group_codes(frame[group]),
+        None if group is None else group_codes(frame[group]),
         None if time is None else _whole_periods(times_of(frame[time]), goal, named),
         random_state,
     )
@@ -220,9 +221,9 @@ def fit_table(
         certification=(
             CERTIFICATION_FRACTION
             if certification is None
-            else _as_splitter(split.train, training, certification)
+            else as_splitter(split.train, training, certification)
         ),
-        validation=None if validation is None else _as_splitter(split.train, *validation),
+        validation=None if validation is None else as_splitter(split.train, *validation),
         random_state=random_state, callback=callback, decision=decision, thresholds=thresholds,
         caps=caps,
     )  # fmt: skip
@@ -263,7 +264,7 @@ def fit_table(
     if takes_raw_columns(model):  # logistic regression does not accept such features
         encoder = fitted_encoder(for_trees=False)
         features = encode(encoder, table.rows.iloc[split.train])
-    tuning = None if threshold_rows is None else _as_splitter(split.train, *threshold_rows)
+    tuning = None if threshold_rows is None else as_splitter(split.train, *threshold_rows)
     test_features = encode(encoder, table.rows.iloc[split.test])
     if isinstance(goal, BandGoal):
         band = None
@@ -284,7 +285,7 @@ def fit_table(
 
 
 @dataclass(frozen=True)
-class _Table:
+class LabelledTable:
     """The rows of a fit: labels, checked columns, groups and times."""
 
     y: NDArray[np.bool_]
@@ -302,7 +303,7 @@ class _Table:
         groups = None if self.groups is None else self.groups[train]
         split: Any = CERTIFICATION_FRACTION
         if self.times is not None:
-            split = _as_splitter(
+            split = as_splitter(
                 train, *newest_split(train, self.times, self.groups, CERTIFICATION_FRACTION)
             )
         first, second = certification_split(split, self.y[train], None, groups, self.seed)
@@ -317,7 +318,7 @@ class _Table:
         return split if min(counts) >= FEWEST else None
 
 
-def _as_splitter(train: Rows, first: Rows, second: Rows) -> list[tuple[Rows, Rows]]:
+def as_splitter(train: Rows, first: Rows, second: Rows) -> list[tuple[Rows, Rows]]:
     """Return two sets of rows by their positions in ``train``, as a splitter would yield them."""
     return [(np.searchsorted(train, first), np.searchsorted(train, second))]
 
@@ -332,11 +333,15 @@ def check_options(goal: str | AnyGoal, model: str, confidence: float | None) -> 
 
 
 def find_roles(
-    names: list[str], target: str, group: str | None, time: str | None, drop: Sequence[str]
+    names: list[str],
+    target: str | Sequence[str],
+    group: str | None,
+    time: str | None,
+    drop: Sequence[str],
 ) -> dict[str, str]:
-    """Return the columns that are not features, and why."""
+    """Return the columns that are not features, and why; there may be several targets."""
     columns_of: Mapping[str, Sequence[str | None]] = {
-        "the target": [target],
+        "the target": [target] if isinstance(target, str) else target,
         "the group": [group],
         "the time": [time],
         "dropped": drop,
@@ -358,7 +363,7 @@ def find_roles(
 
 
 def notes_on_fit(
-    fitted: TableModel, label_note: str, certified: bool, validated_by_time: bool
+    fitted: FittedColumns, label_note: str, certified: bool, validated_by_time: bool
 ) -> list[str]:
     """Return notes on the labels, the columns and how the rows were split."""
     notes = [*filter(None, [label_note]), *fitted.schema.notes]
@@ -395,7 +400,8 @@ def _whole_periods(
     return times
 
 
-def _group_codes(series: Any) -> NDArray[np.intp]:
+def group_codes(series: Any) -> NDArray[np.intp]:
+    """Return the number of each row's group; none may be missing."""
     remedy = "assign such rows to groups of their own, or drop them."
     check_present(series, "groups", SplitError, remedy)
     return np.asarray(pd.factorize(without_categories(series))[0], dtype=np.intp)

@@ -80,9 +80,14 @@ def find_leakage(
         The group of each row; rows of one group are in the same split.
     """
     return [
-        *(found for column in schema.columns for found in _of_column(rows, y, column)),
+        *column_leakage(rows, y, schema),
         *_duplicates(rows, y, split, threshold_rows, groups),
     ]
+
+
+def column_leakage(rows: Any, y: NDArray[np.bool_], schema: Schema) -> list[LeakageWarning]:
+    """Find columns that reveal the label, and identifiers."""
+    return [found for column in schema.columns for found in _of_column(rows, y, column)]
 
 
 def _of_column(rows: Any, y: NDArray[np.bool_], column: Column) -> Iterator[LeakageWarning]:

@@ -16,7 +16,7 @@ from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.data.table_reader import TableFile
-from setpoint.errors import ModelFileError, SchemaError, SetpointError
+from setpoint.errors import ModelFileError, SchemaError
 from setpoint.estimators.base import decisions_html
 from setpoint.estimators.saving import describe, restore
 from setpoint.goals.bands import AnyGoal
@@ -27,10 +27,10 @@ from setpoint.saving.values import Json, decode
 from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
+from setpoint.tables.fitted_columns import FittedColumns, check_numbers, check_parts
 from setpoint.tables.goal_columns import decision_values, goal_columns, named_columns
 from setpoint.tables.rules import Rule, rule_of
 from setpoint.tables.schema import Schema
-from setpoint.tables.scoring import UnseenValues
 
 if TYPE_CHECKING:
     from setpoint.estimators.band import SetpointBand
@@ -44,7 +44,7 @@ _LABEL = (str, int, float)  # and so booleans
 
 
 @dataclass(frozen=True, eq=False)
-class TableModel:
+class TableModel(FittedColumns):
     """A classifier of the rows of a table.
 
     Attributes
@@ -125,23 +125,6 @@ class TableModel:
             self.negative, self.positive, positive_labels=tuple(self.positive_labels)
         )
 
-    @property
-    def group(self) -> str | None:
-        """The column of the groups, if there was one."""
-        name = self.facts.get("group")
-        return None if name is None else str(name)
-
-    @property
-    def time(self) -> str | None:
-        """The column of the times, if there was one."""
-        name = self.facts.get("time")
-        return None if name is None else str(name)
-
-    def features(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Floats:
-        """Return the features of rows; parameters as in :meth:`Schema.check`."""
-        checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
-        return encode(self.encoder, checked)
-
     def scores(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Floats:
         """Return one score per row, relative to the threshold: > 0 is an alarm.
 
@@ -186,13 +169,7 @@ class TableModel:
 
     def _scored(self, checked: Any, first_row: int, named: dict[str, Any]) -> Floats:
         scores = above_threshold(self.classifier, encode(self.encoder, checked), named)
-        if np.isnan(scores).any():
-            row = int(np.flatnonzero(np.isnan(scores))[0])
-            raise SetpointError(
-                f"the model has no score for row {first_row + row + 1:,} "
-                f"({int(np.isnan(scores).sum()):,} such): it is not a number. The model is "
-                "damaged; fit it again."
-            )
+        check_numbers(scores, first_row)
         return scores
 
     def predict(self, frame: Any, *, ignore_extra: bool = False, first_row: int = 0) -> Any:
@@ -218,16 +195,6 @@ class TableModel:
         scores = self._scored(checked, first_row, named or {})
         columns = self.rule.decide(scores, alarm, (self.negative, self.positive))
         return pd.DataFrame(columns, index=checked.index)
-
-    def unseen_values(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
-        """Return a sentence for each column with values that training has not seen.
-
-        These are new levels of categories and new texts for missing values, with their counts, and
-        columns that are missing much more often than in training.
-        """
-        found = UnseenValues(self.schema, self.encoder)
-        found.add(self.schema.check(frame, ignore_extra=ignore_extra), frame)
-        return found.notes
 
     def strangers(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
         """Return ``unseen_values``; deprecated."""
@@ -294,20 +261,7 @@ def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableM
     for name, kind in wanted.items():
         if not isinstance(getattr(model, name), kind):
             raise ModelFileError(f"the {name} of the model is {getattr(model, name)!r}.")
-    row = pd.DataFrame({name: [None] for name in model.schema.names})
-    try:  # to score a row of missing values
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model.unseen_values(row)
-            model._scored(model.schema.check(row), 0, model.example_decision())
-    except ImportError:  # a missing extra, which it names
-        raise
-    except Exception as error:  # anything that mismatched parts may raise
-        raise ModelFileError(
-            f"the columns, encoder and classifier of the model do not fit each other "
-            f"({type(error).__name__}: {error}); the file is damaged, or was written with other "
-            "versions of libraries."
-        ) from error
+    check_parts(model, lambda row: model._scored(row, 0, model.example_decision()))
     return model
 
 

@@ -1,4 +1,4 @@
-"""How a model of tables decides: by one threshold, or by the two of a review band."""
+"""How a model of tables decides: by one threshold, the two of a review band, or one per label."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class ThresholdRule:
 
     columns = ("score", "alarm", "predicted")
     counts = ("alarms",)
+    labels = ()
     thresholds = 0.0
 
     @property
@@ -82,6 +83,7 @@ class BandRule:
 
     columns = ("score", "decision")
     counts = ("alarms", "reviews")
+    labels = ()
 
     @property
     def thresholds(self) -> tuple[float, float]:
@@ -114,6 +116,41 @@ class BandRule:
         """Return the numbers of alarms and of reviews in a result."""
         made = decided["decision"]
         return {"alarms": int((made == ALARM).sum()), "reviews": int((made == REVIEW).sum())}
+
+
+@dataclass(frozen=True)
+class LabelsRule:
+    """Several labels: an alarm of each is a score above its threshold."""
+
+    labels: tuple[str, ...]
+    thresholds: NDArray[np.float64]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Score and alarm of each label."""
+        return tuple(f"{name}_{what}" for name in self.labels for what in ("score", "alarm"))
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """What is counted: rows with an alarm, and the alarms of each label."""
+        return ("alarms", *self._alarms)
+
+    @property
+    def _alarms(self) -> list[str]:
+        return [f"{name}_alarm" for name in self.labels]
+
+    def decide(self, scores: Floats) -> dict[str, Any]:
+        """Return the columns of the result: scores relative to the threshold, and alarms."""
+        # An infinite threshold is that of a label without positives.
+        relative, found = scores - self.thresholds, scores > self.thresholds
+        pairs = (column for place in zip(relative.T, found.T, strict=True) for column in place)
+        return dict(zip(self.columns, pairs, strict=True))
+
+    def counted(self, decided: Any) -> dict[str, int]:
+        """Return the numbers of rows with an alarm and of each label's alarms in a result."""
+        marked = decided[self._alarms]
+        of_labels = {str(name): int(number) for name, number in marked.sum().items()}
+        return {"alarms": int(marked.any(axis=1).sum()), **of_labels}
 
 
 Rule = ThresholdRule | BandRule

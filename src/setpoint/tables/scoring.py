@@ -22,6 +22,7 @@ from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema, absent
 
 if TYPE_CHECKING:
+    from setpoint.tables.label_model import LabelsTableModel
     from setpoint.tables.model import TableModel
 
 _SHOWN = 3
@@ -48,16 +49,21 @@ class Top(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Numbers of rows, of alarms and, of a review band, of reviews; notes on unseen values."""
+    """Numbers of rows and of alarms, and notes on unseen values.
+
+    For a review band, ``reviews`` is the number of reviews. For a model of several labels,
+    ``alarms`` is the number of rows with an alarm, and ``of_labels`` has the number of each label.
+    """
 
     rows: int
     alarms: int
     notes: tuple[str, ...] = ()
     reviews: int | None = None
+    of_labels: dict[str, int] | None = None
 
 
 def score_file(
-    model: TableModel,
+    model: TableModel | LabelsTableModel,
     source: str | Path,
     out: str | Path,
     *,
@@ -71,12 +77,13 @@ def score_file(
 
     Parameters
     ----------
-    model : TableModel
+    model : TableModel or LabelsTableModel
         The model.
     source, out : path
         Tables; see :class:`TableFile`. Rows of a folder come in the order of its files. The result
         has the columns to keep, and score (> 0 is an alarm), alarm and predicted, the label; or
-        score and decision of a review band. It appears when it is complete.
+        score and decision of a review band; or score and alarm of each of several labels. It
+        appears when it is complete.
     batch_rows : int
         The number of rows in memory at a time.
     keep : sequence of str
@@ -99,6 +106,11 @@ def score_file(
         raise TableFileError(
             f"the column {taken[0]!r} cannot be kept, since the result has one of that name; "
             f"rename it in {source}."
+        )
+    if top is not None and model.rule.labels:
+        raise SetpointError(
+            "the highest scores can raise the alarms of one label only; this model has a threshold "
+            "for each of several labels, and decides by these."
         )
     if top is not None and "alarm" not in model.rule.columns:
         raise SetpointError(
@@ -133,10 +145,11 @@ def score_file(
             counts.update(model.rule.counted(found))
             if progress is not None:
                 progress(rows)
-    return Scored(rows, counts["alarms"], tuple(unseen.notes), counts.get("reviews"))
+    of_labels = {name: counts[f"{name}_alarm"] for name in model.rule.labels} or None
+    return Scored(rows, counts["alarms"], tuple(unseen.notes), counts.get("reviews"), of_labels)
 
 
-def _top_rows(model: TableModel, file: TableFile, batch_rows: int, top: Top) -> NDArray[np.bool_]:
+def _top_rows(model: Any, file: TableFile, batch_rows: int, top: Top) -> NDArray[np.bool_]:
     """Return which rows of a file have the highest scores of their period."""
     timed = [] if top.time is None else [top.time]
     decided = [name for name in model.decision_columns if name in file.names]

@@ -61,6 +61,8 @@ class LabelGoals:
                     "for all labels, or constrain each label."
                 )
             found = cls(tuple(each[0] for each in parsed), averages.pop())
+        for each in dict.fromkeys([*found.goals, found.of_sums]):
+            _check_plain(each)
         objectives = list(dict.fromkeys(str(each.objective) for each in found.goals))
         if found.average is not None and len(objectives) > 1:
             raise GoalError(
@@ -124,6 +126,22 @@ def _parse(goal: str | Goal, average: Average) -> tuple[Goal, Average, tuple[Con
     text = _AVERAGED.sub("", head)
     found_goal = Goal.parse(f"{text} s.t. {', '.join(each)}" if each else text)
     return found_goal, average, Goal(found_goal.objective, tuple(on_sums)).constraints  # type: ignore[arg-type]
+
+
+def _check_plain(goal: Goal) -> None:
+    """Raise GoalError if a goal counts rows by amount, segment or period."""
+    kinds = {
+        "amounts of the rows": goal.amounts,
+        "segments": goal.segments,
+        "periods": [f"per {period}" for period in goal.periods],
+    }
+    for kind, named in kinds.items():
+        if named:
+            raise GoalError(
+                f"'{goal}' is about {kind} ({listed(named)}), which goals of several labels cannot "
+                "name: every row counts once for each label. Use metrics of plain counts, or fit "
+                "a classifier for each label."
+            )
 
 
 def _one_each(goal: Any, names: Sequence[str]) -> list[Any]:

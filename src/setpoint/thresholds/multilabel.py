@@ -98,10 +98,11 @@ class MultilabelPoint:
 
     def _of_sums(self, which: Metric) -> float:
         with np.errstate(all="ignore"):
-            return float(which.value(*self._sums))
+            return float(which.value(*self.sums))
 
     @cached_property
-    def _sums(self) -> tuple[np.float64, ...]:
+    def sums(self) -> tuple[np.float64, ...]:
+        """TP, FP, P and N, summed over all labels."""
         return tuple(np.sum([point.counts for point in self.points], axis=0))
 
     @property
@@ -115,16 +116,17 @@ class MultilabelPoint:
     @property
     def feasible(self) -> bool:
         """Whether every label, and the sums of all, meet their constraints."""
-        return not self.failing and not self._missed_sums
+        return not self.failing and not self.missed_sums
 
     @property
-    def _missed_sums(self) -> list[str]:
+    def missed_sums(self) -> list[str]:
+        """What constraints on the summed counts are missed, as texts."""
         with np.errstate(all="ignore"):
             return [
                 f"micro {c.metric} is {self._of_sums(c.metric):.3f} instead of {c.relation} "
                 f"{format_number(c.level)}"
                 for c in self.goals.on_sums
-                if not c.shortfall(*self._sums) <= TOLERANCE
+                if not c.shortfall(*self.sums) <= TOLERANCE
             ]
 
     @property
@@ -138,7 +140,7 @@ class MultilabelPoint:
                 f"On {self.on} {average} {which} of {count} labels is {self.objective:.3f} "
                 f"(goal: '{self.goals}')."
             )
-        missed = [*self._missed_sums]
+        missed = [*self.missed_sums]
         if self.failing:
             missed.append(
                 f"{len(self.failing)} of {len(self.points)} labels do not meet their goals: "
@@ -168,7 +170,7 @@ class MultilabelPoint:
             counts = format_number(point.tp + point.fn), format_number(point.tp + point.fp)
             values = [_number(point.value(each)) for each in names]
             rows.append([name, f"{point.threshold:.6g}", *counts, *values, met])
-        tp, fp, P, _ = map(float, self._sums)
+        tp, fp, P, _ = map(float, self.sums)
         sums = format_number(P), format_number(tp + fp)
         rows.append(["micro", "", *sums, *(_number(self.micro(each)) for each in names), ""])
         rows.append(["macro", "", "", "", *(_number(self.macro(each)) for each in names), ""])

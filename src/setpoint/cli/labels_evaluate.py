@@ -1,0 +1,100 @@
+"""``setpoint evaluate`` for a model of several labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from setpoint.cli.app import exit_if_missed
+from setpoint.cli.evaluate import CONTINUE, groups_of, parse_verdict, read_output, verdict_fields
+from setpoint.cli.output import Output
+from setpoint.errors import SetpointError
+
+if TYPE_CHECKING:
+    from setpoint.certificates.monitor import Verdict
+    from setpoint.certificates.multilabel import MultilabelCertificate
+    from setpoint.cli.reports import ReportRequest
+    from setpoint.tables.label_model import LabelsTableModel
+
+
+def evaluate_several(
+    model: LabelsTableModel, context: typer.Context, request: ReportRequest, output: Output
+) -> None:
+    """Measure a model of several labels; the context has the options of ``setpoint evaluate``."""
+    from setpoint.cli.labels_points import labels_table
+    from setpoint.report.labels import LabelsReport, labels_headline
+
+    given = context.params
+    for option, value in (("--figures", request.figures), ("--cost-alarm", request.costs),
+                          ("--called", request.called)):  # fmt: skip
+        if value is not None:
+            raise SetpointError(f"{option} is for models of one label; leave it out.")
+    certificate, before = model.certificate, None
+    if given["after"] is not None:
+        before = _read_verdicts(given["after"], certificate, given["model"])
+    data = request.data
+    name = data.name or str(data)
+    with output.progress(f"reading {name}"):
+        frame = model.read(data, ignore_extra=given["ignore_extra"])
+    Y, scores = model.labelled_scores(frame)
+    unseen = model.unseen_values(frame)
+    for note in unseen:
+        output.note(note)
+    point = model.point_of(Y, scores, on=name)
+    verdicts: dict[str, Verdict] = {}
+    if certificate is not None and certificate.certified_labels:
+        verdicts = certificate.check(Y, scores, after=before, groups=groups_of(model, frame))
+    facts = {
+        "model": given["model"], "targets": ", ".join(model.targets),
+        "confidence": None if certificate is None else certificate.confidence,
+        "check continued from": given["after"],
+    }  # fmt: skip
+    content = LabelsReport(
+        point,
+        certificate,
+        verdicts,
+        model.point_of(Y, scores, on=name, thresholds=model.usual_thresholds),
+        request.title or f"{data.stem}: {model.goals}",
+        request.facts_of(facts) if request.wanted else {},
+        tuple(unseen),
+    )
+    parts: list[Any] = [labels_table(content), " ".join(filter(None, labels_headline(content)))]
+    if verdicts:
+        parts.append(_outcome(verdicts))
+        if not content.contradicted:
+            parts.append(CONTINUE)
+    fields = {
+        "model": str(given["model"]),
+        "evaluated": point.to_dict(),
+        "verdicts": {label: verdict_fields(verdict) for label, verdict in verdicts.items()},
+    }
+    output.result_and_files(fields, *parts, files=request.labels_files(lambda: content))
+    exit_if_missed(given["strict"], content.met and not content.contradicted)
+
+
+def _outcome(verdicts: dict[str, Verdict]) -> str:
+    """Return what the checks of the certificates have found."""
+    broken = {label: verdict for label, verdict in verdicts.items() if verdict.broken}
+    if not broken:
+        return f"None of the certificates of {len(verdicts):,} labels is contradicted."
+    return "\n".join(f"{label}: {verdict.message}" for label, verdict in broken.items())
+
+
+def _read_verdicts(
+    path: Any, certificate: MultilabelCertificate | None, model: Any
+) -> dict[str, Verdict]:
+    """Return the verdicts in the output of ``evaluate --json``."""
+    if certificate is None or not certificate.certified_labels:
+        raise SetpointError(
+            f"{model} has no certificate that can be checked, so there is no check to continue."
+        )
+    return read_output(
+        path,
+        lambda found: {
+            label: parse_verdict(
+                fields, certificate[label].guarantees, certificate[label].threshold
+            )
+            for label, fields in found["verdicts"].items()
+        },
+    )

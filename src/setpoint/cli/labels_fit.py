@@ -1,0 +1,151 @@
+"""``setpoint fit`` with several targets: a model with a threshold for each label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from setpoint.cli.app import exit_if_missed, first_imports
+from setpoint.cli.output import Output, is_main_process
+
+if TYPE_CHECKING:
+    from setpoint.cli.reports import ReportRequest
+    from setpoint.report.labels import LabelsReport
+    from setpoint.tables.label_fitting import FittedLabels
+
+_SEVERAL = "with several targets"
+_REFUSED = {  # options of one target, and what to do instead
+    "decision": "every label is decided by its threshold; leave out --decision",
+    "thresholds": "every label has one threshold; leave out --thresholds",
+    "cap": "goals have no amounts; leave out --cap",
+    "stream": "the table is read into memory; leave out --stream",
+    "checkpoint": "models are not trained step by step; leave out --checkpoint",
+    "cost_alarm": "the report has no costs; leave out --cost-alarm",
+    "cost_miss": "the report has no costs; leave out --cost-miss",
+    "called": "labels are called after their columns; leave out --called",
+    "figures": "the figures are part of the page; use --report instead of --figures",
+}
+
+
+def fit_several(targets: Sequence[str], context: typer.Context) -> None:
+    """Train on several targets; the context has the options of ``setpoint fit``."""
+    given = context.params
+    with first_imports():
+        from setpoint.cli.output_paths import check_outputs, check_separate
+        from setpoint.cli.reports import ReportRequest
+        from setpoint.data.table_reader import read_table
+        from setpoint.errors import SetpointError, SplitError
+        from setpoint.saving.storage import check_target
+        from setpoint.tables.classifiers import check_device
+        from setpoint.tables.label_fitting import check_label_options, fit_labels
+
+    for name, why in _REFUSED.items():
+        if _is_given(context, name):
+            raise SetpointError(f"{_SEVERAL} {why}.")
+    data, out, report = given["data"], given["out"], given["report"]
+    model = given["model"] if _is_given(context, "model") else "logistic"
+    average: Any = given["average"] or "macro"
+    confidence, test = given["confidence"], given["test"]
+    check_label_options(targets, given["goal"], average, model, confidence)
+    check_device(given["device"], model)
+    if test == 0 and report:
+        raise SetpointError("a report needs test rows; leave out --test 0.")
+    if data.is_dir():
+        raise SetpointError(f"{_SEVERAL} the table is one file, and {data} is a folder.")
+    check_target(out)
+    check_separate(out.expanduser(), "model", {"the table": data})
+    check_outputs({"the table": data, "the model": out}, report, None)
+    if not is_main_process():
+        return
+    request = ReportRequest(data, report, None, None, given["title"], None, context.find_root().obj)
+    output = Output(given["as_json"], given["quiet"])
+    request.note_unused_options(output)
+    with output.progress(f"reading {data.name}"):
+        frame = read_table(data)
+    with output.warnings_as_notes(), output.progress(f"training for {len(targets)} labels"):
+        try:
+            fitted = fit_labels(
+                frame, targets, given["goal"], average=average, positive=given["positive"],
+                model=model, confidence=confidence, group=given["group"], time=given["time"],
+                test=test, drop=tuple(given["drop"] or ()), random_state=given["seed"],
+            )  # fmt: skip
+        except SplitError as error:
+            hint = " (--test is that fraction; --test 0 holds out no test rows.)"
+            raise SetpointError(f"{error}{hint if 'test' in str(error) else ''}") from error
+    for note in fitted.notes:
+        output.note(note)
+    for sign in fitted.leakage:
+        output.note(sign.message, "warning")
+    fitted.model.save(out)
+    facts = {
+        "targets": ", ".join(targets), "columns left out": ", ".join(given["drop"] or ()),
+        "group": given["group"], "time": given["time"], "model": model,
+        "confidence": confidence, "fraction of test rows": test, "seed": given["seed"],
+    }  # fmt: skip
+    content = _report(fitted, request, facts)
+    _show(content, fitted, out, output, request.labels_files(lambda: content))
+    certificate = content.certificate
+    exit_if_missed(given["strict"], content.met if certificate is None else certificate.certified)
+
+
+def _report(fitted: FittedLabels, request: ReportRequest, facts: Mapping[str, Any]) -> LabelsReport:
+    """Return the report of a new model, on its test rows or else on those that set thresholds."""
+    from setpoint.report.labels import LabelsReport
+
+    model, test = fitted.model, fitted.test
+    certificate, verdicts = model.certificate, {}
+    if certificate is not None and test is not None:
+        verdicts = certificate.check(test.Y, test.scores, groups=test.groups)
+    own = {k: v for k, v in model.facts.items() if k not in ("model", "group", "time")}
+    own["rows of the table"] = own.pop("rows")
+    own.pop("random_state", None)
+    point = model.operating_point if fitted.test_point is None else fitted.test_point
+    notes = (*fitted.notes, *(sign.message for sign in fitted.leakage))
+    return LabelsReport(
+        point,
+        certificate,
+        verdicts,
+        fitted.usual,
+        request.title or f"{request.data.stem}: {model.goals}",
+        request.facts_of({**facts, **own}) if request.wanted else {},
+        notes,
+    )
+
+
+def _show(
+    content: LabelsReport,
+    fitted: FittedLabels,
+    out: Path,
+    output: Output,
+    files: Iterator[tuple[str, Path]],
+) -> None:
+    from setpoint.cli.labels_points import labels_table
+    from setpoint.report.labels import labels_headline
+
+    certificate, set_on = content.certificate, fitted.model.operating_point
+    tested = fitted.test_point
+    fields: Mapping[str, Any] = {
+        "model": str(out),
+        "goal": str(fitted.model.goals),
+        "threshold_set_on": set_on.to_dict(),
+        "test": None if tested is None else tested.to_dict(),
+        "certificate": None if certificate is None else certificate.to_dict(),
+    }
+    parts: list[Any] = [labels_table(content)]
+    sentences = labels_headline(content)
+    if certificate is not None:
+        parts.append(str(certificate))
+        sentences = sentences._replace(certificate="")
+    parts += [" ".join(filter(None, sentences)), f"Model: {out}"]
+    saved = f"The model is saved: {out}."
+    output.result_and_files(dict(fields), *parts, files=files, saved=saved)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Return whether the user gave an option, even with its default value."""
+    source = context.get_parameter_source(name)
+    given = source is not None and source.name != "DEFAULT"
+    return given and context.params[name] not in (None, [], (), False)
