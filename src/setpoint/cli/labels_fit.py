@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from setpoint.tables.label_fitting import FittedLabels
 
 _SEVERAL = "with several targets"
+_NOTHING: tuple[Any, ...] = (None, [], (), False, "threshold", "one")  # values without effect
 _REFUSED = {  # options of one target, and what to do instead
     "decision": "every label is decided by its threshold; leave out --decision",
     "thresholds": "every label has one threshold; leave out --thresholds",
@@ -145,7 +146,7 @@ def _show(
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Return whether the user gave an option, even with its default value."""
+    """Return whether the user gave an option that asks for something."""
     source = context.get_parameter_source(name)
     given = source is not None and source.name != "DEFAULT"
-    return given and context.params[name] not in (None, [], (), False)
+    return given and context.params[name] not in _NOTHING

@@ -17,12 +17,16 @@ from setpoint.goals.goal import Constraint, Goal, format_metric
 from setpoint.goals.metrics import Metric, metric
 from setpoint.report.content import Terms
 from setpoint.report.fractions import fraction, interval
-from setpoint.report.wording import at_level, goal_in_words, metric_label, value_text
+from setpoint.report.wording import at_level, goal_in_words, in_words, metric_label, value_text
 from setpoint.thresholds.multilabel import MultilabelPoint
 from setpoint.thresholds.operating_point import OperatingPoint
 
 TERMS = Terms("case with the label", "cases with the label", "")
 _NAMED = 5  # labels in a sentence
+_NOT_CERTIFIED = (
+    "A label that is not certified is not thereby bad: its rows were too few, or its results too "
+    "close to the level, to be sure."
+)
 
 
 class LabelResult(NamedTuple):
@@ -243,13 +247,12 @@ def _goal(report: LabelsReport) -> str:
 def _why_missed(worst: LabelResult) -> str:
     point = worst.point
     if point.feasible:
-        return f"{worst.name!r} meets it only because it has no alarms."
+        return f"The label {in_words(worst.name)} meets it only because it has no alarms."
     constraint = point.missed[0]
     text = value_text(constraint.metric, point.value(constraint.metric.name), "", constraint)
     name = metric_label(constraint.metric)
-    return (
-        f"The worst is {worst.name!r}: {name} is {text} and should be {at_level(constraint, '')}."
-    )
+    required = at_level(constraint, "")
+    return f"The worst is {in_words(worst.name)}: {name} is {text} and should be {required}."
 
 
 def _extremes(report: LabelsReport) -> str:
@@ -262,7 +265,7 @@ def _extremes(report: LabelsReport) -> str:
         return ""
     worst = min(values, key=lambda pair: pair[0])[1]
     side = "lowest" if objective.direction == "max" else "highest"
-    return f"; it is {side} for {worst.name!r}, {format_metric(worst.point.objective)}"
+    return f"; it is {side} for {in_words(worst.name)}, {format_metric(worst.point.objective)}"
 
 
 def _certificate(report: LabelsReport) -> str:
@@ -294,12 +297,12 @@ def confidence_in_words(certificate: MultilabelCertificate) -> list[str]:
             "several certificates may be false."
         ]
     return [
-        f"The confidence is joint: in {percent} of 100 studies like this one, every certificate of "
-        "the table is true, whichever labels are certified. All of them may be used together.",
-        f"For that, each of the {labels:,} labels passed a stricter test, at {each}. The more "
+        f"The confidence is joint: in at least {percent} of 100 studies like this one, every "
+        "certificate of the table is true, whichever labels are certified. All of them may be used "
+        "together.",
+        f"For that, each of the {labels:,} labels is tested more strictly, at {each}. The more "
         "labels there are, the more rows each of them needs.",
-        "A label that is not certified is not thereby bad: its rows were too few, or its results "
-        "too close to the level, to be sure.",
+        *([] if certificate.certified else [_NOT_CERTIFIED]),
     ]
 
 

@@ -47,7 +47,6 @@ def labels_html(report: LabelsReport) -> str:
         },
         goal={"text": goal_of_labels(report), "result": ""},  # which the lede has
         pictures=_pictures(report),
-        shows_levels=any(r.point.goal.constraints for r in report.results),
         head=table[0],
         first=table[1:][:MOST_DRAWN],
         others=table[1:][MOST_DRAWN:],
@@ -164,8 +163,8 @@ def _heading(report: LabelsReport, which: Metric) -> str:
     return f"{name} ({levels.pop()})" if len(levels) == 1 else name
 
 
-def _pictures(report: LabelsReport) -> list[tuple[str, Any]]:
-    """Return a caption and a picture for each metric that the goals are about."""
+def _pictures(report: LabelsReport) -> list[tuple[str, Any, bool]]:
+    """Return caption, picture and whether it has levels, for each metric of the goals."""
     shown = [r for r in report.results if not r.one_class]
     if not shown:
         return []
@@ -187,7 +186,8 @@ def _pictures(report: LabelsReport) -> list[tuple[str, Any]]:
         )
         more = f", the worst {MOST_DRAWN} of {len(dots):,}" if len(dots) > MOST_DRAWN else ""
         picture = draw_dots(dots[:MOST_DRAWN], which, f"labels-{place}", described)
-        found.append((f"{label} of each label{more}", picture))
+        levels = any(dot.level is not None for dot in dots)
+        found.append((f"{label} of each label{more}", picture, levels))
     return found
 
 
