@@ -81,7 +81,7 @@ def test_micro_averages_are_those_of_all_combinations(name, weighted):
         goal = Goal.parse(f"max {name} s.t. {floors}" if floors else f"max {name}")
         expected = brute_force(goal, Y, scores, weights)
         found = choose_thresholds(Y, scores, goal, average="micro", sample_weight=weights)
-        tp, fp, _, _ = found._sums
+        tp, fp, _, _ = found.sums
         assert found.objective == pytest.approx(expected[1], abs=1e-12)
         if not weighted:  # whole counts are compared without rounding
             assert (tp, -fp) == expected[2:]
@@ -96,7 +96,7 @@ def test_micro_averages_where_lower_is_better(name):
         found = choose_thresholds(Y, scores, goal, average="micro")
         expected = brute_force(goal, Y, scores, weights)
         assert -found.objective == pytest.approx(expected[1], abs=1e-12)
-        assert found._sums[0] == expected[2]
+        assert found.sums[0] == expected[2]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_constraints_on_the_sums_are_those_of_all_combinations(objective, constr
         found = choose_thresholds(Y, scores, f"{objective} s.t. {own}micro {constraint}")
         goal = Goal.parse(f"{objective} s.t. recall >= 0.3" if own else objective)
         expected = brute_force(goal, Y, scores, None, (constraint,))
-        tp, fp, P, N = found._sums
+        tp, fp, P, N = found.sums
         total = found.goals.of_sums
         assert -float(total.violation(tp, fp, P, N)) == pytest.approx(expected[0], abs=1e-12)
         assert float(total.gain(tp, fp, P, N)) == pytest.approx(expected[1], abs=1e-12)

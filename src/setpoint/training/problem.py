@@ -26,6 +26,7 @@ from setpoint.thresholds.halves import Halves
 from setpoint.thresholds.operating_point import (
     OperatingPoint,
     best_point,
+    check_classes,
     point_at,
 )
 from setpoint.thresholds.sweep import Ranking
@@ -192,6 +193,7 @@ class Problem:
 
     def _best_point(self, logits: Tensor, ranking: Ranking) -> OperatingPoint:
         scores, y, weight = self._on_host(logits)
+        check_classes(bool(y.any()), not y.all(), weighted=weight is not None)
         weight = None if weight is None else weight.astype(np.float64)
         return best_point(y, scores, weight, ranking, self.goal, self.on, self._tallied)
 
