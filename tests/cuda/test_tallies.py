@@ -1,7 +1,5 @@
 """Goals that name amounts, segments and periods, on a GPU: by the steps of the host's way."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -15,7 +13,12 @@ from setpoint.training.gpu import computable, exact_points
 from setpoint.training.lifted import AutogradSteps
 from setpoint.training.models import build
 
-FEW = Stochastic(outer_iterations=4, inner_iterations=30, batch_size=1000, rows=3000)
+QUICK = Projected(outer_iterations=3, inner_iterations=20, restarts=0, line_search=0)
+FEW = Stochastic(outer_iterations=3, inner_iterations=20, batch_size=500, rows=2000, restarts=0)
+
+
+def kind(solver):
+    return type(solver).__name__
 
 
 def on_both(goal, **given):
@@ -68,7 +71,7 @@ def test_the_penalty_and_its_slopes_are_those_of_the_cpu(goal):
         )
         with torch.no_grad():
             penalty.s.copy_(s)
-        logits = z.to(problem.X.device).requires_grad_()
+        logits = z.clone().to(problem.X.device).requires_grad_()
         penalty(logits).backward()
         values.append(float(penalty(logits).detach()))
         slopes.append([g.cpu() for g in (logits.grad, penalty.s.grad)])
@@ -96,16 +99,13 @@ def test_histograms_are_those_of_the_cpu(goal):
         np.testing.assert_allclose(ours.tp, theirs.tp, rtol=1e-9)
 
 
-@pytest.mark.parametrize("goal", TALLIED)
-@pytest.mark.parametrize("model", ["linear", "mlp"])
 @pytest.mark.parametrize(
-    "solver",
-    [Projected(outer_iterations=4), Lifted(outer_iterations=5), FEW],
-    ids=lambda s: type(s).__name__,
+    ("goal", "model"), [*((goal, "linear") for goal in TALLIED), (TALLIED[0], "mlp")]
 )
+@pytest.mark.parametrize("solver", [QUICK, Lifted(outer_iterations=5), FEW], ids=kind)
 def test_a_gpu_reaches_what_a_cpu_reaches(solver, model, goal):
     rng = np.random.default_rng(0)
-    n = 3000
+    n = 1500
     y = rng.random(n) < 0.2
     X = (rng.normal(size=(n, 4)) + y[:, None]).astype(np.float32)
     named = {
@@ -113,7 +113,6 @@ def test_a_gpu_reaches_what_a_cpu_reaches(solver, model, goal):
         "segments": {"region": rng.choice(["north", "south", "east"], n, p=[0.6, 0.3, 0.1])},
         "times": rng.integers(0, 20, n),
     }
-    solver = replace(solver, proximity=(0.0,)) if hasattr(solver, "proximity") else solver
     here, there = (
         SetpointClassifier(
             goal, model=model, solver=solver, validation=None, random_state=0, device=device
@@ -123,4 +122,4 @@ def test_a_gpu_reaches_what_a_cpu_reaches(solver, model, goal):
     assert {v.device.type for v in there.module_.state_dict().values()} == {"cpu"}
     assert there.operating_point_.feasible == here.operating_point_.feasible
     reached = [clf.operating_point_.objective for clf in (here, there)]
-    assert reached[0] == pytest.approx(reached[1], rel=0.08, abs=0.04)
+    assert reached[0] == pytest.approx(reached[1], rel=0.1, abs=0.05)
