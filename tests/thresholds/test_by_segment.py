@@ -9,7 +9,7 @@ import pytest
 from setpoint import Goal, GoalError, choose_thresholds_by_segment
 from tallied_rows import cost, every_cut, precision, recall, rows_of
 
-CASES = int(os.environ.get("SETPOINT_CASES", "100"))
+CASES = int(os.environ.get("SETPOINT_CASES", "50"))
 
 
 def f1(y, alarm, w):

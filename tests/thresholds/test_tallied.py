@@ -12,7 +12,7 @@ from setpoint.goals.columns import GoalColumns
 from setpoint.thresholds.tallied import TalliedRows
 from tallied_rows import busiest, cost, every_cut, in_segments, precision, recall, rows_of
 
-CASES = int(os.environ.get("SETPOINT_CASES", "200"))  # of each kind; 1,000 before a release
+CASES = int(os.environ.get("SETPOINT_CASES", "100"))  # of each kind; 1,000 before a release
 
 
 # goal, then (objective to maximise, shortfalls) of a cut
