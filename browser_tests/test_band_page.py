@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from page_checks import assert_fits, clipped_tables, overlaps
 from selenium.webdriver.common.by import By
 
 from setpoint import certify_band
@@ -62,16 +63,7 @@ ALL = ["certified", "refused", "costs", "touching", "endless", "hostile"]
 @pytest.mark.parametrize("name", ALL)
 def test_it_loads_without_errors_and_fits(browser, bands, emulate, name):
     """On a desktop, a phone and paper, without requests."""
-    browser.get(bands[name].as_uri())
-    assert browser.get_log("browser") == []
-    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
-    assert browser.title != "gone"
-    for width, media in ((1280, ""), (375, ""), (320, ""), (680, "print")):
-        emulate(browser, width=width, media=media)
-        wide, seen = browser.execute_script(
-            "const e = document.scrollingElement; return [e.scrollWidth, e.clientWidth]"
-        )
-        assert wide <= seen <= width, (width, media)
+    assert_fits(browser, emulate, bands[name])
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "hostile"])
@@ -79,33 +71,14 @@ def test_tables_fit_on_a_phone_without_scrolling(browser, bands, emulate, name):
     """The last column is often the one that matters."""
     emulate(browser, width=375)
     browser.get(bands[name].as_uri())
-    clipped = browser.execute_script("""
-      return [...document.querySelectorAll(".scroll")]
-        .filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent.slice(0, 40));
-    """)
-    assert clipped == []
+    assert clipped_tables(browser) == []
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_texts_of_the_picture_stay_inside_and_apart(browser, bands, name):
     """Also those of a narrow band."""
     browser.get(bands[name].as_uri())
-    overlaps = browser.execute_script("""
-      const box = (e) => e.getBoundingClientRect(), found = [];
-      const svg = document.getElementById("scores"), all = [...svg.querySelectorAll("text")];
-      all.forEach((one, i) => {
-        const a = box(one), around = box(svg);
-        if (a.left < around.left - 1 || a.right > around.right + 1) found.push(one.textContent);
-        for (const other of all.slice(i + 1)) {
-          const b = box(other);
-          if (a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom) {
-            found.push([one.textContent, other.textContent]);
-          }
-        }
-      });
-      return found;
-    """)
-    assert overlaps == []
+    assert overlaps(browser, "#scores") == []
 
 
 def test_dark_and_light(browser, bands, emulate):

@@ -10,8 +10,7 @@ import zlib
 import numpy as np
 import pytest
 
-from setpoint import Goal
-from setpoint.certificates.segments import certify_common, certify_each, segment_rows
+from setpoint import certify, certify_by_segment
 
 DRAWS, CONFIDENCE = 2000, 0.9
 ALLOWED = 1 - CONFIDENCE + 3 * math.sqrt(0.09 / DRAWS)
@@ -57,7 +56,7 @@ def false_thresholds(chances, level):
 
 
 def draw(rng, name):
-    """Return the rows of each segment; as many others plan."""
+    """Return labels, scores and segments."""
     chances, sizes, _ = SETTINGS[name]
     # The population has segments in these proportions; sizes vary as in any sample.
     weights = np.array(sizes) / sum(sizes)
@@ -67,7 +66,12 @@ def draw(rng, name):
     for i, of in enumerate(chances):
         chance[segments == i] = of(scores[segments == i])
     y = rng.random(len(scores)) < chance
-    return segment_rows(y, scores, segments, rng.random(len(scores)) < 0.5)
+    return y, scores, segments
+
+
+def goal_of(level):
+    """Return the goal of a floor in each segment."""
+    return f"max recall s.t. precision >= {level} for each region"
 
 
 def contains(thresholds, missed):
@@ -83,12 +87,15 @@ def contains(thresholds, missed):
 def test_one_threshold_for_all_segments(name, record):
     """Any certified threshold may be used, so all must hold in all segments."""
     chances, _, level = SETTINGS[name]
-    goal = Goal.parse(f"max recall s.t. precision >= {level}")
     rng = np.random.default_rng(zlib.crc32(f"common {name}".encode()))
     missed = np.unique(np.concatenate([false_thresholds(c, level) for c in chances]))
     certified = false = 0
     for _ in range(DRAWS):
-        found = certify_common(draw(rng, name), goal, CONFIDENCE)
+        y, scores, segments = draw(rng, name)
+        found = certify(
+            y, scores, goal_of(level), confidence=CONFIDENCE, planning=0.5,
+            segments={"region": segments},
+        )  # fmt: skip
         certified += found.certified
         false += contains(found.certified_thresholds, missed)
     record("one threshold for all segments", name, DRAWS, certified / DRAWS, false / DRAWS, 0.1)
@@ -103,17 +110,19 @@ EACH = sorted(n for n in SETTINGS if len(SETTINGS[n][1]) <= 5 or n.endswith("all
 def test_one_threshold_per_segment(name, record):
     """No joint statement is wrong, and each individual one is rarely."""
     chances, _, level = SETTINGS[name]
-    goal = Goal.parse(f"max recall s.t. precision >= {level}")
     rng = np.random.default_rng(zlib.crc32(f"each {name}".encode()))
     missed = [false_thresholds(c, level) for c in chances]
     joint, own, issued = 0, np.zeros(len(chances)), 0
     for _ in range(DRAWS):
-        found = certify_each(draw(rng, name), goal, CONFIDENCE)
-        wrong = [contains(c.certified_thresholds, missed[i]) for i, c in found.joint.items()]
+        y, scores, segments = draw(rng, name)
+        found = certify_by_segment(
+            y, scores, goal_of(level), confidence=CONFIDENCE, segments={"region": segments}
+        )
+        wrong = [contains(c.certified_thresholds, missed[int(i)]) for i, c in found.joint.items()]
         joint += any(wrong)
         issued += len(found.jointly_certified) / len(chances) / DRAWS
         for i, c in found.individual.items():
-            own[i] += contains(c.certified_thresholds, missed[i])
+            own[int(i)] += contains(c.certified_thresholds, missed[int(i)])
     record("a threshold per segment, jointly", name, DRAWS, issued, joint / DRAWS, 0.1)
     record("a threshold per segment, each", name, DRAWS, None, own.max() / DRAWS, 0.1)
     assert joint / DRAWS <= ALLOWED
@@ -124,17 +133,19 @@ def test_one_threshold_per_segment(name, record):
 def test_fixed_thresholds_by_holm(name, record):
     """A segment that misses the floor at its fixed threshold is certified jointly."""
     chances, _, level = SETTINGS[name]
-    goal = Goal.parse(f"max recall s.t. precision >= {level}")
     rng = np.random.default_rng(zlib.crc32(f"holm {name}".encode()))
     fixed = 0.25
     missed = [fixed <= m.max(initial=-1) and contains([(fixed - 5e-4, fixed + 5e-4)], m)
               for m in (false_thresholds(c, level) for c in chances)]  # fmt: skip
     false = issued = 0
     for _ in range(DRAWS):
-        rows = draw(rng, name)
-        found = certify_each(rows, goal, CONFIDENCE, thresholds=dict.fromkeys(rows, fixed))
+        y, scores, segments = draw(rng, name)
+        found = certify_by_segment(
+            y, scores, goal_of(level), confidence=CONFIDENCE, segments={"region": segments},
+            thresholds=dict.fromkeys(map(str, range(len(chances))), fixed),
+        )  # fmt: skip
         passed = found.jointly_certified
         issued += len(passed) / len(chances) / DRAWS
-        false += any(missed[i] for i in passed)
+        false += any(missed[int(i)] for i in passed)
     record("fixed thresholds per segment, Holm", name, DRAWS, issued, false / DRAWS, 0.1)
     assert false / DRAWS <= ALLOWED

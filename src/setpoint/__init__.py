@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from setpoint.certificates import Bound as Bound
     from setpoint.certificates import Certificate as Certificate
     from setpoint.certificates import MultilabelCertificate as MultilabelCertificate
+    from setpoint.certificates import SegmentCertificates as SegmentCertificates
     from setpoint.certificates import Verdict as Verdict
     from setpoint.certificates import certify as certify
     from setpoint.certificates import certify_band as certify_band
+    from setpoint.certificates import certify_by_segment as certify_by_segment
     from setpoint.certificates import certify_labels as certify_labels
     from setpoint.errors import CheckpointError as CheckpointError
     from setpoint.errors import GoalError as GoalError
@@ -58,8 +60,8 @@ if TYPE_CHECKING:
 # Names are imported on first use: torch and scikit-learn take seconds to import, and
 # `setpoint --help` needs neither.
 _NAMES = {
-    "certificates": "BandCertificate Bound Certificate MultilabelCertificate Verdict certify "
-    "certify_band certify_labels",
+    "certificates": "BandCertificate Bound Certificate MultilabelCertificate SegmentCertificates "
+    "Verdict certify certify_band certify_by_segment certify_labels",
     "errors": "CheckpointError GoalError InfeasibleGoalWarning ModelFileError "
     "ModelVersionWarning SetpointError UncertifiedWarning",
     "estimators": "SetpointBand SetpointClassifier SetpointMultilabel SetpointThreshold fit_goals",

@@ -332,7 +332,7 @@ def test_errors():
         ({"groups": [1, 2]}, "groups must hold one entry per row"),
         ({"groups": np.arange(100), "sample_weight": [1.0]}, "give one weight per row"),
         ({"groups": np.arange(100), "scores": scores[:9]}, "one entry per sample"),
-        ({"goal": "min cost(fp=a, fn=1) s.t. npv(clear) >= 0.9"}, "pass amounts="),
+        ({"goal": "min cost(fp=a, fn=1, review=1) s.t. npv(clear) >= 0.9"}, "pass amounts="),
     ):
         with pytest.raises(SetpointError, match=message):
             certify_band(**{"y": y, "scores": scores, "goal": BOTH} | arguments)

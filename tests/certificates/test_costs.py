@@ -13,8 +13,6 @@ from setpoint.certificates.costs import (
     CostEverywhere,
     CostRows,
     cost_bound,
-    cost_p_values,
-    is_sharper_at_all,
 )
 
 SEEDS = st.integers(0, 100_000)
@@ -75,8 +73,6 @@ def test_a_bound_at_all_thresholds_is_wider_than_at_one():
     single = cost_bound(testing, best, 0.9, planning)
     assert testing.mean(best) < single < every.bound(best)
     assert every.bound(best) < cost_bound(testing, best, 1 - 0.1 / 2000, planning)
-    chosen = every.best([best, -3.0, 5.0])
-    assert chosen == best
     assert every.bound(-3.0) > every.bound(best)
 
 
@@ -91,35 +87,12 @@ def test_certified_thresholds_have_bounds_below_the_level():
     assert every.certified(19.99).intervals == ((-math.inf, math.inf),)
 
 
-def test_p_values_at_planned_thresholds():
-    planning, testing = rows(1, 1000), rows(2, 3000)
-    level = testing.mean(1.0) + 0.1
-    p = cost_p_values(testing, [1.0, -3.0], level, 0.1, planning)
-    assert p[0] <= 0.1 < p[1] == 1
-
-
-def test_planning_rows_decide_which_bound_is_sharper():
-    planning = rows(1, 1000)
-    assert is_sharper_at_all(planning, 3000, 200, 0.1)
-    assert not is_sharper_at_all(planning, 3000, 1, 0.1)
-
-
-def test_results_do_not_depend_on_the_order_of_rows():
-    first = rows(3)
-    order = np.random.default_rng(0).permutation(len(first))
-    second = CostRows.of(
-        first.scores[order], first.alarm[order], first.clear[order], first.low, first.high
-    )
-    assert cost_bound(first, 1.0, 0.9) == cost_bound(second, 1.0, 0.9)
-
-
 def test_without_planning_rows_there_is_one_cell():
     none = CostRows.of([], [], [], 0, 1)
     cells = CostCells.of(none, 100)
     assert cells.ends(cells.cell(0.3)) == (-math.inf, math.inf)
     assert math.isnan(none.mean(0.5))
     assert CostEverywhere(rows(1), cells, 0.1, none).bound(0.3) <= 20
-    assert is_sharper_at_all(none, 100, 2, 0.1)
 
 
 @pytest.mark.parametrize(

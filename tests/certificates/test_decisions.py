@@ -5,7 +5,7 @@ import pytest
 
 from setpoint import SetpointError, certify
 from setpoint.certificates.costs import CostRows, cost_bound
-from setpoint.certificates.decisions import check_caps
+from setpoint.certificates.decision_tests import check_caps
 from setpoint.certificates.periods import day_thresholds, every_day_bound
 from setpoint.goals.goal import Goal
 
@@ -56,6 +56,26 @@ def test_a_floor_that_cannot_be_reached_names_the_smallest_segment(rows):
     assert not found.certified
     assert "needs at least 45 positives" in found.refusal
     assert "region=tiny" in found.refusal
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_a_segment_without_positives_is_not_left_out(rows, threshold):
+    """Nothing is known of its recall, and the guarantee would speak of it, too."""
+    few = dict(rows)
+    few["region"] = np.where((np.arange(N) < 60) & ~rows["y"], "tiny", rows["region"])
+    goal = "max precision s.t. recall >= 0.8 for each region"
+    assert certified(rows, goal, threshold=threshold).certified
+    found = certified(few, goal, threshold=threshold)
+    assert not found.certified
+    assert not found.certified_thresholds
+    assert "cannot be tested in 'tiny'" in found.refusal
+
+
+def test_no_segment_has_positives(rows):
+    negative = {name: column[~rows["y"]] for name, column in rows.items()}
+    found = certified(negative, "min fpr s.t. recall >= 0.8 for each region")
+    assert not found.certified
+    assert "cannot be tested in 'north', 'south'" in found.refusal
 
 
 def test_a_budget_for_every_day_says_on_how_many_it_holds(rows):
@@ -145,7 +165,8 @@ def test_several_kinds_share_the_error(rows):
     )
     found = certified(rows, goal, caps=CAPS)
     assert found.certified
-    assert found.claims == tuple(map(str, Goal.parse(goal).constraints))
+    *others, cost = map(str, Goal.parse(goal).constraints)
+    assert found.claims == (*others, f"{cost} (where amount above 400 counts as 400)")
     for constraint in Goal.parse(goal).constraints:
         alone = certified(
             rows, f"max recall s.t. {constraint}", caps=CAPS if "cost" in str(constraint) else None
@@ -221,3 +242,51 @@ def test_certificates_as_plain_values(rows):
     assert found["periods_within"] == list(
         certified(rows, "max recall s.t. alarms <= 12 per day").periods_within
     )
+
+
+def test_a_given_threshold_keeps_a_budget_only_if_no_day_is_over_it(rows):
+    highest = day_thresholds(rows["scores"], rows["day"], 12).max()
+    goal = "max recall s.t. alarms <= 12 per day"
+    assert certified(rows, goal, threshold=float(highest)).certified
+    found = certified(rows, goal, threshold=float(np.nextafter(highest, -np.inf)))
+    assert not found.certified
+    assert found.refusal.startswith("on 1 of 60 days there are more alarms than 12")
+    assert not certified(rows, goal, threshold=-9.0).certified
+
+
+@pytest.mark.parametrize(("days", "passes"), [(1, False), (3, False), (4, True)])
+def test_a_few_days_say_nothing_about_a_budget(rows, days, passes):
+    found = certified(rows, "max recall s.t. alarms <= 900 per day", times=rows["day"] % days)
+    assert found.certified is passes
+    if not passes:
+        assert f"at least 4 days of certification rows, and there are {days}" in found.refusal
+
+
+def test_a_claim_about_a_cost_names_the_cap(rows):
+    goal = "max recall s.t. cost(fp=5, fn=amount) <= 4"
+    for found in (
+        certified(rows, goal, caps=CAPS),
+        certified(rows, "min cost(fp=5, fn=amount)", caps=CAPS),
+    ):
+        assert found.certified
+        assert "(where amount above 400 counts as 400)" in found.message
+
+
+def test_a_cap_does_not_hide_that_the_rows_cost_more(rows):
+    goal = "max recall s.t. cost(fp=5, fn=amount) <= 1"
+    found = certified(rows, goal, caps={"amount": 2.0}, threshold=3.0)
+    assert not found.certified
+    assert "the cap is too low: in 3,9" in found.refusal
+    assert found.bounds[0].value <= 2
+
+
+def test_a_bound_that_needs_no_rows_is_refused(rows):
+    few = {name: column[:80] for name, column in rows.items()}
+    found = certified(few, "min cost(fp=5, fn=amount)", caps={"amount": 4000.0})
+    assert not found.certified
+    assert "says nothing: with alarms for all rows, or for none, it is at most 5" in found.refusal
+
+
+def test_no_other_method(rows):
+    with pytest.raises(SetpointError, match="leave method='split' out"):
+        certified(rows, "max recall s.t. precision >= 0.8 for each region", method="split")

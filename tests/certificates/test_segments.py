@@ -5,99 +5,96 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certificate_rows import rows_with_counts
-from setpoint import Goal, SetpointError
+from setpoint import Goal, SetpointError, certify, certify_by_segment
 from setpoint.certificates import certify_best
+from setpoint.certificates.certify import planning_draw
 from setpoint.certificates.nested import NestedTest
-from setpoint.certificates.rates import least_trials
-from setpoint.certificates.segments import (
-    certify_common,
-    certify_each,
-    holm,
-    in_each,
-    joint_error,
-    segment_rows,
-    segment_tally,
-    too_small,
-)
+from setpoint.certificates.rates import least_trials, shortage
+from setpoint.certificates.segments import holm, joint_error
 from setpoint.certificates.sequence import Rows, TalliedRows, worst_p_value
 from setpoint.certificates.simultaneous import Plan, certified_thresholds
 from setpoint.certificates.walk import WalkTest, rounded_trials, share_anywhere
 from setpoint.errors import GoalError
 from setpoint.goals.goal import Constraint
+from setpoint.goals.tallies import Tally
 
 PRECISION = Goal.parse("max recall s.t. precision >= 0.8")
 RECALL = Goal.parse("max precision s.t. recall >= 0.7")
+EACH = "max recall s.t. precision >= 0.8 for each region"
 
 
-def segments(seed=0, n=3000, names=("north", "south", "west"), gap=3.0, fraction=0.3):
-    """Return the rows of segments; a third plans."""
+def table(seed=0, n=3000, names=("north", "south", "west"), gap=3.0, fraction=0.3):
+    """Return labels, scores and regions."""
     rng = np.random.default_rng(seed)
     y = rng.random(n) < fraction
-    scores = rng.normal(size=n) + gap * y
-    return segment_rows(y, scores, rng.choice(names, n), rng.random(n) < 0.3)
+    return y, rng.normal(size=n) + gap * y, rng.choice(names, n)
 
 
-def tallied(rows):
-    """Return certification rows with a tally for each segment."""
-    scores = [np.concatenate([r[1][i].sorted for r in rows.values()]) for i in (0, 1)]
-    y = np.repeat([True, False], [len(s) for s in scores])
-    plain = Rows.of(y, np.concatenate(scores))
-    return TalliedRows(plain, {segment_tally(name): pair[1] for name, pair in rows.items()})
+def rows_of(y, scores, regions, included=True):
+    """Return some rows of each region."""
+    return {
+        str(name): Rows.of(y, scores, (regions == name) & included) for name in np.unique(regions)
+    }
 
 
-# --- rows of segments -----------------------------------------------------------------------------
+def tallied(y, scores, regions):
+    """Return all rows, with a tally for each region."""
+    own = {Tally(segment="region", value=n): r for n, r in rows_of(y, scores, regions).items()}
+    return TalliedRows(Rows.of(y, scores), own)
+
+
+def in_each(goal, names):
+    """Return the goal with each constraint once per region."""
+    constraints = [
+        Constraint(c.metric.within(Tally(segment="region", value=name)), c.level)
+        for name in names
+        for c in goal.constraints
+    ]
+    return Goal(goal.objective, tuple(constraints))
+
+
+# --- one threshold for all ------------------------------------------------------------------------
 
 
 def test_each_constraint_counts_its_own_rows():
-    rows = segments()
-    testing = tallied(rows)
-    goal = in_each(PRECISION, rows)
-    for constraint in goal.constraints:
-        assert testing.of_constraint(constraint) is rows[constraint.metric.tallies[0].value][1]
+    y, scores, regions = table()
+    testing, own = tallied(y, scores, regions), rows_of(y, scores, regions)
+    for constraint in in_each(PRECISION, own).constraints:
+        rows = own[constraint.metric.tallies[0].value]
+        assert testing.of_constraint(constraint).totals == rows.totals
     assert testing.of_constraint(PRECISION.constraints[0]) is testing.plain
-    assert rows["north"][1].of_constraint(goal.constraints[0]) is rows["north"][1]
-    assert testing.totals == tuple(sum(r[1].totals[i] for r in rows.values()) for i in (0, 1))
-    with pytest.raises(SetpointError, match=r"no rows of \[segment=east\] to test"):
-        testing.of_constraint(Constraint("precision[segment=east]", 0.8))
+    assert testing.totals == tuple(sum(r.totals[i] for r in own.values()) for i in (0, 1))
+    with pytest.raises(SetpointError, match=r"no rows of \[region=east\] to test"):
+        testing.of_constraint(Constraint("precision[region=east]", 0.8))
 
 
-def test_a_metric_is_constrained_once_per_segment():
-    goal = in_each(Goal.parse("max f1 s.t. precision >= 0.8, recall >= 0.5"), ["a", "b"])
-    assert len(goal.constraints) == 4
-    with pytest.raises(GoalError, match="constrained twice"):
-        Goal(goal.objective, goal.constraints + goal.constraints[:1])
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([PRECISION, RECALL]))
-def test_one_segment_is_the_same_as_no_segments(seed, goal):
-    rows = segments(seed, n=400, names=("all",))
-    planning, testing = rows["all"]
-    expected = certify_best(planning, testing, goal, 0.9, on="new rows")
-    found = certify_common(rows, goal, 0.9, on="new rows")
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["precision >= 0.8", "recall >= 0.7"]))
+def test_one_segment_is_the_same_as_no_segments(seed, constraint):
+    y, scores, regions = table(seed, n=400, names=("all",))
+    plans = planning_draw(scores)
+    goal = Goal.parse(f"max f1 s.t. {constraint}")
+    expected = certify_best(
+        Rows.of(y, scores, plans), Rows.of(y, scores, ~plans), goal, 0.9, on="new rows"
+    )
+    found = certify(y, scores, f"{goal} for each region", segments={"region": regions})
     assert found.certified_thresholds == expected.certified_thresholds
-    assert found.threshold == expected.threshold
-    assert found.more_positives == expected.more_positives
-    for a, b in zip(found.bounds, expected.bounds, strict=True):
-        assert (a.value, a.bound, a.trials) == (b.value, b.bound, b.trials)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0, 3) | st.none(), st.booleans())
 def test_a_common_threshold_passes_in_every_segment(seed, start, upwards):
     """Brute force: the test of each segment at every threshold, with its part of the error."""
-    rows = segments(seed, n=300, names=("a", "b"))
-    testing, alpha, trials = tallied(rows), 0.2, 30.0
-    goal = in_each(PRECISION, rows)
+    y, scores, regions = table(seed, n=300, names=("a", "b"))
+    rows, alpha, trials = rows_of(y, scores, regions), 0.2, 30.0
+    goal, testing = in_each(PRECISION, rows), tallied(y, scores, regions)
     found = certified_thresholds(testing, goal, Plan(start, upwards, (trials,) * 2), alpha)
     share = 1.0 if start is None else share_anywhere(trials) / 2
     test = WalkTest(0.8, rounded_trials(trials), share * alpha / 2)
     rest = alpha - 2 * test.crossing
-    every = np.unique(np.concatenate([own.sorted for pair in rows.values() for own in pair[1]]))
-    every = np.append(every, -9.0)
+    every = np.append(np.unique(scores), -9.0)
     anywhere, way = np.ones(len(every), bool), np.ones(len(every), bool)
-    for _, own in rows.values():
+    for own in rows.values():
         tp, fp = own.counts(every)
         anywhere &= test.passes_anywhere(tp, fp)
         way &= test.passes_on_the_way(tp, fp, rest)
@@ -113,54 +110,36 @@ def test_a_common_threshold_passes_in_every_segment(seed, start, upwards):
 
 
 def test_monotone_constraints_have_the_whole_error_in_each_segment():
-    rows = segments(3)
-    found = certify_common(rows, RECALL, 0.9)
-    goal = RECALL.constraints[0]
+    y, scores, regions = table(3)
+    goal = "max precision s.t. recall >= 0.7 for each region"
+    found = certify(y, scores, goal, segments={"region": regions})
+    testing = rows_of(y, scores, regions, ~planning_draw(scores))
     highest = found.certified_thresholds.intervals[-1][1]
     for t, expected in ((highest - 1e-9, True), (highest, False)):
         passed = [
-            NestedTest(goal, *own.totals).passes(*own.counts(np.array([t]))[:1] * 3, 0.1)[0]
-            for _, own in rows.values()
+            NestedTest(RECALL.constraints[0], *own.totals).passes(
+                *own.counts(np.array([t]))[:1] * 3, 0.1
+            )[0]
+            for own in testing.values()
         ]
         assert all(passed) is expected
-
-
-def test_bounds_are_those_of_each_segment():
-    rows = segments(1)
-    found = certify_common(rows, PRECISION, 0.9)
-    assert found.certified
-    for bound, (_, own) in zip(found.bounds, rows.values(), strict=False):
-        tp, fp = (counts[0] for counts in own.counts(np.array([found.threshold])))
-        assert (bound.successes, bound.trials) == (tp, tp + fp)
-        assert bound.value == tp / (tp + fp)
-
-
-def test_planned_orders_test_each_segment():
-    goal = Goal.parse("max recall s.t. f1 >= 0.6")
-    rows = segments(2)
-    found = certify_common(rows, goal, 0.9)
-    assert found.certified
-    assert found.choice == "planned"
-    for _, own in rows.values():
-        tp, fp = own.counts(np.array([found.threshold]))
-        assert worst_p_value(goal, tp, fp, *own.totals)[0] <= 0.1
 
 
 # --- one threshold per segment --------------------------------------------------------------------
 
 
 def test_individual_and_joint_certificates():
-    rows = segments(4, n=1500)
-    found = certify_each(rows, PRECISION, 0.9)
-    level = 1 - joint_error(0.1, 3)
-    for name, (planning, testing) in rows.items():
-        own = certify_best(planning, testing, PRECISION, 0.9, on="x")
-        both = certify_best(planning, testing, PRECISION, level, on="x")
+    y, scores, regions = table(4, n=1500)
+    found = certify_by_segment(y, scores, EACH, segments={"region": regions})
+    plans, level = planning_draw(scores), 1 - joint_error(0.1, 3)
+    planning, testing = rows_of(y, scores, regions, plans), rows_of(y, scores, regions, ~plans)
+    for name, rows in testing.items():
+        own = certify_best(planning[name], rows, PRECISION, 0.9, on="x")
+        both = certify_best(planning[name], rows, PRECISION, level, on="x")
         assert found.individual[name].certified_thresholds == own.certified_thresholds
         assert found.joint[name].certified_thresholds == both.certified_thresholds
-        assert found.threshold(name) == (both.threshold if both.certified else own.threshold)
-    assert set(found.jointly_certified) <= set(found.individually_certified)
-    assert [row["segment"] for row in found.rows()] == list(rows)
+        assert found.thresholds[name] == both.threshold
+    assert [row["segment"] for row in found.rows()] == list(testing)
     assert str(found).startswith("3 of 3 segments are certified at 90 % confidence each")
 
 
@@ -174,17 +153,16 @@ def test_small_segments_are_refused_with_the_number_they_need():
     y = np.r_[rng.random(2000) < 0.3, [True] * 15, [False] * 40]
     scores = rng.normal(size=len(y)) + 3 * y
     names = np.repeat(["large", "small"], [2000, 55])
-    rows = segment_rows(y, scores, names, np.zeros(len(y), dtype=bool))
-    goal = Goal.parse("max recall s.t. precision >= 0.9")
-    found = certify_each(rows, goal, 0.9)
-    assert set(found.refused) == {"small"}
-    assert str(found.refused["small"]) == (
-        "small has 15 positives; at least 22 are needed to certify 'precision >= 0.9', even if "
-        "all of them are right."
-    )
-    assert found.rows()[1]["why not"] == str(found.refused["small"])
-    assert found.threshold("small") is None
-    assert "small: not certified: small has 15 positives" in str(found)
+    fixed = {"large": 2.0, "small": 2.0}
+    goal = "max recall s.t. precision >= 0.9 for each region"
+    found = certify_by_segment(y, scores, goal, segments={"region": names}, thresholds=fixed)
+    assert found.too_small == {
+        "small": "'precision >= 0.9' needs at least 22 positives, and there are 15, even if all "
+        "of them are right"
+    }
+    assert found.rows()[1]["why not"] == found.too_small["small"]
+    assert "small" not in found.thresholds
+    assert "small: not certified: 'precision >= 0.9' needs" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -202,43 +180,61 @@ def test_least_trials(constraint, needed):
         assert level**needed <= 0.1 < level ** (needed - 1)
 
 
-def test_too_small_names_what_is_missing():
-    y = np.repeat([True, False], [30, 10])
-    rows = Rows.of(y, np.arange(40.0))
-    assert too_small("x", rows, Goal.parse("max f1 s.t. precision >= 0.9"), 0.1) is None
-    found = too_small("x", rows, Goal.parse("max f1 s.t. fpr <= 0.05"), 0.1)
-    assert (found.population, found.rows, found.needed) == ("negatives", 10, 45)
-    found = too_small("x", rows, Goal.parse("max f1 s.t. accuracy >= 0.99"), 0.1)
-    assert (found.population, found.rows, found.needed) == ("rows", 40, 230)
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [
+        ("precision >= 0.9", None),
+        ("fpr <= 0.05", "'fpr <= 0.05' needs at least 45 negatives, and there are 10"),
+        ("accuracy >= 0.99", "'accuracy >= 0.99' needs at least 230 rows, and there are 40"),
+    ],
+)
+def test_a_shortage_names_what_is_missing(constraint, expected):
+    assert shortage(Goal.parse(f"max f1 s.t. {constraint}").constraints[0], 30, 10, 0.1) == expected
 
 
 def test_fixed_thresholds_are_tested_by_holm():
-    rows = segments(5, n=900)
-    fixed = dict.fromkeys(rows, 2.0)
-    found = certify_each(rows, PRECISION, 0.9, thresholds=fixed)
+    y, scores, regions = table(5, n=900)
+    fixed = dict.fromkeys(np.unique(regions).tolist(), 2.0)
+    found = certify_by_segment(y, scores, EACH, segments={"region": regions}, thresholds=fixed)
+    rows = rows_of(y, scores, regions)  # a threshold that is given needs no plan
     p = [
         float(worst_p_value(PRECISION, *own.counts(np.array([2.0])), *own.totals)[0])
-        for _, own in rows.values()
+        for own in rows.values()
     ]
     assert [name in found.jointly_certified for name in rows] == holm(p, 0.1).tolist()
     assert [name in found.individually_certified for name in rows] == [x <= 0.1 for x in p]
 
 
+@pytest.mark.parametrize("kind", [int, float, np.int32, np.float64])
+def test_thresholds_of_segments_that_are_numbers(kind):
+    y, scores, regions = table(5, n=900)
+    numbers = np.unique(regions, return_inverse=True)[1]
+    fixed = dict.fromkeys(map(kind, range(3)), 2.0)
+    found = certify_by_segment(
+        y, scores, EACH, segments={"region": numbers.astype(kind)}, thresholds=fixed
+    )
+    assert list(found.individual) == ["0", "1", "2"]
+
+
 def test_a_segment_that_passes_alone_may_be_refused_jointly():
-    y, scores = rows_with_counts(30, 1, 5, 30)
-    every = {name: (Rows.of(y, scores),) * 2 for name in "abc"}
-    low = Rows.of(*rows_with_counts(15, 0, 5, 30))  # p = 0.035, too much for three or two
-    every["d"] = low, low
-    found = certify_each(every, PRECISION, 0.9, thresholds=dict.fromkeys(every, 0.5))
-    assert "d" in found.jointly_certified  # the others passed before it
-    every["e"] = every["d"]
-    every["f"] = every["d"]
-    found = certify_each(every, PRECISION, 0.9, thresholds=dict.fromkeys(every, 0.5))
-    assert found.jointly_certified == ("a", "b", "c")
-    assert len(found.individually_certified) == 6
-    refused = found.joint["d"]
-    assert not refused.certified_thresholds
-    assert "15 of 15), not enough to certify 'precision >= 0.8';" in refused.refusal
+    def found(low):
+        """Three regions of 30 alarms, all but one right, and some of 15, p = 0.035."""
+        parts = [("abc"[i], 30, 1) for i in range(3)] + [(name, 15, 0) for name in low]
+        y, scores, regions = [], [], []
+        for name, tp, fp in parts:
+            y += [1] * (tp + 5) + [0] * (fp + 30)
+            scores += [1.0] * tp + [0.0] * 5 + [1.0] * fp + [0.0] * 30
+            regions += [name] * (tp + fp + 35)
+        return certify_by_segment(
+            y, scores, EACH, segments={"region": regions}, thresholds=dict.fromkeys(regions, 0.5)
+        )
+
+    assert "d" in found("d").jointly_certified  # the others passed before it
+    refused = found("def")
+    assert refused.jointly_certified == ("a", "b", "c")
+    assert len(refused.individually_certified) == 6
+    assert not refused.joint["d"].certified_thresholds
+    assert "15 of 15), not enough to certify 'precision >= 0.8';" in refused.joint["d"].refusal
 
 
 @given(st.lists(st.floats(0, 0.2), min_size=1, max_size=8))
@@ -256,16 +252,19 @@ def test_holm_rejects_between_bonferroni_and_each_on_its_own(p_values):
         assert rejected[i] == all(sets)
 
 
-@pytest.mark.parametrize("certify", [certify_common, certify_each])
-def test_bad_input(certify):
-    with pytest.raises(SetpointError, match="there are no segments"):
-        certify({}, PRECISION, 0.9)
-    with pytest.raises(SetpointError, match="no constraint"):
-        certify(segments(), Goal.parse("max f1"), 0.9)
-    with pytest.raises(SetpointError, match="confidence must lie"):
-        certify(segments(), PRECISION, 90)
-
-
-def test_missing_segments_are_an_error():
-    with pytest.raises(SetpointError, match="missing"):
-        segment_rows(np.array([True]), np.ones(1), [None], np.array([False]))
+@pytest.mark.parametrize(
+    ("goal", "options", "error", "message"),
+    [
+        ("max recall s.t. precision >= 0.8", {}, GoalError, "constraints 'for each'"),
+        (f"{EACH}, recall >= 0.5", {}, GoalError, "'recall >= 0.5 for each region'"),
+        (EACH, {"confidence": 90}, SetpointError, "confidence must lie"),
+        (EACH, {"thresholds": {"north": 1.0}}, SetpointError, "no threshold of region=south"),
+        (EACH, {"segments": {"area": ["x"] * 3000}}, SetpointError, "region"),
+        (EACH, {"segments": {"region": ["x"]}}, SetpointError, "region"),
+        (EACH, {"segments": {"region": [None] * 3000}}, SetpointError, "region"),
+    ],
+)
+def test_bad_input(goal, options, error, message):
+    y, scores, regions = table()
+    with pytest.raises(error, match=message):
+        certify_by_segment(y, scores, goal, **{"segments": {"region": regions}, **options})

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setpoint import SetpointError
-from setpoint.certificates.threshold_set import ThresholdSet
+from setpoint.certificates.threshold_set import EVERY_THRESHOLD, NO_THRESHOLDS, ThresholdSet
 
 ends = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=8, unique=True).map(sorted)
 
@@ -113,3 +113,25 @@ def test_the_shown_ends_belong_to_the_set(values):
 )
 def test_text(intervals, text):
     assert str(ThresholdSet(intervals)) == text
+
+
+@given(ends.map(some), ends.map(some))
+def test_an_intersection_holds_what_both_sets_hold(first, second):
+    both = first & second
+    every = {t for own in (first, second, both) for ends in own for t in ends}
+    for t in every | {np.nextafter(t, -np.inf) for t in every} | {0.0}:
+        assert (t in both) == (t in first and t in second)
+    assert first & EVERY_THRESHOLD == first
+    assert not first & NO_THRESHOLDS
+
+
+def test_all_thresholds_from_one_on():
+    found = ThresholdSet.above(0.5)
+    assert [t in found for t in (0.4999, 0.5, 1e300, np.inf)] == [False, True, True, True]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_single_threshold_stays_single(dtype):
+    found = ThresholdSet.of_points([0.3]).less(0.3, dtype)
+    assert found == ThresholdSet.of_points([0.0])
+    assert found.is_one_threshold

@@ -1,6 +1,7 @@
 """Review bands on the command line: from a table to decisions, a check and a report."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,17 @@ def test_json_has_thresholds_and_counts(files, tmp_path, capsys):
     assert found["test"]["metrics"]["review_rate"] >= 0
     model = load(tmp_path / "m")
     assert (found["test"]["low"], found["test"]["high"]) == model.rule.thresholds
+
+
+def test_the_default_model_is_that_of_gradient_boosted_trees(files, tmp_path, capsys):
+    words = fit(files, tmp_path / "m", "--json")
+    at = words.index("--model")
+    assert run(*words[:at], *words[at + 2 :]) == 0
+    assert printed(capsys)["goal"] == GOAL
+    assert load(tmp_path / "m").facts["model"] == "hgb"
+    assert run("fit", "--help") == 0
+    shown = " ".join(re.findall(r"\w+", capsys.readouterr().out))
+    assert "default linear hgb for a review band" in shown
 
 
 @pytest.mark.parametrize("model", ["linear", "mlp"])

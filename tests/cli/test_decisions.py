@@ -1,5 +1,7 @@
 """Goals with amounts, segments and periods on the command line, from a table to a report."""
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -173,6 +175,59 @@ def test_an_amount_that_is_missing(table, tmp_path, capsys):
     assert "in row 8 of 'amount' it is missing" in message
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("abc", "in row 8 of 'amount' 'abc' is not a number (1 such)"),
+        (-3.5, "in row 8 of 'amount' -3.5 is negative (1 such). Give its size"),
+        (np.inf, "in row 8 of 'amount'"),
+    ],
+)
+def test_an_amount_that_is_wrong(value, message, table, tmp_path, capsys):
+    frame = pd.read_csv(table).astype({"amount": object})
+    frame.loc[7, "amount"] = value
+    frame.to_csv(tmp_path / "wrong.csv", index=False)
+    assert message in failure(
+        capsys, "fit", tmp_path / "wrong.csv", "--target", "class", "--goal", COST, "--out",
+        tmp_path / "m.zip", "--positive", "fraud", "--model", "logistic",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "kind"), [("when", "dates"), ("late", "booleans")])
+def test_amounts_that_are_no_numbers(column, kind, table, tmp_path, capsys):
+    frame = pd.read_csv(table)
+    frame.assign(late=frame["a"] > 0).to_csv(tmp_path / "kinds.csv", index=False)
+    assert f"'{column}' holds {kind}, and amounts are numbers" in failure(
+        capsys, "fit", tmp_path / "kinds.csv", "--target", "class", "--goal",
+        f"min cost(fp=5, fn={column})", "--out", tmp_path / "m.zip", "--positive", "fraud",
+    )  # fmt: skip
+
+
+def test_a_segment_that_is_not_in_the_table(table, tmp_path, capsys):
+    goal = "max recall s.t. precision[region=zzz] >= 0.5"
+    for model in ("logistic", "linear"):
+        message = failure(
+            capsys, "fit", table, "--target", "class", "--positive", "fraud", "--goal", goal,
+            "--out", tmp_path / "m.zip", "--model", model,
+        )  # fmt: skip
+        assert "there is no region 'zzz' in these rows; there are 'north', 'south'" in message
+
+
+@pytest.mark.parametrize(
+    ("goal", "way", "words"),
+    [
+        (COST, ("--decision", "expected-value"), "decide by expected value"),
+        (EACH, ("--thresholds", "per-group"), "decide with thresholds per group"),
+    ],
+)
+def test_models_that_need_a_column_cannot_be_exported(goal, way, words, table, tmp_path, capsys):
+    assert fit(table, tmp_path / "m.zip", goal, *way) == 0
+    capsys.readouterr()
+    message = failure(capsys, "export", tmp_path / "m.zip", tmp_path / "m.onnx")
+    assert f"models that {words} need a column beside the features" in message
+    assert not (tmp_path / "m.onnx").exists()
+
+
 def test_certify_scores_with_segments_periods_and_costs(table, tmp_path, capsys):
     frame = pd.read_csv(table)
     frame["score"] = frame["a"] + frame["b"]
@@ -190,3 +245,68 @@ def test_certify_scores_with_segments_periods_and_costs(table, tmp_path, capsys)
         assert code == 0
         assert printed(capsys)["certificate"]["certified"] is True
         assert report.exists()
+
+
+@pytest.mark.parametrize(
+    ("goal", "more", "claim"),
+    [
+        (COST + " s.t. recall >= 0.1", ("--cap", "amount=500"), "recall >= 0.1"),
+        (EACH, (), "precision >= 0.5 for each region"),
+        (BUDGET, (), "alarms <= 6 per day"),
+    ],
+)
+def test_claims_that_evaluate_does_not_check_are_named_with_what_to_run(
+    goal, more, claim, table, tmp_path, capsys, monkeypatch
+):
+    out = tmp_path / "m.zip"
+    assert fit(table, out, goal, "--time", "when", "--confidence", "0.8", *more) == 0
+    assert "not monitored" in " ".join(capsys.readouterr().out.split())
+    assert run("evaluate", out, table, "--json") == 0
+    evaluated = printed(capsys)
+    assert evaluated["verdict"] is None
+    (found,) = evaluated["not_monitored"]["claims"]
+    assert found.startswith(claim.split(" per")[0])
+    assert run("evaluate", out, table) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"The certificate is not monitored: these rows do not tell whether {found}" in text
+    (tmp_path / "before.json").write_text("{}")
+    message = failure(capsys, "evaluate", out, table, "--after", tmp_path / "before.json")
+    assert "is not monitored" in message
+    assert "setpoint certify" in message
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(line) for line in evaluated["not_monitored"]["instead"]]
+    assert [command[:2] for command in commands] == [
+        ["setpoint", "predict"],
+        ["setpoint", "certify"],
+    ]
+    assert run(*commands[0][1:]) == 0
+    capsys.readouterr()
+    assert run(*commands[1][1:], "--json") == 0
+    again = printed(capsys)["certificate"]
+    assert again["threshold"] == 0
+    assert again["confidence"] == 0.8
+
+
+def test_a_certificate_that_is_checked_has_no_claims_left(table, tmp_path, capsys):
+    out = tmp_path / "m.zip"
+    assert fit(table, out, "max recall s.t. precision >= 0.5", "--confidence", "0.8") == 0
+    capsys.readouterr()
+    assert run("evaluate", out, table, "--json") == 0
+    evaluated = printed(capsys)
+    assert evaluated["verdict"] is not None
+    assert evaluated["not_monitored"] is None
+
+
+@pytest.mark.parametrize("time", ["when", None])
+def test_groups_cannot_be_combined_with_a_budget_per_day(time, table, tmp_path, capsys):
+    frame = pd.read_csv(table).assign(customer=np.arange(2400) % 7, score=lambda t: t["a"])
+    frame.to_csv(tmp_path / "grouped.csv", index=False)
+    given = ["--group", "customer", "--goal", BUDGET, *([] if time is None else ["--time", time])]
+    rest = ["--target", "class", "--positive", "fraud", "--out", tmp_path / "m.zip"]
+    scored = ["--label", "class", "--positive", "fraud", "--score", "score"]
+    for command in (["fit", *rest], ["certify", *scored]):
+        message = failure(capsys, command[0], tmp_path / "grouped.csv", *command[1:], *given)
+        assert "budget per day" in message
+        assert "'customer'" in message
+        assert "leave out --group" in message
+    assert not (tmp_path / "m.zip").exists()

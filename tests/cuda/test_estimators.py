@@ -10,7 +10,7 @@ from setpoint import Goal, SetpointClassifier, SetpointError, load
 from setpoint.data import ArrayRows, ByChance
 from setpoint.data.splits import VALIDATION, validation_split
 from setpoint.thresholds.caution import Cautious, row_weights_of
-from setpoint.thresholds.operating_point import best_point
+from setpoint.thresholds.choose import best_point
 from setpoint.training import Lifted, LossTraining, Projected, Stochastic
 
 GOAL = "max recall s.t. precision >= 0.6"

@@ -1,5 +1,6 @@
 """Estimators with goals that name amounts, segments and times."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -150,6 +151,48 @@ def test_small_segments_are_pooled_and_unknown_ones_belong_to_the_pool():
     assert dict(found.goal.found)["region"] == ("(other)", "east")
 
 
+@pytest.mark.filterwarnings("ignore::setpoint.errors.UncertifiedWarning")
+@pytest.mark.parametrize("make", [SetpointThreshold, SetpointClassifier])
+def test_certification_labels_do_not_say_which_segments_are_judged(make):
+    """A segment that is judged because it has many positives there would be certified too often."""
+    X, y, named = data()
+    named = {"segments": {"region": named["segments"]["region"].astype(object)}}
+    named["segments"]["region"][1000:1040] = "small"
+    training, held_out = np.arange(1000), np.arange(1000, N)
+    clf = make(
+        *([LogisticRegression()] if make is SetpointThreshold else []), EACH, random_state=0,
+        confidence=0.9, certification=[(training, held_out)],
+    )  # fmt: skip
+    for positives in (0, 30):  # of the small segment
+        labels = y.copy()
+        labels[1000:1040] = np.arange(40) < positives
+        clf.fit(X, labels, **named)
+        assert clf.segments_ == {"region": ("east", "west")}
+
+
+@pytest.mark.filterwarnings("ignore::setpoint.errors.UncertifiedWarning")
+def test_prefit_segments_are_judged_by_their_rows():
+    X, y, named = data()
+    region = named["segments"]["region"].astype(object)
+    region[:40] = "small"
+    prefit = LogisticRegression().fit(X, y)
+    for positives in (0, 5, 30):
+        labels = y.copy()
+        labels[:40] = np.arange(40) < positives
+        clf = SetpointThreshold(prefit, EACH, cv="prefit", confidence=0.9)
+        clf.fit(X, labels, segments={"region": region})
+        assert clf.segments_ == {"region": ("east", "small", "west")}
+
+
+def test_prefit_thresholds_per_group_cannot_be_certified():
+    X, y, named = data()
+    clf = SetpointThreshold(
+        LogisticRegression().fit(X, y), EACH, thresholds="per group", cv="prefit", confidence=0.9
+    )
+    with pytest.raises(SetpointError, match="thresholds chosen on other rows"):
+        clf.fit(X, y, **named)
+
+
 def test_no_segment_is_large_enough():
     X, y, named = data()
     named["segments"]["region"] = np.arange(N) % 500
@@ -239,3 +282,26 @@ def test_several_goals_are_trained_one_after_another():
     first, second = fit_goals(SetpointClassifier(random_state=0), goals, X, y, **named)
     assert str(first.goal_) == goals[0]
     assert second.operating_point_.recall >= 0.75
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SetpointClassifier("max recall s.t. precision >= 0.5 for each region", random_state=0),
+        SetpointThreshold(
+            LogisticRegression(),
+            "max recall s.t. precision >= 0.5 for each region",
+            random_state=0,
+        ),
+    ],
+)
+def test_the_warning_of_small_segments_is_at_the_line_that_calls_fit(model):
+    rng = np.random.default_rng(0)
+    y = rng.random(400) < 0.4
+    X = rng.normal(size=(400, 2)) + 2 * y[:, None]
+    region = np.where(np.arange(400) < 6, "islands", "north")
+    line = inspect.currentframe().f_lineno
+    with pytest.warns(UserWarning, match="too small to be judged") as caught:
+        model.fit(X, y, segments={"region": region})
+    (found,) = [w for w in caught if "too small" in str(w.message)]
+    assert (found.filename, found.lineno) == (__file__, line + 2)

@@ -22,7 +22,7 @@ from setpoint.data import ArrayRows, ByChance, LoaderRows, ParquetRows
 from setpoint.data.splits import CERTIFICATION, VALIDATION
 from setpoint.errors import UncertifiedWarning
 from setpoint.thresholds.caution import Cautious, row_weights_of
-from setpoint.thresholds.operating_point import best_point
+from setpoint.thresholds.choose import best_point
 from setpoint.training import Projected, Stochastic
 
 SMALL = Stochastic(

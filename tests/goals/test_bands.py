@@ -17,7 +17,9 @@ METRICS = (
     "precision(alarm)", "recall(alarm)", "fpr(alarm)", "alarm_rate", "npv(clear)", "fnr(clear)",
     "clear_rate", "review_rate",
 )  # fmt: skip
-names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True) | st.just("a (b), c=1")
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True) | st.sampled_from(
+    ["a (b), c=1", "a', \"b"]
+)
 amounts = st.builds(Price, st.floats(0.1, 1e6), st.just("") | names)
 objectives = st.sampled_from(METRICS).map(BandMetric) | st.tuples(amounts, amounts, amounts).map(
     lambda costs: BandMetric("cost", costs)
@@ -61,10 +63,18 @@ def test_costs_keep_the_case_of_names():
     assert goal.objective.costs == (Price(5.0), Price(1.0, "Amount_1"), Price(0.1))
     assert goal.amounts == ("Amount_1",)
     assert str(goal) == "min cost(fp=5, fn=Amount_1, review=0.1) s.t. fnr(clear) <= 0.01"
-    assert str(BandGoal.parse("min cost(fn=3)")) == "min cost(fn=3)"
-    scaled = BandGoal.parse("min cost(fp=2 * 'paid, net', fn=0.5*Amount)")
+    assert str(BandGoal.parse("min cost(fn=3, review=1)")) == "min cost(fn=3, review=1)"
+    scaled = BandGoal.parse("min cost(fp=2 * 'paid, net', fn=0.5*Amount, review=1)")
     assert scaled.amounts == ("paid, net", "Amount")
-    assert str(scaled) == 'min cost(fp=2*"paid, net", fn=0.5*Amount)'
+    assert str(scaled) == 'min cost(fp=2*"paid, net", fn=0.5*Amount, review=1)'
+
+
+@pytest.mark.parametrize(
+    "limit", ["review_rate <= 5%", "clear_rate >= 80%", "recall(alarm) >= 0.5"]
+)
+def test_reviews_without_a_price_need_a_constraint_that_limits_them(limit):
+    goal = BandGoal.parse(f"min cost(fp=5, fn=amount) s.t. {limit}")
+    assert str(goal.objective) == "cost(fp=5, fn=amount)"
 
 
 def test_parts_may_be_text():
@@ -127,6 +137,25 @@ def test_parts_may_be_text():
         ("min cost(review=1)", "counts neither false alarms"),
         ("min cost(fp=0, fn=0)", "counts neither false alarms"),
         ("max cost(fp=1)", "better when lower"),
+        (
+            "min cost(fp=5, fn=amount)",
+            "reviews cost nothing and are not limited, .* every row is "
+            "reviewed; add what a review costs, e.g. 'review=1', or a limit, e.g. "
+            "'s.t. review_rate <= 5%'",
+        ),
+        (
+            "min cost(fp=5, fn=9, review=0) s.t. npv(clear) >= 0.9, alarm_rate <= 5%",
+            "reviews cost nothing",
+        ),
+        (
+            "min review_rate s.t. npv(clear) >= 0.9 for each region",
+            "'npv.clear. >= 0.9 for each region': a review band cannot be required 'for each' "
+            "segment; choose a band for the rows of each segment, or leave out 'for each'",
+        ),
+        (
+            "min review_rate s.t. npv(clear) >= 0.9 for each 'Sales, East', alarm_rate <= 5%",
+            "leave out 'for each'",
+        ),
     ],
 )
 def test_errors_say_what_to_write(text, message):

@@ -1,11 +1,12 @@
-"""Segments that are too small to be judged."""
+"""Columns that a goal names: amounts that are no numbers, and segments that are too small."""
 
 import warnings
+from datetime import date
 
 import numpy as np
 import pytest
 
-from setpoint import Goal
+from setpoint import Goal, SetpointError
 from setpoint.goals.columns import GoalColumns
 
 GOAL = Goal.parse("max recall s.t. precision >= 0.5 for each region")
@@ -38,7 +39,53 @@ def test_small_segments_are_named_in_a_warning(small, words):
     assert words in str(caught[0].message)
 
 
+def test_segments_can_be_judged_by_their_rows_alone():
+    region = np.repeat(["north", "a", "b", "c"], [20, 10, 9, 19])
+    columns = GoalColumns.of(GOAL, len(region), segments={"region": region})
+    assert columns.large_segments(GOAL, None) == {"region": ("north", "(other)")}
+    with pytest.warns(UserWarning, match="together they have 19 rows, and 20 are needed"):
+        assert columns.take(region != "c").large_segments(GOAL, None) == {"region": ("north",)}
+    with pytest.raises(SetpointError, match="has 20 rows, which .*; the largest have 19 rows"):
+        columns.take(region != "north").large_segments(GOAL, None)
+
+
 def test_small_segments_that_are_large_together_are_pooled():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert large({"a": (6, 9), "b": (6, 9)}) == {"region": ("north", "(other)")}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "what"),
+    [
+        (np.array(["2024-03-01", "2024-03-02"], dtype="datetime64[D]"), "dates"),
+        (np.array([1, 2], dtype="timedelta64[h]"), "durations"),
+        (np.array([True, False]), "booleans"),
+        ([True, False], "booleans"),
+        (np.array([1.5, True], dtype=object), "booleans"),
+        (
+            np.array([np.datetime64("2024-03-01"), np.datetime64("2024-03-02")], dtype=object),
+            "dates",
+        ),
+        ([date(2024, 3, 1), date(2024, 3, 2)], ""),
+        (["a", "b"], ""),
+    ],
+)
+def test_amounts_are_numbers(amounts, what):
+    goal = Goal.parse("min cost(fp=5, fn=amount)")
+    message = rf"amounts\['amount'\] must be numbers{f', not {what}' if what else ''}"
+    with pytest.raises(SetpointError, match=message):
+        GoalColumns.of(goal, 2, amounts={"amount": amounts})
+
+
+def test_a_segment_without_rows():
+    region = np.repeat(["n", "e", "s", "w", "mid"], 4)
+    for text in ("max recall[region=zzz]", "max recall s.t. precision[region=zzz] >= 0.5"):
+        goal = Goal.parse(text)
+        columns = GoalColumns.of(goal, len(region), segments={"region": region})
+        message = "there is no region 'zzz' in these rows; there are 'e', 'mid', 'n', 's', ..."
+        with pytest.raises(SetpointError, match=message):
+            columns.check_values(goal)
+    goal = Goal.parse("max recall[region=Mid] s.t. precision[region=n] >= 0.5")
+    with pytest.raises(SetpointError, match="no region 'Mid' .* Did you mean 'mid'"):
+        GoalColumns.of(goal, len(region), segments={"region": region}).check_values(goal)

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from setpoint import Constraint, Goal, GoalError
 from setpoint.goals.budgets import Per
 from setpoint.goals.metrics import metric
-from setpoint.goals.money import Price, money
+from setpoint.goals.money import Price, best_for_every_row, is_money, money
 from setpoint.goals.tallies import Tally
 
-names = st.sampled_from(["amount", "Claim", "order value", "it's", "st", "and", "x1"])
-values = st.sampled_from(["north", "St. John's", "a,b", "=", "max", "1.5", "(other)"])
+# With both kinds of quotes, next to each other and at the ends.
+quotes = st.text(st.sampled_from("a ',\"="), min_size=1).filter(str.strip)
+names = quotes | st.sampled_from(["amount", "Claim", "order value", "it's", "st", "and", "x1"])
+values = quotes | st.sampled_from(["north", "St. John's", "a,b", "=", "max", "1.5", "(other)"])
 prices = st.just(Price(0.0)) | st.builds(
     Price, st.sampled_from([-5.0, 0.5, 1.0, 80.0]), st.just("") | names
 )
@@ -22,6 +24,13 @@ monies = st.builds(
     lambda name, *four: money(name, "min" if name == "cost" else "max", *four),
     st.sampled_from(["cost", "profit"]), prices, prices, prices, prices,
 ).filter(lambda m: not m.name.endswith("()"))  # fmt: skip
+
+
+def is_trivial(which):
+    """Whether it is money of which one decision is best for every row."""
+    return is_money(which) and best_for_every_row(which) is not None
+
+
 plain = st.sampled_from(["recall", "precision", "f1", "fpr", "fbeta(2)"]).map(metric)
 tallies = st.builds(Tally, amount=names) | st.builds(Tally, segment=names, value=values)
 tallied = st.builds(lambda m, t: m.within(t), plain, tallies)
@@ -41,7 +50,7 @@ goals = st.builds(
     Goal,
     plain | monies | tallied,
     st.lists(constraints, max_size=3, unique_by=lambda c: (c.metric.name, c.each)).map(tuple),
-)
+).filter(lambda goal: goal.constraints or not is_trivial(goal.objective))
 
 
 @given(goals)
@@ -78,7 +87,7 @@ def test_damaged_goals_give_a_goal_or_a_clear_error(goal, data):
     [
         ("MIN Cost( FP = 5 , FN=Amount )", "min cost(fp=5, fn=Amount)"),
         ("max profit(tp=80, fp=-5)", "max profit(tp=80, fp=-5)"),
-        ("min cost(fn=-amount, fp=1)", "min cost(fp=1, fn=-1*amount)"),
+        ("min cost(tp=-amount, fp=1)", "min cost(tp=-1*amount, fp=1)"),
         ("min cost(fp=5, fn=0.3 * 'claim amount')", 'min cost(fp=5, fn=0.3*"claim amount")'),
         ("max recall s.t. cost(fp=5, fn=9) <= 2,000 per 1,000 rows",
          "max recall s.t. cost(fp=5, fn=9) <= 2"),
@@ -131,6 +140,17 @@ def test_accepted_spellings(text, canonical):
         ("max recall s.t. precision >= 0.9 for each a b", "name of one column"),
         ("max recall for each region", "belongs to a constraint"),
         ("max f1@20", "'@' is for precision and recall"),
+        ("max precision@0", "'precision@0': write a number of alarms above 0"),
+        ("max precision@0%", "'precision@0%': write a number of alarms above 0"),
+        ("max recall@-3 per day", "above 0"),
+        ("max precision@1.5", "'precision@1.5': a number of alarms is a whole number"),
+        ("max recall@0.1 per day", "whole number, or a percentage of the rows, e.g. '@1%'"),
+        ("max recall s.t. alarms <= 5 per day on 95% of weeks",
+         "a limit per day cannot hold on a percentage of weeks; write 'on 95% of days', or 'per "
+         "week'"),
+        ("max recall@200 s.t. alarms <= 5 per day",
+         "'recall@200' and 'alarms <= 5 per day' both limit the number of alarms; keep one"),
+        ("max precision@20 per day s.t. alarms <= 5", "'precision@20 per day' and 'alarms <= 5'"),
         ("max recall s.t. precision[region=] >= 0.5", "column=value"),
         ("max recall s.t. precision[a=1, b=2] >= 0.5", "cannot be combined"),
         ("max recall s.t. precision[region=a] >= 0.5 for each region", "keep one of them"),
@@ -140,6 +160,57 @@ def test_accepted_spellings(text, canonical):
 def test_errors_say_what_to_write(text, message):
     with pytest.raises(GoalError, match=message):
         Goal.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("min cost(fp=5)", "raising no alarm is best for every row, whatever its label. Add the "
+         "price of a miss, e.g. fn=100, or add a constraint"),
+        ("min cost(fp=5, tn=2, tp=amount)", "raising no alarm .* Add the price of a miss"),
+        ("min cost(fp=5, fn=amount, tp=amount)", "raising no alarm .* Change the price of a miss"),
+        ("min cost(fp=5, fn=-1*amount)", "raising no alarm .* Change the price of a miss"),
+        ("max profit(fp=-5)", "raising no alarm .* Add the profit of a true alarm, e.g. tp=100"),
+        ("min cost(fn=amount)", "an alarm is best for every row, whatever its label. Add the "
+         "price of a false alarm, e.g. fp=5, or add a constraint"),
+        ("min cost(fp=-5)", "an alarm is best .* Change the price of a false alarm, e.g. fp=5"),
+        ("max profit(tp=80)", "an alarm is best .* Add the price of a false alarm, e.g. fp=-5"),
+        ("min cost(fp=2, tn=2)[region=north]", "Add the price of a miss"),
+    ],
+)  # fmt: skip
+def test_costs_with_one_best_decision_for_every_row(text, message):
+    with pytest.raises(GoalError, match=message):
+        Goal.parse(text)
+    Goal.parse(f"{text} s.t. recall >= 0.8, alarms <= 10%")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "min cost(tp=1, fp=1, fn=amount)",
+        "min cost(fp=amount, fn=3)",
+        "min cost(tp=amount, fn=loss, fp=1)",
+        "max profit(tp=80, fp=-5)",
+        "min cost(fp=5, tp=-3)",
+    ],
+)
+def test_costs_of_which_each_decision_may_be_the_better_one(text):
+    assert best_for_every_row(Goal.parse(text).objective) is None
+
+
+@pytest.mark.parametrize("value", ["a', \"b", "\"'", "'\"", "''\"\"", "a'\"] s.t. x"])
+def test_values_and_names_with_both_kinds_of_quotes(value):
+    tally = Tally(segment=value, value=value)
+    cost = money("cost", "min", Price(1.0), Price(5.0), Price(2.0, value), Price(0.0))
+    goal = Goal(cost, (Constraint(metric("recall").within(tally), 0.5),
+                       Constraint(metric("precision"), 0.5, each=value)))  # fmt: skip
+    assert Goal.parse(str(goal)) == goal
+
+
+def test_a_quote_inside_quotes_is_doubled():
+    goal = Goal.parse("max recall[city='St. John''s']")
+    assert goal.objective.tallies[0].value == "St. John's"
+    assert str(goal) == 'max recall[city="St. John\'s"]'
 
 
 def test_what_a_goal_names():
@@ -174,7 +245,7 @@ def test_a_plain_goal_has_one_tally_and_is_bound():
         ("min cost(fp=5, fn=amount)", True),
         ("min cost(tp=5, fp=5, fn=amount)", False),  # an alarm on a small amount costs more
         ("max profit(tp=80, fp=-5)", True),
-        ("max profit(tp=80, fp=5)", False),
+        ("max profit(tp=80, fp=5) s.t. recall >= 0.5", False),
         ("max recall[amount] s.t. precision >= 0.5 for each region", True),
         ("max recall s.t. alarms <= 1%", False),
     ],

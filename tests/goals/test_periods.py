@@ -119,3 +119,22 @@ def test_no_rows():
 def test_bad_times(times, period, message):
     with pytest.raises(SetpointError, match=message):
         period_codes(times, period)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2024-03-01", "2024-03-02", "2024-03-02"],
+        np.array(["2024-03-01", "2024-03-02"], dtype="datetime64[D]"),
+        [17, 18, 18],
+    ],
+)
+def test_days_have_no_hours(times):
+    with pytest.raises(SetpointError, match="the times have no hours: all .* are at midnight"):
+        period_codes(times, "hour")
+    assert len(period_codes(times, "day")) == 2
+
+
+def test_rows_of_one_midnight_have_an_hour():
+    assert period_codes(["2024-03-01 00:00"] * 3, "hour").names == ("2024-03-01 0 h",)
+    assert len(period_codes(["2024-03-01 00:00", "2024-03-02 01:00"], "hour")) == 2

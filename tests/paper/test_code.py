@@ -119,6 +119,7 @@ def test_all_that_decides_a_training_counts():
         "setpoint.method.penalty",
         "setpoint.method.capped_loss",
         "setpoint.goals.metrics",
+        "setpoint.thresholds.choose",
         "setpoint.thresholds.operating_point",
         "setpoint.thresholds.sweep",
         "setpoint.data.standardize",

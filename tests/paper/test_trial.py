@@ -16,7 +16,7 @@ from setpoint.paper.competitors.lagrangian import LagrangianRun
 from setpoint.paper.datasets import Dataset, honest_split, paper_split, stand_in
 from setpoint.paper.jobs import OFOS_TARGET, TARGETS, Job, Target
 from setpoint.paper.methods import METHODS
-from setpoint.thresholds.operating_point import evaluate_threshold
+from setpoint.thresholds.choose import evaluate_threshold
 from setpoint.training import make_problem, solve
 from setpoint.training.loss_training import LossRun
 from setpoint.training.models import mlp, scores_of

@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from html_pages import HOSTILE, Page
 from setpoint import SetpointBand, SetpointError, certify_band
 from setpoint.report import BandBaseline, BandReport, Rows, html, save_figures, write_report
-from setpoint.report.band_wording import Cases, band_goal_in_words, band_headline, out_of_round
+from setpoint.report.bands import Cases, band_expected, out_of_round
+from setpoint.report.goal_wording import goal_in_words
 from setpoint.thresholds.bands import choose_band
 
 GOAL = "min review_rate s.t. precision(alarm) >= 0.9, npv(clear) >= 0.98"
@@ -47,7 +48,7 @@ def certified():
 
 
 def test_the_headline_says_what_becomes_of_a_thousand_cases():
-    text = band_headline(counted(180, 20, 300, 700, 20, 18780))
+    text = band_expected(counted(180, 20, 300, 700, 20, 18780))
     assert text == (
         "Of 1,000 cases, 10 raise an alarm (9 of 10 are real), 50 go to review, and 940 are "
         "cleared; 1 of 1,000 cleared cases is a fraud."
@@ -67,13 +68,13 @@ def test_the_headline_says_what_becomes_of_a_thousand_cases():
     ],
 )
 def test_bands_without_cases_and_few_cases(counts, expected):
-    text = band_headline(counted(*counts))
+    text = band_expected(counted(*counts))
     assert expected.replace("one were", "one was") in text
 
 
 def test_a_label_is_quoted_and_has_its_article():
     report = counted(180, 20, 300, 700, 20, 18780, positive="alarm", positives=None)
-    assert "is an “alarm” case" in band_headline(report)
+    assert "is an “alarm” case" in band_expected(report)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -94,16 +95,16 @@ def test_the_parts_add_up_and_none_vanishes(seed):
 def test_goals_in_words():
     terms = counted(1, 1, 1, 1, 1, 1).terms
     report = counted(1, 1, 1, 1, 1, 1, goal="max recall(alarm) s.t. review_rate <= 5%")
-    assert band_goal_in_words(report.goal, terms) == (
+    assert goal_in_words(report.goal, terms) == (
         "Raise an alarm for as many frauds as possible, provided that at most 5 of 100 cases go "
         "to review."
     )
     amounts = {"amounts": {"loss": np.ones(6)}}
     rows = replace(report.rows, named=amounts)
     money = BandReport("min cost(fp=5, fn=2*loss, review=1)", rows, 0.3, 0.7, **FRAUD)
-    text = band_goal_in_words(money.goal, terms)
+    text = goal_in_words(money.goal, terms)
     assert "A false alarm costs €5, a cleared fraud costs 200\xa0% of its loss and a review" in text
-    assert "costs €1.50 on average" in band_headline(money)  # 5 + 2 + 1 + 1 of 6 rows
+    assert "costs €1.50 on average" in band_expected(money)  # 5 + 2 + 1 + 1 of 6 rows
     assert "cost per 10,000 cases" in html(money)
 
 

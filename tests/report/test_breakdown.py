@@ -201,3 +201,14 @@ def test_budgets_on_some_days_and_on_average():
     text = headline(by_day(days, 4, " on average"))
     assert " alarms per day on average, and 4 are allowed" in text
     assert "alarms per day on average, and at most 4 are allowed" in text
+
+
+def test_a_segment_without_alarms_has_no_precision_to_draw():
+    y, scores = scored(600)
+    region = np.where(scores <= 1.0, of_names(["quiet", "north"], 600), "north")
+    report = report_of(EACH, y, scores, segments={"region": region})
+    (found,) = by_segment(report)
+    picture = draw_segments(found, "precision", "p")
+    assert picture.count("<circle") + picture.count("M0 -8L8 0") == 1  # of the other one
+    assert "1.000" not in picture
+    assert "nan" not in picture

@@ -19,7 +19,7 @@ from setpoint import (
 from setpoint.goals.metrics import format_threshold
 from setpoint.report import Baseline, Costs, Report, Rows
 from setpoint.report.breakdown import by_segment
-from setpoint.report.content import report_of
+from setpoint.report.page import report_of
 from setpoint.report.sections import sections
 from setpoint.training import Lifted
 

@@ -1,11 +1,15 @@
 """The report about several labels."""
 
+import re
+
 import numpy as np
 import pytest
 
 from setpoint import certify_labels, choose_thresholds
 from setpoint.report.labels import LabelsReport, labels_headline
-from setpoint.report.labels_page import labels_html, write_labels_report
+from setpoint.report.labels_page import labels_html
+from setpoint.report.page import write_report
+from setpoint.thresholds.multilabel import evaluate_thresholds
 
 NAMES = ["spam", "urgent", "law"]
 
@@ -59,6 +63,20 @@ def test_labels_that_miss_the_goal_are_named():
     assert "miss the goal" in labels_html(content)
 
 
+def test_a_label_without_alarms_misses_the_goal_and_has_no_marker():
+    Y, scores = rows()
+    point = evaluate_thresholds(
+        Y, scores, [1.5, 1.5, 99.0], "max recall s.t. precision >= 0.5", names=NAMES
+    )
+    content = LabelsReport(point)
+    sentence = labels_headline(content).goal
+    assert "1 of 3 labels misses the goal: law. No alarm is raised for law" in sentence
+    precision, recall = re.findall('<svg id="labels-.*?</svg>', labels_html(content), re.DOTALL)
+    assert precision.count('class="mark met"') == 2
+    assert ">–</text>" in precision
+    assert recall.count('class="mark observed"') == 3
+
+
 @pytest.mark.filterwarnings("ignore::setpoint.InfeasibleGoalWarning")
 def test_a_label_without_positives_is_not_judged():
     Y, scores = rows()
@@ -75,16 +93,14 @@ def test_of_many_labels_the_worst_30_are_drawn():
     Y, scores = rows(600, rates=(0.2,) * 50)
     names = [f"topic {i}" for i in range(50)]
     page = labels_html(LabelsReport(choose_thresholds(Y, scores, "max f1", names=names)))
-    assert page.count('class="mark met"') == 30 + 1  # and the legend
+    assert page.count('class="mark observed"') == 30 + 1  # and the legend
     assert "The other 20 labels" in page
     assert all(name in page for name in names)
 
 
 def test_names_are_escaped(tmp_path):
     hostile = "</script><img src=x onerror=alert(1)>"
-    path = write_labels_report(
-        report("max f1", names=["spam", hostile, "law"]), tmp_path / "r.html"
-    )
+    path = write_report(report("max f1", names=["spam", hostile, "law"]), tmp_path / "r.html")
     page = path.read_text("utf-8")
     assert hostile not in page
     assert "<img" not in page

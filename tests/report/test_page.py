@@ -27,7 +27,7 @@ from setpoint import (
 from setpoint.certificates import ThresholdSet
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
 from setpoint.report import data as data_module
-from setpoint.report.tiles import tiles
+from setpoint.report.sections import tiles
 
 
 def data_of(text):

@@ -15,8 +15,8 @@ from setpoint.goals.metrics import BUILT_IN, metric
 from setpoint.report import Report, Rows, headline
 from setpoint.report.content import Terms
 from setpoint.report.fractions import between, fraction, interval
+from setpoint.report.goal_wording import goal_in_words, meaning
 from setpoint.report.sentences import headline_parts
-from setpoint.report.wording import goal_in_words, meaning
 
 FRAUDS = Terms("fraud", "frauds")
 

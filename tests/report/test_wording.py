@@ -6,14 +6,8 @@ from setpoint import Goal
 from setpoint.goals.metrics import metric
 from setpoint.report.content import Terms
 from setpoint.report.fractions import percent
-from setpoint.report.wording import (
-    counted,
-    goal_in_words,
-    meaning,
-    metric_label,
-    prices_in_words,
-    shortened,
-)
+from setpoint.report.goal_wording import goal_in_words, meaning
+from setpoint.report.wording import counted, metric_label, prices_in_words, shortened
 
 FRAUDS = Terms("fraud", "frauds")
 

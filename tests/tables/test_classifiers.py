@@ -7,7 +7,7 @@ import pytest
 from setpoint import Goal, choose_threshold
 from setpoint.tables import fit_table
 from setpoint.tables.classifiers import fit_baselines
-from setpoint.thresholds.operating_point import evaluate_threshold
+from setpoint.thresholds.choose import evaluate_threshold
 
 GOAL = "max recall s.t. precision >= 0.35"
 pytestmark = pytest.mark.filterwarnings("ignore::setpoint.UncertifiedWarning")

@@ -26,9 +26,10 @@ LEVELS = (0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.999, 1)
 def random_goal(rng, objective=None):
     """Return a goal of any accepted kind."""
     parts = [c for c in ALARM if rng.random() < 0.4] + [c for c in CLEAR if rng.random() < 0.4]
-    parts += ["review_rate <= {}"] if rng.random() < 0.5 else []
-    parts = [part.format(LEVELS[rng.integers(len(LEVELS))]) for part in parts]
     objective = objective or OBJECTIVES[rng.integers(len(OBJECTIVES))]
+    free = "cost" in objective and "review=" not in objective
+    parts += ["review_rate <= {}"] if free or rng.random() < 0.5 else []
+    parts = [part.format(LEVELS[rng.integers(len(LEVELS))]) for part in parts]
     return BandGoal.parse(objective + (f" s.t. {', '.join(parts)}" if parts else ""))
 
 
@@ -304,7 +305,7 @@ def test_values_by_name():
 )
 def test_wrong_amounts(amounts, message):
     with pytest.raises(SetpointError, match=message):
-        choose_band([0, 1, 1], [1, 2, 3], "min cost(fp=1, fn=amount)", amounts=amounts)
+        choose_band([0, 1, 1], [1, 2, 3], "min cost(fp=1, fn=amount, review=1)", amounts=amounts)
 
 
 @pytest.mark.parametrize(

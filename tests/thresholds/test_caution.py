@@ -12,13 +12,9 @@ from setpoint.goals.goal import Constraint
 from setpoint.goals.metrics import metric
 from setpoint.thresholds import gpu
 from setpoint.thresholds.caution import Cautious, cautious, errors_above, row_weights_of
+from setpoint.thresholds.choose import best_point
 from setpoint.thresholds.narrowing import MANY
-from setpoint.thresholds.operating_point import (
-    OperatingPoint,
-    best_point,
-    caution_fields,
-    with_caution,
-)
+from setpoint.thresholds.operating_point import OperatingPoint, caution_fields, with_caution
 from setpoint.thresholds.stream import stream_threshold
 from setpoint.thresholds.sweep import rank_of
 

@@ -368,3 +368,17 @@ def test_thresholds_to_evaluate_are_one_per_label():
         evaluate_thresholds(np.eye(2), np.eye(2), [0.5], "max f1")
     point = evaluate_thresholds(np.eye(2), np.eye(2), [0.5, 0.5], "max f1")
     assert point.points[0] == evaluate_threshold([1, 0], [1.0, 0.0], 0.5, "max f1")
+
+
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [
+        (np.array([[0.0, 1.0], [2.0, 0.0]]), r"Y\[1, 0\] is 2\.$"),
+        (np.array([[0, 1], [1, 3]]), r"Y\[1, 1\] is 3\.$"),
+        (np.array([[0.5, 1.0], [1.0, 0.0]]), r"Y\[0, 0\] is 0.5\.$"),
+        ([["yes", "no"], ["no", "no"]], r"Y\[0, 0\] is 'yes'\.$"),
+    ],
+)
+def test_other_values_than_0_and_1_are_shown_as_they_are_written(Y, message):
+    with pytest.raises(SetpointError, match=message):
+        choose_thresholds(Y, np.zeros((2, 2)), "max f1")

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from setpoint import Goal
-from setpoint.thresholds import narrowing, operating_point
+from setpoint.thresholds import choose, narrowing
+from setpoint.thresholds.choose import best_point
 from setpoint.thresholds.narrowing import best_cut_of_many
-from setpoint.thresholds.operating_point import best_point
 from setpoint.training.problem import Penalised
 
 GOALS = [
@@ -39,9 +39,9 @@ def test_the_point_is_that_of_a_sort(monkeypatch, text, shape):
     for seed in range(25):
         y, scores = drawn(seed, shape)
         for ranking in (goal, Penalised(goal, 0.5), Penalised(goal, 500.0)):
-            monkeypatch.setattr(operating_point, "MANY", 10**9)
+            monkeypatch.setattr(choose, "MANY", 10**9)
             expected = best_point(y, scores, None, ranking, goal, "rows")
-            for module in (operating_point, narrowing):
+            for module in (choose, narrowing):
                 monkeypatch.setattr(module, "MANY", 60)
             assert best_point(y, scores, None, ranking, goal, "rows") == expected
             found_directly += best_cut_of_many(scores[y], scores[~y], ranking) is not None
@@ -62,5 +62,5 @@ def test_some_cuts_need_all_scores(monkeypatch, positive, negative):
     y = np.repeat([True, False], [len(positive), len(negative)])
     scores = np.array(positive + negative)
     expected = best_point(y, scores, None, goal, goal, "rows")
-    monkeypatch.setattr(operating_point, "MANY", 1)
+    monkeypatch.setattr(choose, "MANY", 1)
     assert best_point(y, scores, None, goal, goal, "rows") == expected

@@ -78,6 +78,8 @@ def test_the_best_of_all_cuts_by_definition(goal):
         y, scores, weight, amount, region, day = rows_of(seed)
         if "recall[amount]" in goal and not (weight * amount)[y].sum():
             continue
+        if "region=north" in goal and "north" not in region:
+            continue
         best = max(
             (-sum(s for s in shortfalls if s > 1e-9), gain)
             for alarm in every_cut(scores)

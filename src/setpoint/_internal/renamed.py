@@ -34,7 +34,10 @@ RENAMED = {
     "setpoint.metrics": ("setpoint.goals.metrics",),
     "setpoint.models": ("setpoint.training.models",),
     "setpoint.onnx_export": ("setpoint.export", "setpoint.errors"),
-    "setpoint.operating_point": ("setpoint.thresholds.operating_point",),
+    "setpoint.operating_point": (
+        "setpoint.thresholds.operating_point",
+        "setpoint.thresholds.choose",
+    ),
     "setpoint.own_metrics": ("setpoint.goals.custom_metrics",),
     "setpoint.penalty": ("setpoint.method.penalty",),
     "setpoint.plots": ("setpoint.report",),

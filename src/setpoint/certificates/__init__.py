@@ -8,6 +8,7 @@ from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_best, certify_threshold
 from setpoint.certificates.monitor import Verdict
 from setpoint.certificates.multilabel import MultilabelCertificate, certify_labels
+from setpoint.certificates.segments import SegmentCertificates, certify_by_segment
 from setpoint.certificates.threshold_set import ThresholdSet
 
 __all__ = [
@@ -16,11 +17,13 @@ __all__ = [
     "Bound",
     "Certificate",
     "MultilabelCertificate",
+    "SegmentCertificates",
     "ThresholdSet",
     "Verdict",
     "certify",
     "certify_band",
     "certify_best",
+    "certify_by_segment",
     "certify_labels",
     "certify_threshold",
 ]

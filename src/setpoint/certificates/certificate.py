@@ -6,25 +6,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.renamed import renamed_property
-from setpoint._internal.validation import check_fraction, check_groups, one_row_per_group
+from setpoint._internal.validation import check_fraction
+from setpoint.certificates.base import CertificateBase, Wording
 from setpoint.certificates.bounds import Bound, bound_at_prevalence, round_conservatively
 from setpoint.certificates.monitor import Verdict, check_guarantees
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.errors import SetpointError
-from setpoint.goals.goal import Constraint, Goal, format_metric
-from setpoint.goals.metrics import format_number, format_threshold
+from setpoint.goals.goal import Constraint, Goal
+from setpoint.goals.metrics import Metric, format_threshold
+from setpoint.goals.money import is_money, prices_of
 from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 
 Choice = Literal["beforehand", "planned", "any"]
 
 
 @dataclass(frozen=True)
-class Certificate(NotebookSummary):
+class Certificate(CertificateBase[Verdict]):
     """Guarantees for a threshold on new data, with their confidence and assumptions.
 
     ``print`` shows all of it as text.
@@ -94,13 +95,23 @@ class Certificate(NotebookSummary):
             return ()
         stated = self.goal if self.goal.stated is None else self.goal.stated
         if not stated.constraints:
-            return tuple(map(str, self.guarantees))
+            return tuple(str(c) + self._capped(c.metric) for c in self.guarantees)
         found = []
         for c in stated.constraints:
             if c.per is not None and c.per.share == 1 and self.periods_within is not None:
                 c = replace(c, per=replace(c.per, share=self.periods_within[1]))
-            found.append(str(c))
+            found.append(str(c) + self._capped(c.metric))
         return tuple(found)
+
+    def _capped(self, which: Metric) -> str:
+        """Return what a claim about a cost leaves out, as the end of its text."""
+        if not is_money(which):
+            return ""
+        named = {price.amount for price in prices_of(which).values()}
+        caps = [
+            f"{name} above {cap:,g} counts as {cap:,g}" for name, cap in self.caps if name in named
+        ]
+        return f" (where {' and '.join(caps)})" if caps else ""
 
     @property
     def guarantees(self) -> tuple[Constraint, ...]:
@@ -118,33 +129,21 @@ class Certificate(NotebookSummary):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The conditions under which the guarantees hold."""
-        draws = (
-            "the certification rows and new cases are independent draws from one population "
-            "(rows of one patient, customer or hour are not independent)"
-        )
         more = [
             f"{period}s are independent draws from one population of {period}s: a trend, or a "
             f"season that the rows do not cover, breaks the guarantee on {period}s"
             for period in self.goal.periods
         ]
         more += [f"values of {name!r} above {cap:,g} count as {cap:,g}" for name, cap in self.caps]
-        if self.one_per_group:
-            draws = (
-                "groups are independent draws from one population, and a new case is one row of "
-                "a new group, drawn at random: nothing is guaranteed for all rows of large groups"
-            )
         return (
-            draws,
-            "neither the model nor its features were trained or chosen on the certification rows",
+            *super().assumptions,
             "the prevalence stays the same, for precision and other metrics that depend on it "
             "(at_prevalence() gives the bounds at another prevalence)",
             *more,
         )
 
     @property
-    def message(self) -> str:
-        """The outcome as a sentence: what is certified, or why nothing is."""
-        percent = f"{100 * self.confidence:g} %"
+    def _observed(self) -> str:
         point, objective = self.operating_point, self.goal.objective
         observed = f" On {point.on} {objective} is {point.objective:.3f}."
         missing = "positives" if point.tp + point.fn == 0 else "negatives"
@@ -153,11 +152,9 @@ class Certificate(NotebookSummary):
         if self.refusal is not None:
             if not self.goal.constraints and self.bounds[-1].trials == 0:
                 observed = ""
-            return f"Not certified at {percent} confidence: {self.refusal}{observed}"
-        if self.goal.constraints and point.empty:
+        elif self.goal.constraints and point.empty:
             observed += " Nothing is predicted positive there."
-        held = " and ".join(self.claims)
-        return f"Certified at {percent} confidence: {held}.{observed}"
+        return observed
 
     @property
     def refusal(self) -> str | None:
@@ -204,29 +201,7 @@ class Certificate(NotebookSummary):
             enough += " at a threshold that is chosen on the same rows"
         return f"{observed}, {enough}; {remedy}"
 
-    def _summary(self) -> Summary:
-        rows = [["metric", "required", "observed", "on new data"]]
-        for bound in self.bounds:
-            side = "≥" if bound.metric.direction == "max" else "≤"
-            known = "unknown"
-            if bound.bound is not None:
-                known = f"{side} {format_number(round_conservatively(bound.metric, bound.bound))}"
-                known += "" if bound.kind == "exact" else " (estimate)"
-            draws = "" if bound.trials is None else f" ({bound.successes:,} of {bound.trials:,})"
-            required = "" if bound.level is None else f"{side} {format_number(bound.level)}"
-            rows.append([bound.metric.name, required, format_metric(bound.value) + draws, known])
-        caption = (
-            f"threshold {format_threshold(self.threshold)}, {100 * self.confidence:g} % confidence"
-        )
-        certified = ""
-        if self.certified and not self.certified_thresholds.is_one_threshold:
-            certified = (
-                f"Certified thresholds, any of which may be used: {self.certified_thresholds}"
-            )
-        assumed = ("Assumptions", self.assumptions)
-        return Summary(self.message, self.certified, caption, [rows], assumed, certified)
-
-    def __str__(self) -> str:
+    def _wording(self) -> Wording:
         chosen = {
             "beforehand": "given beforehand",
             "planned": f"the best that passed of {self.tested} planned on other rows",
@@ -236,15 +211,15 @@ class Certificate(NotebookSummary):
             chosen = "chosen on other rows"
         elif not self.certified and self.choice != "beforehand":
             chosen = "the closest; no threshold passed"
-        lines = [self.message]
+        caption = f"threshold {format_threshold(self.threshold)}"
+        allowed = []
         if self.certified and not self.certified_thresholds.is_one_threshold:
-            lines.append(
+            allowed = [
                 f"certified thresholds, any of which may be used: {self.certified_thresholds}"
-            )
-        lines.append(f"threshold {self.threshold:.6g} ({chosen}); individual bounds:")
-        lines += [f"  {bound}" for bound in self.bounds]
-        lines += ["Assumptions:", *(f"  - {a}" for a in self.assumptions)]
-        return "\n".join(lines)
+            ]
+        return Wording(
+            self._observed, caption, f"threshold {self.threshold:.6g} ({chosen})", allowed
+        )
 
     def at_prevalence(self, prevalence: float) -> Certificate:
         """Return the certificate for another prevalence, that is, fraction of positive cases.
@@ -295,95 +270,42 @@ class Certificate(NotebookSummary):
         return ShiftedCertificate(**{**vars(self), **changed, "prevalence": prevalence})
 
     @property
-    def can_be_checked(self) -> bool:
-        """Whether :meth:`check` can compare later rows: guarantees are about rates of all rows."""
-        return self.goal.is_plain and all(rate_of(c.metric) is not None for c in self.guarantees)
-
-    def check(
-        self,
-        y: ArrayLike,
-        scores: ArrayLike,
-        *,
-        after: Verdict | None = None,
-        level: float = 0.05,
-        pos_label: Any = None,
-        groups: ArrayLike | None = None,
-        matured: ArrayLike | None = None,
-    ) -> Verdict:
-        """Check whether later labelled rows contradict the guarantees.
-
-        It may be called as often as you like, after every batch or every row: if the guarantees
-        hold, the probability that any check ever returns ``broken`` is at most ``level``.
-
-        Parameters
-        ----------
-        y, scores : array-like of shape (n,)
-            Labels and scores of cases since the certificate; with ``after``, since that check.
-        after : Verdict, optional
-            The result of the previous check, which this one continues.
-        level : float
-            The probability of a false alarm, over all checks together.
-        pos_label : optional
-            The label of the positive class; by default that of the certificate.
-        groups : array-like of shape (n,), optional
-            Rows that belong together; one row of each group is used. A group must not appear again
-            in a later check. Required if the certificate is for groups.
-        matured : array-like of bool, shape (n,), optional
-            Whether a label is final, e.g. because a chargeback is no longer possible. Other rows
-            are left out, whatever their label is now, and counted as pending; give them again when
-            they have matured. Whether a row has matured must not depend on its label.
-        """
-        if groups is None and self.one_per_group:
-            raise SetpointError(
-                "the guarantee is for one case of each group; give groups=, or one row of each and "
-                "groups=range(len(y))."
-            )
-        pending = 0
-        if matured is not None:
-            final = _check_matured(matured, np.shape(y))
-            pending = int((~final).sum())
-            y, scores = np.asarray(y)[final], np.asarray(scores)[final]
-            groups = None if groups is None else np.asarray(groups)[final]
-        y, scores = sample_groups(groups, 0, y, scores)
-        if not self.certified:
-            raise SetpointError("nothing was certified, so later rows cannot contradict it.")
-        if not self.can_be_checked:
-            raise SetpointError(
-                f"'{self.goal}' is about segments, periods or amounts, which later rows are not "
-                "checked for; certify again on later rows instead."
+    def unchecked(self) -> str | None:
+        """Why :meth:`check` cannot compare later rows with the guarantees; None if it can."""
+        if not self.goal.is_plain:
+            return (
+                f"'{self.goal.stated or self.goal}' is about segments, periods or amounts, which "
+                "later rows are not checked for"
             )
         for guarantee in self.guarantees:
             if rate_of(guarantee.metric) is None:
-                raise SetpointError(
-                    f"'{guarantee}' is not a fraction of independent draws and cannot be checked."
-                )
-        label = self.pos_label if pos_label is None else pos_label
+                return f"'{guarantee}' is not a fraction of independent draws and cannot be checked"
+        return None
+
+    def _check(
+        self,
+        y: ArrayLike,
+        scores: ArrayLike,
+        after: Verdict | None,
+        level: float,
+        pos_label: Any,
+        pending: int,
+    ) -> Verdict:
+        if self.unchecked is not None:
+            raise SetpointError(f"{self.unchecked}; certify again on later rows instead.")
         identity = (str(self.goal), self.threshold, self.confidence, *self.operating_point.counts)
         return check_guarantees(
-            self.guarantees, self.threshold, y, scores, after, level, label, identity, pending
+            self.guarantees, self.threshold, y, scores, after, level, pos_label, identity, pending
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; numbers that are not finite are None."""
-        bounds = [
-            {
-                "metric": b.metric.name, "level": b.level, "value": jsonable(b.value),
-                "bound": jsonable(b.bound), "kind": b.kind, "successes": b.successes,
-                "trials": b.trials, "p_value": b.p_value,
-            }
-            for b in self.bounds
-        ]  # fmt: skip
         return {
-            "goal": str(self.goal), "threshold": jsonable(self.threshold),
-            "confidence": self.confidence, "certified": self.certified, "bounds": bounds,
+            "goal": str(self.goal), "threshold": jsonable(self.threshold), **super().to_dict(),
             "certified_thresholds": [list(map(jsonable, i)) for i in self.certified_thresholds],
             "choice": self.choice, "tested": self.tested,
-            "more_positives": self.more_positives, "one_per_group": self.one_per_group,
             "periods_within": None if self.periods_within is None else list(self.periods_within),
             "caps": dict(self.caps),
-            "message": self.message,
-            "assumptions": list(self.assumptions),
-            "operating_point": self.operating_point.to_dict(),
         }  # fmt: skip
 
 
@@ -428,24 +350,3 @@ class ShiftedCertificate(Certificate):
             f"{100 * self.prevalence:g} % of the cases are positive, and the scores of positives "
             "and of negatives are distributed as before",
         )
-
-
-def _check_matured(matured: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    final = np.asarray(matured)
-    if final.dtype != bool or final.shape != shape:
-        raise SetpointError(
-            f"matured has one True or False for each row; its dtype is {final.dtype} and its "
-            f"shape {final.shape}, and the labels have the shape {shape}."
-        )
-    return final
-
-
-def sample_groups(
-    groups: ArrayLike | None, seed: int, y: ArrayLike, *columns: Any
-) -> tuple[Any, ...]:
-    """Return the columns with one random row per group, or unchanged if there are no groups."""
-    found = check_groups(groups, np.shape(y))
-    if found is None:
-        return y, *columns
-    chosen = one_row_per_group(found, seed)
-    return tuple(None if c is None else np.asarray(c)[chosen] for c in (y, *columns))

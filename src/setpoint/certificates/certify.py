@@ -12,13 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from setpoint._internal.validation import check_fraction, check_number
+from setpoint.certificates.base import sample_groups
 from setpoint.certificates.bounds import (
     bounds_of,
     has_informative_bound,
     is_sharper_everywhere,
 )
-from setpoint.certificates.certificate import Certificate, Choice, sample_groups
-from setpoint.certificates.decisions import Sample, certify_decisions, check_caps
+from setpoint.certificates.certificate import Certificate, Choice
+from setpoint.certificates.decision_tests import DecisionRows, check_caps
+from setpoint.certificates.decisions import certify_decisions, needs_decisions
 from setpoint.certificates.nested import is_nested
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.sequence import (
@@ -44,8 +46,7 @@ from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
-from setpoint.goals.money import is_money
-from setpoint.thresholds.operating_point import check_rows, check_scores
+from setpoint.thresholds.checks import check_rows, check_scores
 
 Method = Literal["simultaneous", "sequence", "split"]
 Floats = NDArray[np.floating]
@@ -142,6 +143,10 @@ def certify(
         seed = int(check_random_state(random_state).randint(2**31 - 1))
     details = {"one_per_group": groups is not None, "pos_label": pos_label}
     if needs_decisions(goal):
+        if method != "simultaneous":
+            raise SetpointError(
+                f"'{goal}' is tested at all thresholds at once; leave method={method!r} out."
+            )
         if groups is not None or sample_weight is not None:
             raise SetpointError(
                 f"a certificate for '{goal}' is for independent rows without weights; give one row "
@@ -185,12 +190,6 @@ def certify(
     return replace(certify_best(plans, tests, goal, confidence, on=on, method=method), **details)
 
 
-def needs_decisions(goal: Goal) -> bool:
-    """Return whether a goal names segments, periods, amounts or prices."""
-    named = goal.amounts or goal.segments or goal.periods
-    return bool(named) or any(is_money(which) for which in goal.metrics)
-
-
 def _decision_sample(
     y: ArrayLike,
     scores: ArrayLike,
@@ -202,7 +201,7 @@ def _decision_sample(
     *,
     caps: Mapping[str, float] | None,
     **named: Any,
-) -> Sample:
+) -> DecisionRows:
     """Check the rows of a goal that names columns, and draw those that plan."""
     if planning_rows is not None:
         raise SetpointError(
@@ -214,7 +213,7 @@ def _decision_sample(
     positive, checked, _, columns = check_rows(y, scores, goal, None, **named, pos_label=pos_label)
     chosen = _draw_rows(len(checked), planning or _PLANNING["simultaneous"], seed)
     everything = np.ones(len(checked), dtype=bool)
-    return Sample(positive, checked, columns, chosen, everything, check_caps(caps, goal))
+    return DecisionRows(positive, checked, columns, chosen, everything, check_caps(caps, goal))
 
 
 LabelledScores = tuple[NDArray[np.bool_], Floats, GoalColumns]
@@ -233,7 +232,7 @@ def certify_on(
         plans, tests = (Rows.of(*rows[:2]) for rows in (planning, testing))
         return certify_best(plans, tests, goal, confidence, on=on)
     plans_first = np.arange(len(planning[1]) + len(testing[1])) < len(planning[1])
-    sample = Sample(
+    sample = DecisionRows(
         np.concatenate([planning[0], testing[0]]),
         np.concatenate([planning[1], testing[1]]),
         planning[2].followed_by(testing[2]),
@@ -256,7 +255,7 @@ def certify_rows(
     """Certify the best threshold on rows of which some plan, with the goal's columns."""
     chosen = _draw_rows(len(scores), _PLANNING["simultaneous"], seed)
     everything = np.ones(len(scores), dtype=bool)
-    sample = Sample(positive, scores, columns, chosen, everything, check_caps(caps, goal))
+    sample = DecisionRows(positive, scores, columns, chosen, everything, check_caps(caps, goal))
     return certify_decisions(sample, goal, confidence, None, "the rows given")
 
 
@@ -419,6 +418,11 @@ def _seed_from(scores: ArrayLike) -> int:
     except (TypeError, ValueError):  # the check of the scores raises a better error
         return 0
     return zlib.crc32(values[:: max(1, len(values) // 2**14)].tobytes())
+
+
+def planning_draw(scores: Floats) -> NDArray[np.bool_]:
+    """Return the rows that plan; the others test all thresholds at once."""
+    return _draw_rows(len(scores), _PLANNING["simultaneous"], _seed_from(scores))
 
 
 def _draw_rows(n: int, fraction: float, seed: int) -> NDArray[np.bool_]:

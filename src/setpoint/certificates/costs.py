@@ -4,9 +4,6 @@ A row costs one amount if it raises an alarm and another if it does not: with pr
 ``cost(fp=5, fn=amount)`` a negative costs 5 or 0, and a positive 0 or its amount. The mean cost at
 a threshold is the mean of bounded values, whose bounds :mod:`setpoint.certificates.means` has.
 
-**A ceiling on the cost** is tested at planned thresholds in a planned order, each with the whole
-error, until the first one fails (:mod:`setpoint.certificates.sequence`).
-
 **A bound at all thresholds at once**, for a threshold that is chosen in any way. Planning rows
 divide the thresholds into cells low <= t < high. At any threshold of a cell a row costs at most
 
@@ -25,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +39,7 @@ _MOST_CELLS = 12  # on each side of the middle
 
 @dataclass(frozen=True)
 class CostRows:
-    """Rows with a score and two costs, in a random order that depends on their values alone.
+    """Rows with a score and two costs, in a random order of their positions.
 
     Attributes
     ----------
@@ -65,7 +61,7 @@ class CostRows:
     def of(
         cls, scores: ArrayLike, alarm: ArrayLike, clear: ArrayLike, low: float, high: float
     ) -> CostRows:
-        """Check the rows and shuffle them.
+        """Check the rows and put them into a random order.
 
         Examples
         --------
@@ -95,8 +91,7 @@ class CostRows:
                     f"stated range [{low:g}, {high:g}]; state a larger cap, or count larger "
                     "amounts as the cap."
                 )
-        columns = [column[np.lexsort(columns[::-1])] for column in columns]
-        order = random_order(*columns)
+        order = random_order(len(columns[0]))
         scores, alarm, clear = (column[order] for column in columns)
         return cls(scores, np.clip(alarm, low, high), np.clip(clear, low, high), low, high)
 
@@ -133,28 +128,6 @@ class CostRows:
         width = self.high - self.low
         other = None if planned is None or len(planned) == 0 else (planned - self.low) / width
         return Sample.in_order((costs - self.low) / width, self.low, self.high, other)
-
-
-def cost_p_values(
-    testing: CostRows,
-    thresholds: ArrayLike,
-    level: float,
-    error: float,
-    planning: CostRows | None = None,
-) -> Floats:
-    """Return a p-value of "the mean cost exceeds the level" at each threshold.
-
-    Each is valid on its own at a fixed threshold. Tested in an order that was planned on other rows
-    until one exceeds the error, all that passed are certified together.
-    """
-    return np.array(
-        [
-            testing.sample(testing.at(t), None if planning is None else planning.at(t)).p_value(
-                level, error
-            )
-            for t in np.asarray(thresholds, dtype=float)
-        ]
-    )
 
 
 def cost_bound(
@@ -242,12 +215,6 @@ class CostEverywhere:
             self._bounds[cell] = self._sample(cell).upper_bound(error)
         return self._bounds[cell]
 
-    def best(self, thresholds: ArrayLike) -> float:
-        """Return the one of some thresholds with the lowest bound, then with the lowest cost."""
-        every = [float(t) for t in np.asarray(thresholds, dtype=float)]
-        lowest = min(map(self.bound, every))
-        return min((t for t in every if self.bound(t) == lowest), key=self.testing.mean)
-
     def certified(self, level: float) -> ThresholdSet:
         """Return thresholds at which the mean cost is certified not to exceed a level."""
         passed = [
@@ -261,21 +228,3 @@ class CostEverywhere:
         ends = self.cells.ends(cell)
         planned = None if self.planning is None else self.planning.at_most(*ends)
         return self.testing.sample(self.testing.at_most(*ends), planned)
-
-
-def is_sharper_at_all(planning: CostRows, test_rows: int, tested: int, error: float) -> bool:
-    """Return whether the bound for all thresholds is likely to be sharper than for some planned.
-
-    By the planning rows alone: half the error and wider values in one cell, against an equal
-    fraction of the error for each of the ``tested`` thresholds.
-    """
-    if len(planning) == 0:
-        return tested > 1
-    best = planning.best_threshold()
-    cells = CostCells.of(planning, test_rows)
-    costs, widened = planning.at(best), planning.at_most(*cells.ends(cells.cell(best)))
-    quantile = NormalDist().inv_cdf
-    each = costs.mean() + quantile(1 - error / tested) * costs.std() / math.sqrt(test_rows)
-    share = error * float(cells.shares[cells.cell(best)])
-    every = widened.mean() + quantile(1 - share) * widened.std() / math.sqrt(test_rows)
-    return bool(every < each)

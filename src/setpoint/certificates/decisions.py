@@ -1,149 +1,68 @@
 """Certificates of goals that name segments, periods or amounts.
 
-The constraints of such a goal are of three kinds, each with a test of its own that holds at all
-thresholds at once:
-
-- *rates* of all rows or of a segment, such as ``precision >= 0.9 for each region``
-  (:mod:`setpoint.certificates.simultaneous`, :mod:`setpoint.certificates.segments`);
-- *budgets*, ``alarms <= 200 per day`` (:mod:`setpoint.certificates.periods`);
-- *costs*, ``cost(fp=5, fn=amount) <= 3`` (:mod:`setpoint.certificates.costs`).
-
-The kinds that occur divide the error equally, and the thresholds that pass every test are certified
-together: some of them is false with a probability of at most the sum of the errors. The best of
-them on the certification rows is chosen. If the objective is a cost or a profit, it has a bound of
-its own, with the whole error.
+The kinds of constraints that occur (:mod:`setpoint.certificates.decision_tests`) divide the error
+equally, and the thresholds that pass every test are certified together: some of them is false with
+a probability of at most the sum of the errors. The best of them on the certification rows is
+chosen. If the objective is a cost or a profit, it has a bound of its own, with the whole error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.validation import check_number
+from setpoint._internal.validation import listed
 from setpoint.certificates.bounds import Bound, bound_everywhere, has_bound_everywhere
 from setpoint.certificates.certificate import Certificate, Choice
-from setpoint.certificates.costs import CostCells, CostEverywhere, CostRows, cost_bound
-from setpoint.certificates.nested import is_nested
-from setpoint.certificates.periods import (
-    certified_budget_threshold,
-    day_thresholds,
-    days_needed,
-    every_day_bound,
-    share_bound,
+from setpoint.certificates.costs import cost_bound
+from setpoint.certificates.decision_tests import (
+    DecisionRows,
+    constraints_by_kind,
+    cost_everywhere,
+    no_bound,
+    share_within,
+    tested,
 )
-from setpoint.certificates.rates import least_trials, rate_of
-from setpoint.certificates.sequence import TalliedRows, counted, plan, try_in_order, worst_of
-from setpoint.certificates.simultaneous import Plan, certified_thresholds, is_testable_anywhere
-from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
-from setpoint.errors import SetpointError
-from setpoint.goals.budgets import Per, per_of
-from setpoint.goals.columns import GoalColumns
-from setpoint.goals.goal import Constraint, Goal
-from setpoint.goals.metrics import RECALL, Metric, format_number
-from setpoint.goals.money import is_money, prices_of
-from setpoint.goals.tallies import PLAIN
-from setpoint.thresholds.operating_point import OperatingPoint, best_point_of, point_at
+from setpoint.certificates.rates import rate_of
+from setpoint.certificates.threshold_set import EVERY_THRESHOLD, NO_THRESHOLDS, ThresholdSet
+from setpoint.goals.budgets import per_of
+from setpoint.goals.columns import present_values
+from setpoint.goals.goal import Goal
+from setpoint.goals.metrics import Metric
+from setpoint.goals.money import is_money
+from setpoint.thresholds.choose import best_point_of, point_at
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.sweep import Floats, best_index, threshold_below
-from setpoint.thresholds.tallied import TalliedRows as CountedRows
-
-_EVERYWHERE = ThresholdSet(((-np.inf, np.inf),))
+from setpoint.thresholds.tallied import TalliedRows
 
 
-class Sample(NamedTuple):
-    """Rows to certify on.
-
-    Attributes
-    ----------
-    positive : ndarray of bool
-        Labels.
-    scores : ndarray
-        Scores.
-    columns : GoalColumns
-        The amounts, segments and periods that the goal names.
-    planning : ndarray of bool
-        Which rows plan; the others are certification rows.
-    whole : ndarray of bool
-        Rows of whole periods, on which budgets are tested. Labels do not matter there, so these may
-        include planning rows, but none that the model has seen.
-    caps : mapping of float
-        The largest amounts, by name.
-    """
-
-    positive: NDArray[np.bool_]
-    scores: Floats
-    columns: GoalColumns
-    planning: NDArray[np.bool_]
-    whole: NDArray[np.bool_]
-    caps: Mapping[str, float]
-
-    def costs(self, which: Metric, rows: NDArray[np.bool_]) -> CostRows | None:
-        """Return what some rows cost with and without an alarm; None where a cap is missing."""
-        prices, sign = prices_of(which), -which.sign  # a profit is a negative cost
-        if any(price.amount and price.amount not in self.caps for price in prices.values()):
-            return None
-        low, high, value = [], [], {}
-        for outcome, price in prices.items():
-            most = self.caps[price.amount] if price.amount else 1.0
-            ends = (0.0, sign * price.factor * most) if price.amount else (sign * price.factor,)
-            low.append(min(ends))
-            high.append(max(ends))
-            amount: Any = 1.0
-            if price.amount:
-                amount = np.minimum(self.columns.amounts[price.amount][rows], most)
-            value[outcome] = sign * price.factor * amount
-        y = self.positive[rows]
-        return CostRows.of(
-            self.scores[rows],
-            np.where(y, value["tp"], value["fp"]),
-            np.where(y, value["fn"], value["tn"]),
-            min(low),
-            max(high),
-        )
-
-
-def check_caps(caps: Mapping[str, float] | None, goal: Goal) -> dict[str, float]:
-    """Return the caps of amounts; raise SetpointError unless they are numbers above 0."""
-    found = dict(caps or {})
-    for name, cap in found.items():
-        if not 0 < check_number(cap, f"the cap of {name}") < np.inf:
-            raise SetpointError(
-                f"the cap of {name!r} is {cap}; it is the largest amount that a row can have, a "
-                "number above 0."
-            )
-        if name not in goal.amounts:
-            raise SetpointError(
-                f"there is a cap of {name!r}, and the goal '{goal}' names "
-                f"{', '.join(goal.amounts) or 'no amounts'}."
-            )
-    return found
-
-
-class Outcome(NamedTuple):
-    """What a test says: the thresholds that pass it, and why none does."""
-
-    thresholds: ThresholdSet
-    refusal: str = ""
+def needs_decisions(goal: Goal) -> bool:
+    """Return whether a goal names segments, periods, amounts or prices."""
+    named = goal.amounts or goal.segments or goal.periods
+    return bool(named) or any(is_money(which) for which in goal.metrics)
 
 
 def certify_decisions(
-    sample: Sample, goal: Goal, confidence: float, threshold: float | None, on: str
+    sample: DecisionRows, goal: Goal, confidence: float, threshold: float | None, on: str
 ) -> Certificate:
     """Certify a threshold, given or the best that can be certified, for a goal of any kind."""
     testing = ~sample.planning if threshold is None else np.ones(len(sample.scores), dtype=bool)
     shown = sample.whole if goal.periods else testing  # counts of a part of a day mean nothing
     bound = sample.columns.take(shown).bind(goal, sample.positive[shown])
     alpha = 1 - confidence
-    kinds = _kinds(bound)
+    kinds = constraints_by_kind(bound)
     refusals, error = [], alpha / max(1, len(kinds))
-    certified = _EVERYWHERE
+    certified = EVERY_THRESHOLD
     for kind, constraints in kinds.items():
-        test = {"rates": _rates, "budgets": _budgets, "costs": _costs, "others": _others}[kind]
-        outcome = test(sample, testing, Goal(bound.objective, constraints), error, threshold)
-        certified = _common(certified, outcome.thresholds)
+        own = Goal(bound.objective, constraints)
+        outcome = tested(kind, sample, testing, own, error, threshold)
+        certified = certified & outcome.thresholds
         refusals += [outcome.refusal] if outcome.refusal else []
+    if untested := _untested(sample, bound):
+        certified = NO_THRESHOLDS
+        refusals.append(untested)
     chosen, passed = threshold, bool(certified) and bool(kinds)
     if threshold is not None:
         passed = passed and threshold in certified
@@ -163,213 +82,82 @@ def certify_decisions(
     alarm = sample.scores[shown].astype(np.float64) > at
     columns = sample.columns.take(shown)
     point = point_at(sample.positive[shown], alarm, None, columns, bound, at, on)
+    for c in bound.constraints:
+        # A cap must not hide that the rows themselves miss the level.
+        if is_money(c.metric) and passed and c in point.missed and sample.above_cap(c.metric):
+            passed, certified = False, NO_THRESHOLDS
+            refusals.append(
+                f"'{c}' is missed on these rows with the amounts as they are; the cap is too low: "
+                f"{sample.above_cap(c.metric)}"
+            )
     bounds = [
         _bound(sample, c.metric, c.level, point, confidence, threshold, passed)
         for c in bound.constraints
     ]
     objective = _bound(sample, bound.objective, None, point, confidence, threshold, passed)
-    if not kinds:  # without constraints, the bound of the objective is what is certified
+    if not kinds and not untested:
+        # without constraints, the bound of the objective is what is certified
         passed = objective.bound is not None and objective.kind == "exact"
-        certified = ThresholdSet.of_points([at]) if passed else NO_THRESHOLDS
         if not passed:
-            refusals.append(_no_bound(sample, bound.objective))
+            refusals.append(no_bound(sample, bound.objective))
+        elif (alike := _says_nothing(sample, objective)) is not None:
+            passed = False
+            refusals.append(alike)
+        certified = ThresholdSet.of_points([at]) if passed else NO_THRESHOLDS
     choice: Choice = "any" if threshold is None else "beforehand"
     return Certificate(
         point.goal, at, confidence, passed, point, (*bounds, objective), choice,
         None if threshold is None else 1,
         certified_thresholds=certified, reasons=() if passed else tuple(refusals),
-        periods_within=_share_within(sample, point.goal, at, error) if passed else None,
+        periods_within=share_within(sample, point.goal, at, error) if passed else None,
         caps=tuple(sample.caps.items()),
     )  # fmt: skip
 
 
-def _kinds(goal: Goal) -> dict[str, tuple[Constraint, ...]]:
-    """Return the constraints by the test that they need."""
-    found: dict[str, list[Constraint]] = {}
-    for c in goal.constraints:
-        if per_of(c.metric) is not None:
-            kind = "budgets"
-        elif is_money(c.metric) and not c.metric.tallies[0].value:
-            kind = "costs"
-        else:
-            kind = "others" if rate_of(c.metric) is None else "rates"
-        found.setdefault(kind, []).append(c)
-    return {kind: tuple(constraints) for kind, constraints in found.items()}
+def _says_nothing(sample: DecisionRows, found: Bound) -> str | None:
+    """Return why a bound on a cost is worthless: alarms for all rows, or for none, have it too."""
+    which = found.metric
+    if not is_money(which) or which.tallies[0].value or found.bound is None:
+        return None
+    most = sample.largest_alike(which)
+    if -which.sign * found.bound < most:
+        return None
+    return (
+        f"the bound on {which}, {found.bound:,.4g}, says nothing: with alarms for all rows, or for "
+        f"none, it is at {'most' if which.sign < 0 else 'least'} {-which.sign * most:,.4g} in any "
+        "case; use more rows, or a lower cap"
+    )
 
 
-# --- the tests -----------------------------------------------------------------------------------
+def _untested(sample: DecisionRows, goal: Goal) -> str:
+    """Return in which segments that occur a constraint on each of them has nothing to be tested on.
 
-
-def _rates(
-    sample: Sample, testing: NDArray[np.bool_], goal: Goal, error: float, threshold: float | None
-) -> Outcome:
-    """Test rates of all rows, and of segments."""
-    if goal.objective.tallies != (PLAIN,):
-        goal = Goal(RECALL, goal.constraints)  # it plans the order only
-    arguments = (sample.positive, sample.scores, sample.columns, goal)
-    tests = TalliedRows.of(*arguments, testing)
-    if threshold is not None:
-        at = np.array([threshold])
-        passes = bool(worst_of(goal, counted(tests, goal, at), (1,))[0] <= error)
-        found = ThresholdSet.of_points([threshold] if passes else [])
-    elif is_nested(goal):
-        found = certified_thresholds(tests, goal, None, error).thresholds
-    else:
-        plans = TalliedRows.of(*arguments, sample.planning)
-        rows = float(testing.sum())
-        if is_testable_anywhere(goal):
-            planned = Plan.of(plans, goal, rows, error)
-            found = certified_thresholds(tests, goal, planned, error).thresholds
-        else:
-            thresholds = plan(plans, goal, rows, error)
-            _, passed = try_in_order(tests, goal, thresholds, error)
-            found = ThresholdSet.of_points(thresholds[:passed])
-    return Outcome(found) if found else Outcome(NO_THRESHOLDS, _too_few(tests, goal, error))
-
-
-def _too_few(tests: TalliedRows, goal: Goal, error: float) -> str:
-    """Return which rates cannot be certified with so few rows, and how many are needed."""
-    small = []
-    for c in goal.constraints:
-        P, N = tests.of_constraint(c).totals
-        kind, there = {
-            "positives": ("positives", P),
-            "alarms": ("positives", P),
-            "negatives": ("negatives", N),
-            "cases without an alarm": ("negatives", N),
-        }.get(str(c.metric.population), ("rows", P + N))
-        needed = least_trials(c, error)
-        if needed is not None and there < needed:
-            small.append(f"'{c}' needs at least {needed:,} {kind}, and there are {there:,.0f}")
-    if small:
-        return "; ".join(small[:3])
-    if len(goal.constraints) == 1:
-        return f"there are not enough rows to certify '{goal.constraints[0]}'"
-    return f"there are not enough rows to certify all {len(goal.constraints)} rates at once"
-
-
-def _budgets(
-    sample: Sample, testing: NDArray[np.bool_], goal: Goal, error: float, threshold: float | None
-) -> Outcome:
-    """Test limits on the alarms per period, on the scores of all rows: labels do not matter."""
-    found = _EVERYWHERE
-    for c in goal.constraints:
-        per = per_of(c.metric)
-        assert per is not None
-        if per.share is None:
-            return Outcome(
-                NO_THRESHOLDS,
-                f"there is no bound on an average such as '{c}', as a {per.period} may have any "
-                f"number of rows; 'on 95% of {per.period}s' can be certified",
-            )
-        at = _day_thresholds(sample, c, per)
-        if threshold is not None:
-            over = share_bound(at, threshold, 1 - error / len(goal.constraints), False)
-            passes = per.share == 1 or 1 - over >= per.share
-            own = ThresholdSet.of_points([threshold] if passes else [])
-        elif per.share == 1:  # what share of periods that guarantees is said with the result
-            own = _from(float(at.max()))
-        else:
-            lowest = certified_budget_threshold(at, per.share, 1 - error / len(goal.constraints))
-            own = NO_THRESHOLDS if lowest is None else _from(lowest)
-        if not own and threshold is not None:
-            over = int((at > threshold).sum())
-            return Outcome(
-                NO_THRESHOLDS,
-                f"{over} of {len(at)} {per.period}s have more than {format_number(c.level)} alarms",
-            )
-        if not own:
-            needed = days_needed(per.share, 1 - error / len(goal.constraints))
-            return Outcome(
-                NO_THRESHOLDS,
-                f"'{c.metric} <= {format_number(c.level)}' needs at least {needed} {per.period}s "
-                f"of rows, and there are {len(at)}",
-            )
-        found = _common(found, own)
-    return Outcome(found)
-
-
-def _costs(
-    sample: Sample, testing: NDArray[np.bool_], goal: Goal, error: float, threshold: float | None
-) -> Outcome:
-    """Test ceilings on the mean cost, and floors of the mean profit."""
-    found = _EVERYWHERE
-    for c in goal.constraints:
-        rows = sample.costs(c.metric, testing)
-        if rows is None:
-            return Outcome(NO_THRESHOLDS, _no_bound(sample, c.metric))
-        level, share = -c.metric.sign * c.level, error / len(goal.constraints)
-        if threshold is not None:
-            p = rows.sample(rows.at(threshold)).p_value(level, share)
-            own = ThresholdSet.of_points([threshold] if p <= share else [])
-        else:
-            own = _everywhere(sample, c.metric, rows, share).certified(level)
-        if not own:
-            return Outcome(NO_THRESHOLDS, f"there are not enough rows to certify '{c}'")
-        found = _common(found, own)
-    return Outcome(found)
-
-
-def _others(
-    sample: Sample, testing: NDArray[np.bool_], goal: Goal, error: float, threshold: float | None
-) -> Outcome:
-    return Outcome(NO_THRESHOLDS, f"there is no exact bound for {goal.constraints[0].metric}")
-
-
-def _everywhere(sample: Sample, which: Metric, rows: CostRows, error: float) -> CostEverywhere:
-    planning = sample.costs(which, sample.planning)
-    assert planning is not None  # it has the same caps
-    return CostEverywhere(rows, CostCells.of(planning, len(rows)), error, planning)
-
-
-def _day_thresholds(sample: Sample, constraint: Constraint, per: Per) -> Floats:
-    """Return the lowest threshold at which each period that the rows cover keeps to a budget.
-
-    A first or last day that the rows cover only in part says little about whole days.
+    A bound goal leaves them out. Whether a small segment has any positives is chance, so leaving it
+    out of a guarantee that speaks of each segment would often be false.
     """
-    periods = sample.columns.periods[per.period]
-    covered = np.array([value not in periods.partial for value in periods.values])
-    rows = sample.whole & covered[periods.codes]
-    if not rows.any():
-        rows = sample.whole
-    present = np.unique(periods.codes[rows], return_inverse=True)[1]
-    return day_thresholds(sample.scores[rows], present, int(constraint.level))
-
-
-def _share_within(
-    sample: Sample, goal: Goal, threshold: float, error: float
-) -> tuple[str, float] | None:
-    """Return the share of future periods that keep to a budget meant for every period."""
-    budgets = [(c, per) for c in goal.constraints if (per := per_of(c.metric)) is not None]
-    for constraint, per in budgets:
-        if per.share == 1:
-            at = _day_thresholds(sample, constraint, per)
-            over = every_day_bound(len(at), 1 - error / len(budgets))
-            if threshold < at.max():  # it was given beforehand
-                over = share_bound(at, threshold, 1 - error / len(budgets), False)
-            return per.period, float(np.floor(1e4 * (1 - over)) / 1e4)
-    return None
+    stated, found = goal if goal.stated is None else goal.stated, dict(goal.found)
+    for c in stated.constraints:
+        if not c.each:
+            continue
+        occurring = present_values(sample.columns.segments[c.each])
+        missing = [value for value in occurring if value not in found[c.each]]
+        if missing:
+            return (
+                f"'{c}' cannot be tested in {listed(missing, 4)}: no certification row counts "
+                "there. Use more rows, or larger segments"
+            )
+    return ""
 
 
 # --- choosing, bounds ----------------------------------------------------------------------------
 
 
-def _from(low: float) -> ThresholdSet:
-    return ThresholdSet(((low, np.inf),))
-
-
-def _common(first: ThresholdSet, second: ThresholdSet) -> ThresholdSet:
-    """Return the thresholds that are in both sets."""
-    found = [(max(a, c), min(b, d)) for a, b in first for c, d in second if max(a, c) < min(b, d)]
-    return ThresholdSet(tuple(sorted(found)))
-
-
 def _best(
-    sample: Sample, testing: NDArray[np.bool_], goal: Goal, allowed: ThresholdSet
+    sample: DecisionRows, testing: NDArray[np.bool_], goal: Goal, allowed: ThresholdSet
 ) -> float | None:
     """Return the allowed threshold with the best objective on the certification rows."""
     scores = sample.scores[testing].astype(np.float64)
-    rows = CountedRows.of(sample.positive[testing], None, sample.columns.take(testing), goal)
+    rows = TalliedRows.of(sample.positive[testing], None, sample.columns.take(testing), goal)
     ascending = np.sort(scores)
     P, N = rows.totals()
     thresholds, tps, fps = [], [], []
@@ -426,7 +214,7 @@ class _Objective(NamedTuple):
 
 
 def _bound(
-    sample: Sample,
+    sample: DecisionRows,
     which: Metric,
     level: float | None,
     point: OperatingPoint,
@@ -447,10 +235,11 @@ def _bound(
         rows = sample.costs(which, testing)
         if rows is None:
             return Bound(which, level, value, None, "estimate")
+        value = -which.sign * rows.mean(point.threshold)  # with the caps
         if level is not None:
             return Bound(which, level, value, level if certified else None, "exact")
         if threshold is None:
-            everywhere = _everywhere(sample, which, rows, 1 - confidence)
+            everywhere = cost_everywhere(sample, which, rows, 1 - confidence)
             cost = everywhere.bound(point.threshold)
         else:
             cost = cost_bound(rows, threshold, confidence)
@@ -469,19 +258,3 @@ def _bound(
         if has_bound_everywhere(which, confidence):
             exact = bound_everywhere(which, confidence, successes, trials)
     return Bound(which, level, value, exact, "exact", successes, trials, p)
-
-
-def _no_bound(sample: Sample, which: Metric) -> str:
-    """Return why there is no bound on a metric."""
-    if is_money(which) and not which.tallies[0].value:
-        missing: Sequence[str] = [
-            price.amount
-            for price in prices_of(which).values()
-            if price.amount and price.amount not in sample.caps
-        ]
-        if missing:
-            return (
-                f"a bound on {which} needs a cap on {missing[0]!r}, the largest amount that a row "
-                f"can have: caps={{{missing[0]!r}: ...}} (--cap {missing[0]}=...)"
-            )
-    return f"there is no exact bound for {which}"

@@ -20,8 +20,8 @@ and no bet once W has reached 1 / alpha. The variance is estimated from the rows
 planning rows. A poor estimate costs power, but never validity. For values 0 and 1 the bound is
 hardly wider than Clopper and Pearson's; a constant lambda is nearly twice as wide.
 
-**Order.** Rows are sorted by value and then shuffled with a seed that the values determine, so that
-results depend neither on the order of the rows nor on a seed to be chosen.
+**Order.** Rows are taken in a random order of their positions, which is the same for all samples of
+n rows. It cannot depend on their values, unless the rows were sorted by these.
 
 **The upper bound** is the lowest m that is rejected when m descends along a fixed grid until the
 first one that is not. The highest point of the grid at or below the true mean is one fixed
@@ -34,9 +34,8 @@ the mean but not to the variance, and is much wider if most values are far below
 from __future__ import annotations
 
 import math
-import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -86,25 +85,23 @@ def mean_upper_bound(
     high: float,
     confidence: float,
     *,
-    counts: ArrayLike | None = None,
     planned: ArrayLike | None = None,
     method: Method = "betting",
 ) -> float:
     """Return an upper confidence bound on the mean of independent draws from [low, high].
 
     With a probability of at least ``confidence`` it is at or above the mean of the population,
-    whatever the distribution and the number of rows are. It does not depend on the order of rows.
+    whatever the distribution and the number of rows are.
 
     Parameters
     ----------
     values : array-like of shape (n,)
-        One value per row; or, with ``counts``, distinct values.
+        One value per row, in the order in which they were drawn, or any other that has nothing to
+        do with the values.
     low, high : float
         The stated range of the values; it must not be taken from these rows.
     confidence : float
         1 - alpha.
-    counts : array-like of int, shape (n,), optional
-        How many rows have each value.
     planned : array-like, optional
         Values of other rows; they make the bound sharper if they have about the same variance.
     method : {"betting", "hoeffding-bentkus"}
@@ -112,66 +109,12 @@ def mean_upper_bound(
 
     Examples
     --------
-    >>> round(mean_upper_bound([0, 100, 5], 0, 100, 0.9, counts=[980, 2, 18]), 2)
-    0.69
+    >>> values = np.random.default_rng(0).choice([0, 100, 5], 1000, p=[0.98, 0.002, 0.018])
+    >>> float(values.mean()), round(mean_upper_bound(values, 0, 100, 0.9), 2)
+    (0.585, 1.22)
     """
-    sample = Sample.of(values, low, high, counts=counts, planned=planned)
+    sample = Sample.of(values, low, high, planned=planned)
     return sample.upper_bound(1 - check_fraction(confidence, "confidence"), _checked(method))
-
-
-def mean_p_value(
-    values: ArrayLike,
-    level: float,
-    low: float,
-    high: float,
-    *,
-    error: float,
-    counts: ArrayLike | None = None,
-    planned: ArrayLike | None = None,
-    method: Method = "betting",
-) -> float:
-    """Return a p-value of "the mean exceeds the level", from independent draws from [low, high].
-
-    If the mean exceeds the level, it is at most ``error`` with a probability of at most ``error``.
-    Bets aim at this error: a p-value below it does not become much smaller. Parameters are those of
-    :func:`mean_upper_bound`.
-
-    Examples
-    --------
-    >>> mean_p_value([0, 100, 5], 2.0, 0, 100, error=0.1, counts=[980, 2, 18]) <= 0.1
-    True
-    """
-    sample = Sample.of(values, low, high, counts=counts, planned=planned)
-    level, error = check_number(level, "level"), check_fraction(error, "error")
-    return sample.p_value(level, error, _checked(method))
-
-
-def capped(amounts: ArrayLike, cap: float, name: str = "amount") -> tuple[Floats, int]:
-    """Return amounts with those above the cap counted as the cap, and how many were above.
-
-    A bound is then on the mean cost with larger amounts counted as the cap. A bound on a mean
-    without a cap does not exist: an amount that is too rare to be among the rows may be arbitrarily
-    large.
-
-    Examples
-    --------
-    >>> capped([20.0, 9000.0], 5000)
-    (array([  20., 5000.]), 1)
-    """
-    cap = check_number(cap, f"the cap of {name}")
-    if not 0 < cap < math.inf:
-        raise SetpointError(
-            f"the cap of {name} must be a finite number above 0, not {cap:g}: it is the largest "
-            "amount that a row can have."
-        )
-    found = _finite(amounts, name)
-    if (found < 0).any():
-        at = int(np.flatnonzero(found < 0)[0])
-        raise SetpointError(
-            f"{name} is negative in {int((found < 0).sum())} rows, e.g. {found[at]:g} in row {at}; "
-            "a cap needs amounts of at least 0."
-        )
-    return np.minimum(found, cap), int((found > cap).sum())
 
 
 # --- samples --------------------------------------------------------------------------------------
@@ -203,16 +146,13 @@ class Sample:
         low: float,
         high: float,
         *,
-        counts: ArrayLike | None = None,
         planned: ArrayLike | None = None,
     ) -> Sample:
-        """Check the values and shuffle them."""
+        """Check the values and put them into a random order."""
         low, high = check_range(low, high)
         scaled = _scaled(values, low, high, "values")
-        if counts is not None:
-            scaled = np.repeat(scaled, _checked_counts(counts, scaled.shape))
         other = None if planned is None else _scaled(planned, low, high, "planned")
-        return cls.in_order(shuffled(scaled), low, high, other)
+        return cls.in_order(scaled[random_order(len(scaled))], low, high, other)
 
     @classmethod
     def in_order(
@@ -265,14 +205,16 @@ class Sample:
             squares += float(counts @ values**2)
         return log_wealth
 
-    @property
-    def _blocks(self) -> Iterator[tuple[Floats, Floats]]:
+    @cached_property
+    def _blocks(self) -> list[tuple[Floats, Floats]]:
         """The distinct values of each block, and how often each occurs."""
         n = len(self.values)
         ends = np.unique(np.linspace(0, n, min(n, _BLOCKS) + 1).astype(int))
+        found = []
         for begin, end in pairwise(ends):
             values, counts = np.unique(self.values[begin:end], return_counts=True)
-            yield values, counts.astype(float)
+            found.append((values, counts.astype(float)))
+        return found
 
     def _by_betting(self, error: float) -> float:
         """Return the lowest m rejected in a row, by three searches, each from the one before.
@@ -326,19 +268,12 @@ class Sample:
         return high
 
 
-def shuffled(values: Floats) -> Floats:
-    """Return values in an order that depends neither on the present one nor on a chosen seed."""
-    values = np.sort(values)
-    return values[random_order(values)]
+def random_order(n: int) -> NDArray[np.intp]:
+    """Return the order in which n rows are taken, a permutation that depends on n alone.
 
-
-def random_order(*columns: Floats) -> NDArray[np.intp]:
-    """Return a permutation drawn with a seed that the sorted columns determine."""
-    seed = 0
-    for column in columns:
-        seed = zlib.crc32(np.ascontiguousarray(column, dtype=np.float64).tobytes(), seed)
-    # The second number makes the stream differ from that of data drawn with the same seed.
-    return np.random.default_rng([seed, 20_213]).permutation(len(columns[0]))
+    An order that depended on the values, if only through a hash, would let bets know what comes.
+    """
+    return np.random.default_rng(20_213).permutation(n)
 
 
 def _hoeffding_bentkus(mean: float, n: int, m: float) -> float:
@@ -397,13 +332,3 @@ def _scaled(values: ArrayLike, low: float, high: float, name: str) -> Floats:
             "State a larger cap, or count larger amounts as the cap."
         )
     return np.asarray(np.clip(found, 0.0, 1.0))
-
-
-def _checked_counts(counts: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    found = np.asarray(counts)
-    if found.shape != shape:
-        raise SetpointError(f"counts must have the shape of values, {shape}; it has {found.shape}.")
-    whole = np.asarray(found, dtype=np.float64)
-    if not ((whole >= 0) & (whole == np.round(whole))).all():
-        raise SetpointError("counts must be whole numbers of rows; weights are not draws.")
-    return whole.astype(np.int64)

@@ -35,7 +35,8 @@ from setpoint.certificates.rates import rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import format_number
-from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold, jsonable
+from setpoint.thresholds.choose import evaluate_threshold
+from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 
 Start = tuple[float, float, float, float]  # tp, fp, fn, tn
 

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 
 from setpoint.goals.goal import Constraint
-from setpoint.goals.metrics import BUILT_IN, JACCARD, LinearFraction, Metric, metric
+from setpoint.goals.linear_fraction import LinearFraction
+from setpoint.goals.metrics import BUILT_IN, JACCARD, Metric, metric
 
 Floats = NDArray[np.float64]
 
@@ -120,6 +121,23 @@ def least_trials(constraint: Constraint, error: float) -> int | None:
     if level >= 1:
         return None
     return max(1, math.ceil(math.log(error) / math.log(level) - 1e-9))
+
+
+def shortage(constraint: Constraint, P: float, N: float, error: float) -> str | None:
+    """Return what is missing to certify a constraint, or None if there may be enough rows.
+
+    A precision floor needs true alarms, hence positives; npv needs negatives.
+    """
+    needed = least_trials(constraint, error)
+    kind, there = {
+        "positives": ("positives", P),
+        "alarms": ("positives", P),
+        "negatives": ("negatives", N),
+        "cases without an alarm": ("negatives", N),
+    }.get(str(constraint.metric.population), ("rows", P + N))
+    if needed is None or there >= needed:
+        return None
+    return f"'{constraint}' needs at least {needed:,} {kind}, and there are {there:,.0f}"
 
 
 # --- the binomial distribution -------------------------------------------------------------------

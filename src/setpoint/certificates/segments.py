@@ -1,187 +1,43 @@
-"""Certificates for segments of the rows, e.g. regions: for each of them, and for all together.
+"""Certificates of one threshold per segment, e.g. region: each by itself, and all together.
 
 Given which segment each row belongs to, the rows of a segment are independent draws from it, and
-the samples of different segments are independent of each other.
-
-**One threshold for all** (:func:`certify_common`). "Precision >= 0.9 in each region" is one
-constraint per region, each on its own rows. The proof for several constraints
-(:mod:`setpoint.certificates.simultaneous`) does not ask which rows a constraint counts: tests at
-all thresholds share a part of the error, and the way from the planned start has all that is left,
-for each segment. At one fixed threshold the claim "the floor holds in every segment" is tested with
-the whole error in each of them: it is false only if some segment misses the floor, and that one
-passes with a probability of at most alpha (an intersection-union test). The set of certified
-thresholds meets the floor in all segments together.
-
-**One threshold per segment** (:func:`certify_each`). Each segment has a certificate of its own,
-with the whole error: *individually*, each statement is wrong with a probability of at most alpha.
-That *all* statements hold at once needs more: with G independent segments, each is tested with the
-error 1 - (1 - alpha)^(1/G), a little more than alpha / G, and no statement is wrong with a
+the samples of different segments are independent of each other. Each segment has a certificate of
+its own, with the whole error: *individually*, each statement is wrong with a probability of at most
+alpha. That *all* statements hold at once needs more: with G independent segments, each is tested
+with the error 1 - (1 - alpha)^(1/G), a little more than alpha / G, and no statement is wrong with a
 probability of at least 1 - alpha.
 
 Holm's method, which tests the remaining segments with more error once one has passed, is valid for
 thresholds that were fixed beforehand (:func:`holm`), where a true statement cannot be an error any
 more. It is not valid for thresholds that are chosen on the same rows: a segment whose chosen
 threshold passed may still have been certified falsely, so that its error is not free again.
+
+One threshold for all segments is certified by :func:`setpoint.certify`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setpoint._internal.validation import check_fraction, check_groups
+from setpoint._internal.validation import check_fraction
 from setpoint.certificates.certificate import Certificate
-from setpoint.certificates.certify import Method, certify_best, certify_threshold
-from setpoint.certificates.rates import least_trials
-from setpoint.certificates.sequence import Rows, TalliedRows, worst_p_value
+from setpoint.certificates.certify import certify_best, certify_threshold, planning_draw
+from setpoint.certificates.rates import shortage
+from setpoint.certificates.sequence import Rows, worst_p_value
 from setpoint.certificates.threshold_set import NO_THRESHOLDS
-from setpoint.errors import SetpointError
+from setpoint.errors import GoalError, SetpointError
+from setpoint.goals.columns import segment_texts
 from setpoint.goals.goal import Constraint, Goal
-from setpoint.goals.tallies import Tally
+from setpoint.thresholds.by_segment import segment_column
+from setpoint.thresholds.checks import check_rows
 
-Floats = NDArray[np.floating]
 Pair = tuple[Rows, Rows]  # planning and certification rows
-
-
-def in_each(goal: Goal, segments: Iterable[Any]) -> Goal:
-    """Return the goal with each constraint once per segment."""
-    return Goal(
-        goal.objective,
-        tuple(
-            Constraint(c.metric.within(segment_tally(segment)), c.level)
-            for segment in segments
-            for c in goal.constraints
-        ),
-    )
-
-
-def segment_tally(segment: Any) -> Tally:
-    """Return the tally of a segment's rows."""
-    return Tally(segment="segment", value=str(segment))
-
-
-def segment_rows(
-    positive: NDArray[np.bool_], scores: Floats, segments: ArrayLike, planning: NDArray[np.bool_]
-) -> dict[Any, Pair]:
-    """Return the planning and certification rows of each segment, in the order of their names.
-
-    ``planning`` says which rows plan; they must be drawn regardless of labels and scores.
-    """
-    names = check_groups(segments, np.shape(scores))
-    assert names is not None
-    found = {}
-    for name in np.unique(names).tolist():
-        own = names == name
-        found[name] = (
-            Rows.of(positive, scores, own & planning),
-            Rows.of(positive, scores, own & ~planning),
-        )
-    return found
-
-
-# --- too small ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TooSmall:
-    """A segment in which no result could certify a constraint, and what it would take.
-
-    Attributes
-    ----------
-    segment : object
-        The segment.
-    constraint : Constraint
-        The constraint.
-    population : str
-        The rows of which the metric is a fraction, e.g. "positives" for recall; for precision, of
-        which the alarms are at most all rows.
-    rows, needed : int
-        How many there are, and how many are needed at least, all of them right.
-    """
-
-    segment: Any
-    constraint: Constraint
-    population: str
-    rows: int
-    needed: int
-
-    def __str__(self) -> str:
-        metric = self.constraint.metric
-        level = f"{metric} {self.constraint.relation} {self.constraint.level:g}"
-        return (
-            f"{self.segment} has {self.rows:,} {self.population}; at least {self.needed:,} are "
-            f"needed to certify '{level}', even if all of them are right."
-        )
-
-
-def too_small(segment: Any, rows: Rows, goal: Goal, error: float) -> TooSmall | None:
-    """Return why a segment is too small for a goal, or None if it is not.
-
-    A precision floor needs true alarms, hence positives; npv needs negatives.
-    """
-    P, N = rows.totals
-    for constraint in goal.constraints:
-        needed = least_trials(constraint, error)
-        population, there = {
-            "positives": ("positives", P),
-            "alarms": ("positives", P),
-            "negatives": ("negatives", N),
-            "cases without an alarm": ("negatives", N),
-        }.get(str(constraint.metric.population), ("rows", P + N))
-        if needed is not None and there < needed:
-            return TooSmall(segment, constraint, population, int(there), needed)
-    return None
-
-
-# --- one threshold for all ------------------------------------------------------------------------
-
-
-def certify_common(
-    segments: Mapping[Any, Pair],
-    goal: Goal,
-    confidence: float,
-    *,
-    on: str = "the certification rows",
-    method: Method = "simultaneous",
-) -> Certificate:
-    """Certify one threshold at which each constraint holds in each segment.
-
-    Parameters
-    ----------
-    segments : mapping of (Rows, Rows)
-        The planning and certification rows of each segment.
-    goal : Goal
-        The goal; its constraints are required in each segment, its objective is that of all rows.
-    confidence : float
-        Of all attempts, at most a fraction 1 - confidence ends with a threshold in the certified
-        set at which some segment misses a constraint.
-    """
-    check_fraction(confidence, "confidence")
-    _check_segments(segments, goal)
-    planning, testing = (
-        TalliedRows(
-            _joined([pair[part] for pair in segments.values()]),
-            {segment_tally(name): pair[part] for name, pair in segments.items()},
-        )
-        for part in (0, 1)
-    )
-    each = in_each(goal, segments)
-    return certify_best(planning, testing, each, confidence, on=on, method=method)
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    """Return the rows of all segments together."""
-    scores = [np.concatenate([rows[i].sorted for rows in parts]) for i in (0, 1)]
-    positive = np.repeat([True, False], [len(own) for own in scores])
-    return Rows.of(positive, np.concatenate(scores))
-
-
-# --- one threshold per segment --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -190,37 +46,38 @@ class SegmentCertificates:
 
     Attributes
     ----------
+    column : str
+        The column of segments.
     individual : dict of Certificate
         One per segment; each is wrong with a probability of at most 1 - confidence.
     joint : dict of Certificate
         One per segment; with the stated confidence none of them is wrong.
-    refused : dict of TooSmall
-        Segments with too few rows for an individual certificate, and how many are needed.
+    too_small : dict of str
+        Segments with too few rows for any certificate, and how many they need.
     confidence : float
         The confidence of each individual certificate, and of all joint ones together.
     """
 
-    individual: dict[Any, Certificate]
-    joint: dict[Any, Certificate]
-    refused: dict[Any, TooSmall]
+    column: str
+    individual: dict[str, Certificate]
+    joint: dict[str, Certificate]
+    too_small: dict[str, str]
     confidence: float
 
     @property
-    def individually_certified(self) -> tuple[Any, ...]:
+    def individually_certified(self) -> tuple[str, ...]:
         """The segments whose own certificate passed."""
         return tuple(name for name, c in self.individual.items() if c.certified)
 
     @property
-    def jointly_certified(self) -> tuple[Any, ...]:
+    def jointly_certified(self) -> tuple[str, ...]:
         """The segments whose guarantees hold all at once, with the stated confidence."""
         return tuple(name for name, c in self.joint.items() if c.certified)
 
-    def threshold(self, segment: Any) -> float | None:
-        """Return the threshold of a segment: the joint one, else its own; None if not certified."""
-        for found in (self.joint, self.individual):
-            if segment in found and found[segment].certified:
-                return found[segment].threshold
-        return None
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The thresholds of the segments that are jointly certified."""
+        return {name: self.joint[name].threshold for name in self.jointly_certified}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a table with one row per segment, for reports."""
@@ -237,7 +94,7 @@ class SegmentCertificates:
                     "objective": own.operating_point.objective if own.certified else None,
                     "certified jointly": joint.certified,
                     "joint threshold": joint.threshold if joint.certified else None,
-                    "why not": str(self.refused.get(name, own.refusal or "")) or None,
+                    "why not": self.too_small.get(name) or own.refusal or None,
                 }
             )
         return table
@@ -258,54 +115,117 @@ class SegmentCertificates:
         return "\n".join(lines)
 
 
-def joint_error(error: float, segments: int) -> float:
-    """Return the error of each of several independent segments that together have an error."""
-    return -math.expm1(math.log1p(-error) / segments)
-
-
-def certify_each(
-    segments: Mapping[Any, Pair],
-    goal: Goal,
-    confidence: float,
+def certify_by_segment(
+    y: ArrayLike,
+    scores: ArrayLike,
+    goal: str | Goal,
     *,
-    on: str = "the certification rows",
-    method: Method = "simultaneous",
+    segments: Mapping[str, ArrayLike],
     thresholds: Mapping[Any, float] | None = None,
+    confidence: float = 0.9,
+    pos_label: Any = None,
+    on: str = "the certification rows",
 ) -> SegmentCertificates:
-    """Certify one threshold per segment, individually and jointly.
+    """Certify one threshold for each segment: each segment by itself, and all together.
+
+    The rows must be independent draws on which the classifier was not trained, and the segments
+    must not have been formed by looking at them.
 
     Parameters
     ----------
-    segments : mapping of (Rows, Rows)
-        The planning and certification rows of each segment.
-    goal : Goal
-        The goal of each segment.
+    y, scores : array-like of shape (n,)
+        Labels, and scores that are larger for likely positives.
+    goal : str or Goal
+        All its constraints are 'for each' of one column, e.g.
+        ``"max recall s.t. precision >= 0.9 for each region"``.
+    segments : mapping of str to array-like of shape (n,)
+        That column: ``{"region": ...}``.
+    thresholds : mapping of float, optional
+        The threshold of each segment, fixed without using these rows. Holm's method then decides
+        which segments are certified jointly. By default, the best threshold that can be certified
+        is chosen in each segment.
     confidence : float
         The confidence of each individual certificate, and of all joint ones together.
-    thresholds : mapping of float, optional
-        Thresholds that were fixed without using the certification rows; Holm's method then decides
-        which are certified jointly.
+    pos_label : optional
+        As for :func:`setpoint.certify`.
+    on : str
+        The name of these rows in messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from setpoint import certify_by_segment
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random(4000) < 0.3
+    >>> scores = rng.normal(size=4000) + 2.5 * y
+    >>> found = certify_by_segment(
+    ...     y, scores, "max recall s.t. precision >= 0.8 for each region",
+    ...     segments={"region": np.where(rng.random(4000) < 0.1, "north", "south")},
+    ... )
+    >>> found.jointly_certified
+    ('north', 'south')
     """
-    error = 1 - check_fraction(confidence, "confidence")
-    _check_segments(segments, goal)
+    goal = Goal.parse(goal)
+    check_fraction(confidence, "confidence")
+    column = segment_column(goal)
+    if others := [c for c in goal.constraints if not c.each]:
+        raise GoalError(
+            f"'{others[0]}' is about all rows, and thresholds of each segment are certified one "
+            f"by one; write '{others[0]} for each {column}', or use setpoint.certify, which "
+            "certifies one threshold for all segments."
+        )
+    own = Goal(goal.objective, tuple(Constraint(c.metric, c.level) for c in goal.constraints))
+    positive, checked, _, columns = check_rows(
+        y, scores, goal, None, None, segments, None, pos_label
+    )
+    planning = planning_draw(checked)
+    codes = columns.segments[column]
+    rows = {}
+    for code, name in enumerate(codes.values):
+        mine = codes.codes == code
+        rows[str(name)] = (
+            Rows.of(positive, checked, mine & planning),
+            Rows.of(positive, checked, mine if thresholds is not None else mine & ~planning),
+        )
+    if thresholds is not None:  # segments are texts: 1 is "1"
+        thresholds = {
+            str(segment_texts(column, [name], 1)[0]): value for name, value in thresholds.items()
+        }
+    return _certify_each(column, rows, own, confidence, thresholds, on)
+
+
+def _certify_each(
+    column: str,
+    segments: Mapping[str, Pair],
+    goal: Goal,
+    confidence: float,
+    thresholds: Mapping[Any, float] | None,
+    on: str,
+) -> SegmentCertificates:
+    """Certify the thresholds of segments, given their planning and certification rows."""
+    error = 1 - confidence
     smaller = 1 - joint_error(error, len(segments))
-    individual: dict[Any, Certificate] = {}
-    joint: dict[Any, Certificate] = {}
-    refused = {}
+    individual: dict[str, Certificate] = {}
+    joint: dict[str, Certificate] = {}
+    too_small = {}
     for name, (planning, testing) in segments.items():
         where = f"{on} of {name}"
         if thresholds is None:
             for found, level in ((individual, confidence), (joint, smaller)):
-                found[name] = certify_best(planning, testing, goal, level, on=where, method=method)
+                found[name] = certify_best(planning, testing, goal, level, on=where)
         else:
+            if name not in thresholds:
+                raise SetpointError(
+                    f"there is no threshold of {column}={name}; give one of each segment."
+                )
             fixed = certify_threshold(testing, goal, thresholds[name], confidence, on=where)
             individual[name] = joint[name] = fixed
-        small = too_small(name, testing, goal, error)
-        if small is not None and not individual[name].certified:
-            refused[name] = small
+        missing = [s for c in goal.constraints if (s := shortage(c, *testing.totals, error))]
+        if missing and not individual[name].certified:
+            too_small[name] = f"{missing[0]}, even if all of them are right"
     if thresholds is not None:
         joint = _holm_certificates(segments, goal, thresholds, error, joint)
-    return SegmentCertificates(individual, joint, refused, confidence)
+    return SegmentCertificates(column, individual, joint, too_small, confidence)
 
 
 def _holm_certificates(
@@ -333,6 +253,11 @@ def _holm_certificates(
     }
 
 
+def joint_error(error: float, segments: int) -> float:
+    """Return the error of each of several independent segments that together have an error."""
+    return -math.expm1(math.log1p(-error) / segments)
+
+
 def holm(p_values: ArrayLike, error: float) -> NDArray[np.bool_]:
     """Return which hypotheses are rejected so that no true one is, but with this probability.
 
@@ -350,12 +275,3 @@ def holm(p_values: ArrayLike, error: float) -> NDArray[np.bool_]:
     rejected = np.zeros(len(values), dtype=bool)
     rejected[order[: len(values) if passes.all() else int(np.argmin(passes))]] = True
     return rejected
-
-
-def _check_segments(segments: Mapping[Any, Pair], goal: Goal) -> None:
-    if not segments:
-        raise SetpointError("there are no segments; give the rows of at least one.")
-    if not goal.constraints:
-        raise SetpointError(
-            f"'{goal}' has no constraint that could hold in each segment; add one after 's.t.'."
-        )

@@ -56,6 +56,16 @@ class ThresholdSet:
         values = np.minimum(values, np.finfo(np.float64).max)  # as good as inf
         return cls.of(values, np.array([_next(value) for value in values]))
 
+    @classmethod
+    def above(cls, low: float) -> ThresholdSet:
+        """Return all thresholds from one on."""
+        return cls(((low, math.inf),))
+
+    def __and__(self, other: ThresholdSet) -> ThresholdSet:
+        """Return the thresholds that are in both sets."""
+        found = [(max(a, c), min(b, d)) for a, b in self for c, d in other if max(a, c) < min(b, d)]
+        return type(self)(tuple(sorted(found)))
+
     @property
     def is_one_threshold(self) -> bool:
         """Whether it consists of a single number."""
@@ -89,6 +99,8 @@ class ThresholdSet:
         Intervals that are too narrow for the dtype are left out, but not the threshold itself.
         """
         kind = np.dtype(dtype).type
+        if threshold in self and self.is_one_threshold:
+            return self.of_points([0.0])
         ends = np.array(self.intervals, dtype=kind).reshape(-1, 2) - kind(threshold)
         ends = ends[ends[:, 0] < ends[:, 1]]
         found = self.of(ends[:, 0], ends[:, 1])
@@ -109,6 +121,7 @@ class ThresholdSet:
         )
 
 
+EVERY_THRESHOLD = ThresholdSet.above(-math.inf)
 NO_THRESHOLDS = ThresholdSet()
 _DIGITS = Context(prec=6)
 _MOST_SHOWN = 3

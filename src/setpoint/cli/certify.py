@@ -46,7 +46,7 @@ def certify(
         from setpoint.data.table_reader import read_table
         from setpoint.goals.bands import BandGoal, parse_any_goal
         from setpoint.report.content import Rows
-        from setpoint.tables.goal_columns import goal_columns, named_columns
+        from setpoint.tables.goal_columns import check_group, goal_columns, named_columns
 
     parsed = parse_any_goal(goal)
     is_band = isinstance(parsed, BandGoal)
@@ -63,6 +63,7 @@ def certify(
     request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
     output = Output(as_json, quiet)
     request.note_unused_options(output)
+    check_group(parsed, group)
     named = named_columns(parsed, time)
     columns = tuple(dict.fromkeys(c for c in (label, score, group, *named) if c is not None))
     frame = read_table(data, columns=columns)

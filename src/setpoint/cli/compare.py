@@ -59,6 +59,7 @@ def compare(
     for name in models:
         check_model(name)
     output = Output(as_json, quiet)
+    dropped = o.column_names(drop or [], data)
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
     table = Table(title="On test rows", title_justify="left", box=None, padding=(0, 2, 0, 0))
@@ -73,7 +74,7 @@ def compare(
             show(len(compared), len(goals) * len(models))
             fitted = fit_table(
                 frame, target, wanted, positive=positive, model=name, confidence=confidence,
-                group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
+                group=group, time=time, test=test, drop=tuple(dropped), random_state=seed,
             )  # fmt: skip
             notes.update([*fitted.notes, *(found.message for found in fitted.leakage)])
             point, certificate = fitted.test_point, fitted.model.certificate

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -90,9 +91,13 @@ def evaluate(
         certificate = None
     before = None
     if after is not None:
-        if certificate is None or not certificate.can_be_checked:
+        if certificate is None:
             raise SetpointError(
                 f"{model} has no certificate that can be checked, so there is no check to continue."
+            )
+        if not certificate.can_be_checked:
+            raise SetpointError(
+                f"there is no check to continue. {NotMonitored.of(loaded, model, data)}"
             )
         before = _read_verdict(after, certificate)
     name = data.name or str(data)
@@ -106,17 +111,16 @@ def evaluate(
         output.note(note)
     named = loaded.goal_columns(frame)
     point = loaded.rule.evaluate(y, scores, name, named)
-    verdict = None
+    verdict, not_monitored = None, None
     if certificate is not None and not certificate.can_be_checked:
-        output.note(
-            "the certificate is about segments, periods or amounts; these rows are counted, but "
-            "the certificate is not checked on them."
-        )
+        not_monitored = NotMonitored.of(loaded, model, data)
     elif certificate is not None:
         verdict = certificate.check(y, scores, after=before, groups=groups_of(loaded, frame))
     parts = [point_table(loaded.operating_point, point)]
     if missing_class(point) is not None:
         parts.append(one_class_message(point))
+    if not_monitored is not None:
+        parts.append(str(not_monitored))
     if verdict is not None:
         parts.append(str(verdict))
         if caution := one_class_caution(point, verdict.guarantees):
@@ -134,6 +138,7 @@ def evaluate(
             "model": str(model),
             "evaluated": point_fields(point),
             "verdict": None if verdict is None else verdict_fields(verdict),
+            "not_monitored": None if not_monitored is None else not_monitored._asdict(),
         },
         *parts,
         files=request.files(
@@ -166,6 +171,42 @@ def _check_both_classes(model: TableModel, frame: Any, name: str) -> None:
                 f"there are no {which} rows in {name}; a report needs both classes. Without "
                 "--report and --figures the rows are counted all the same."
             )
+
+
+class NotMonitored(NamedTuple):
+    """Claims of a certificate that later rows are not checked for, why, and what to run instead."""
+
+    claims: tuple[str, ...]
+    reason: str
+    instead: tuple[str, str]
+
+    @classmethod
+    def of(cls, model: TableModel, path: Path, data: Path) -> NotMonitored:
+        """Return the claims of a certified model, whose certificate cannot be checked."""
+        from setpoint.tables.goal_columns import named_columns
+
+        certificate = model.certificate
+        goal_names = named_columns(model.goal, model.time)
+        kept = [f"--keep={name}" for name in dict.fromkeys([model.target, *goal_names])]
+        scored = ["setpoint", "predict", path, data, *kept, "--out", "scored.csv"]
+        positive = ",".join(map(str, model.positive_labels or (model.positive,)))
+        certified = [
+            "setpoint", "certify", "scored.csv", "--label", model.target,
+            f"--positive={positive}", "--score", "score",
+            "--threshold", "0", "--goal", model.goal, "--confidence", certificate.confidence,
+            *(f"--cap={name}={cap:g}" for name, cap in certificate.caps),
+            *(["--time", model.time] if model.goal.periods else []),
+        ]  # fmt: skip
+        commands = (shlex.join(map(str, scored)), shlex.join(map(str, certified)))
+        return cls(certificate.claims, certificate.unchecked, commands)
+
+    def __str__(self) -> str:
+        first, second = self.instead
+        return (
+            f"The certificate is not monitored: these rows do not tell whether "
+            f"{' and '.join(self.claims)} still holds. {self.reason}. Certify the threshold again "
+            f"on later labelled rows instead:\n  {first}\n  {second}"
+        )
 
 
 def groups_of(model: FittedColumns, frame: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,10 @@ _MONITOR = (
     "Check it on later labelled rows with 'setpoint evaluate', with --after to combine several "
     "files into one check."
 )
+_NOT_MONITORED = (
+    "The certificate is not monitored: 'setpoint evaluate' counts later labelled rows, but does "
+    "not check its claims on them. It prints the commands that certify the threshold again."
+)
 
 
 def fit(
@@ -35,12 +40,12 @@ def fit(
     out: Annotated[Path, o.option(help="Save the model here: a folder, or a .zip file.")],
     positive: o.Positive = None,
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="linear or mlp (trained for the goal), hgb, logistic or forest.",
-            show_default="linear; logistic for several targets",
+            show_default="linear; hgb for a review band; logistic for several targets",
         ),
-    ] = "linear",
+    ] = None,
     average: o.LabelAverage = None,
     decision: o.Decision = "threshold",
     thresholds: o.Thresholds = "one",
@@ -67,32 +72,40 @@ def fit(
     debug: o.Debug = False,
 ) -> None:
     """Train a classifier on a table for a goal, and save it."""
-    if len(columns := target_columns(target, data)) > 1:
+    if len(columns := o.column_names(target, data)) > 1:
         from setpoint.cli.labels_fit import fit_several
 
         fit_several(columns, context)
         return
     column = columns[0]
     with first_imports():
-        from setpoint.certificates.decisions import check_caps
+        from setpoint.certificates.decision_tests import check_caps
         from setpoint.cli.output_paths import check_outputs, check_separate
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
-        from setpoint.errors import SetpointError, SplitError
+        from setpoint.errors import SetpointError
         from setpoint.goals.bands import parse_any_goal
         from setpoint.goals.goal import Goal
         from setpoint.report.page import summary
         from setpoint.saving.storage import check_target
-        from setpoint.tables.classifiers import check_device, check_model, check_model_for
+        from setpoint.tables.classifiers import (
+            check_device,
+            check_model,
+            check_model_for,
+            default_model,
+        )
+        from setpoint.tables.goal_columns import check_group
 
     if average is not None:
         raise SetpointError(f"--average is for several targets, and {column!r} is one.")
     # Everything that can be checked now is not left to fail after a long training.
     parsed = parse_any_goal(goal)
+    model = default_model(parsed) if model is None else model
     check_model(model)
     check_device(device, model)
     ways = {"decision": decision.replace("-", "_"), "thresholds": thresholds.replace("-", " ")}
     caps = o.caps_of(cap)
     check_model_for(parsed, model, **ways, caps=caps)
+    check_group(parsed, group)
     if caps and confidence is None:
         raise SetpointError("--cap is for certified bounds on costs and needs --confidence.")
     if isinstance(parsed, Goal):
@@ -105,6 +118,7 @@ def fit(
     check_separate(out.expanduser(), "model", {"the table": data})
     check_outputs({"the table": data, "the model": out}, report, figures)
     _check_checkpoint(checkpoint, model, data, out, report)
+    dropped = o.column_names(drop or [], data)
     streamed = _streamed_table(data, stream, model)
     if streamed is None and not is_main_process():
         return  # one process trains on a table in memory
@@ -114,28 +128,20 @@ def fit(
     output = Output(as_json, quiet)
     request.note_unused_options(output, uses_called=test > 0)
     if streamed is not None:
-        _warn_of_folder_columns(streamed, {column, group, time, *(drop or ())}, output)
+        _warn_of_folder_columns(streamed, {column, group, time, *dropped}, output)
     train = _trainer(streamed, data, out, output)
-    with output.warnings_as_notes(), output.progress("training") as show:
-        try:
-            fitted = train(
-                column, parsed, positive=positive, model=model, confidence=confidence,
-                group=group, time=time, test=test, drop=tuple(drop or ()), random_state=seed,
-                callback=lambda record, total: show(record.iteration, total),
-                checkpoint=checkpoint, device=device,
-                **({**ways, "caps": caps} if streamed is None else {}),
-            )  # fmt: skip
-        except SplitError as error:
-            hint = " (--test is that fraction; --test 0 holds out no test rows.)"
-            raise SetpointError(f"{error}{hint if 'test' in str(error) else ''}") from error
+    with training(output, "training") as show:
+        fitted = train(
+            column, parsed, positive=positive, model=model, confidence=confidence,
+            group=group, time=time, test=test, drop=tuple(dropped), random_state=seed,
+            callback=lambda record, total: show(record.iteration, total),
+            checkpoint=checkpoint, device=device,
+            **({**ways, "caps": caps} if streamed is None else {}),
+        )  # fmt: skip
     leave_process_group()
     if not is_main_process():
         return
-    for note in fitted.notes:
-        output.note(note)
-    for found in fitted.leakage:
-        output.note(found.message, "warning")
-    fitted.model.save(out)
+    save_fitted(fitted, out, output)
     point, certificate = fitted.test_point, fitted.model.certificate
     fields: dict[str, Any] = {
         "model": str(out),
@@ -147,8 +153,8 @@ def fit(
     parts = [point_table(fitted.model.operating_point, point), *_ways_to_decide(fitted.model)]
     if certificate is not None:
         parts.append(str(certificate))
-        if certificate.certified and certificate.can_be_checked:
-            parts.append(_MONITOR)
+        if certificate.certified:
+            parts.append(_MONITOR if certificate.can_be_checked else _NOT_MONITORED)
     files: Iterator[tuple[str, Path]] = iter(())
     if request.wanted and fitted.test is None:
         output.note(
@@ -158,7 +164,7 @@ def fit(
         )
     if point is not None and fitted.test is not None:
         facts = {
-            "target": column, "columns left out": ", ".join(drop or ()), "group": group,
+            "target": column, "columns left out": ", ".join(dropped), "group": group,
             "time": time, "model": model, "confidence": confidence, "fraction of test rows": test,
             "seed": seed,
         }  # fmt: skip
@@ -174,18 +180,26 @@ def fit(
         exit_if_missed(strict, certificate.certified and not certificate.operating_point.empty)
 
 
-def target_columns(given: list[str], data: Path) -> list[str]:
-    """Return the columns of labels; a column whose name has a comma comes before a list."""
-    if not any("," in name for name in given):
-        return given
-    from setpoint.data.table_reader import TableFile
+@contextmanager
+def training(output: Output, what: str) -> Iterator[Callable[..., None]]:
+    """Show the progress of training; its warnings are notes, and errors about splits have hints."""
+    from setpoint.errors import SetpointError, SplitError
 
-    names = TableFile(data).names
-    found: list[str] = []
-    for name in given:
-        parts = [name] if name in names else [part.strip() for part in name.split(",")]
-        found += [part for part in parts if part]
-    return found or given
+    with output.warnings_as_notes(), output.progress(what) as show:
+        try:
+            yield show
+        except SplitError as error:
+            hint = " (--test is that fraction; --test 0 holds out no test rows.)"
+            raise SetpointError(f"{error}{hint if 'test' in str(error) else ''}") from error
+
+
+def save_fitted(fitted: Any, out: Path, output: Output) -> None:
+    """Save a new model, and show notes on its table and signs of leakage."""
+    for note in fitted.notes:
+        output.note(note)
+    for sign in fitted.leakage:
+        output.note(sign.message, "warning")
+    fitted.model.save(out)
 
 
 def _ways_to_decide(model: Any) -> Iterator[str]:

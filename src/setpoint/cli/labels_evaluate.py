@@ -23,7 +23,8 @@ def evaluate_several(
 ) -> None:
     """Measure a model of several labels; the context has the options of ``setpoint evaluate``."""
     from setpoint.cli.labels_points import labels_table
-    from setpoint.report.labels import LabelsReport, labels_headline
+    from setpoint.report.labels import LabelsReport
+    from setpoint.report.page import summary
 
     given = context.params
     for option, value in (("--figures", request.figures), ("--cost-alarm", request.costs),
@@ -59,7 +60,7 @@ def evaluate_several(
         request.facts_of(facts) if request.wanted else {},
         tuple(unseen),
     )
-    parts: list[Any] = [labels_table(content), " ".join(filter(None, labels_headline(content)))]
+    parts: list[Any] = [labels_table(content), summary(content)]
     if verdicts:
         parts.append(_outcome(verdicts))
         if not content.contradicted:
@@ -69,7 +70,7 @@ def evaluate_several(
         "evaluated": point.to_dict(),
         "verdicts": {label: verdict_fields(verdict) for label, verdict in verdicts.items()},
     }
-    output.result_and_files(fields, *parts, files=request.labels_files(lambda: content))
+    output.result_and_files(fields, *parts, files=request.files(lambda: content))
     exit_if_missed(given["strict"], content.met and not content.contradicted)
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from setpoint.cli import options as o
 from setpoint.cli.app import exit_if_missed, first_imports
+from setpoint.cli.fit import save_fitted, training
 from setpoint.cli.output import Output, is_main_process
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def fit_several(targets: Sequence[str], context: typer.Context) -> None:
         from setpoint.cli.output_paths import check_outputs, check_separate
         from setpoint.cli.reports import ReportRequest
         from setpoint.data.table_reader import read_table
-        from setpoint.errors import SetpointError, SplitError
+        from setpoint.errors import SetpointError
         from setpoint.saving.storage import check_target
         from setpoint.tables.classifiers import check_device
         from setpoint.tables.label_fitting import check_label_options, fit_labels
@@ -47,7 +49,7 @@ def fit_several(targets: Sequence[str], context: typer.Context) -> None:
         if _is_given(context, name):
             raise SetpointError(f"{_SEVERAL} {why}.")
     data, out, report = given["data"], given["out"], given["report"]
-    model = given["model"] if _is_given(context, "model") else "logistic"
+    model = given["model"] or "logistic"
     average: Any = given["average"] or "macro"
     confidence, test = given["confidence"], given["test"]
     check_label_options(targets, given["goal"], average, model, confidence)
@@ -61,33 +63,26 @@ def fit_several(targets: Sequence[str], context: typer.Context) -> None:
     check_outputs({"the table": data, "the model": out}, report, None)
     if not is_main_process():
         return
+    dropped = o.column_names(given["drop"] or [], data)
     request = ReportRequest(data, report, None, None, given["title"], None, context.find_root().obj)
     output = Output(given["as_json"], given["quiet"])
     request.note_unused_options(output)
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
-    with output.warnings_as_notes(), output.progress(f"training for {len(targets)} labels"):
-        try:
-            fitted = fit_labels(
-                frame, targets, given["goal"], average=average, positive=given["positive"],
-                model=model, confidence=confidence, group=given["group"], time=given["time"],
-                test=test, drop=tuple(given["drop"] or ()), random_state=given["seed"],
-            )  # fmt: skip
-        except SplitError as error:
-            hint = " (--test is that fraction; --test 0 holds out no test rows.)"
-            raise SetpointError(f"{error}{hint if 'test' in str(error) else ''}") from error
-    for note in fitted.notes:
-        output.note(note)
-    for sign in fitted.leakage:
-        output.note(sign.message, "warning")
-    fitted.model.save(out)
+    with training(output, f"training for {len(targets)} labels"):
+        fitted = fit_labels(
+            frame, targets, given["goal"], average=average, positive=given["positive"],
+            model=model, confidence=confidence, group=given["group"], time=given["time"],
+            test=test, drop=tuple(dropped), random_state=given["seed"],
+        )  # fmt: skip
+    save_fitted(fitted, out, output)
     facts = {
-        "targets": ", ".join(targets), "columns left out": ", ".join(given["drop"] or ()),
+        "targets": ", ".join(targets), "columns left out": ", ".join(dropped),
         "group": given["group"], "time": given["time"], "model": model,
         "confidence": confidence, "fraction of test rows": test, "seed": given["seed"],
     }  # fmt: skip
     content = _report(fitted, request, facts)
-    _show(content, fitted, out, output, request.labels_files(lambda: content))
+    _show(content, fitted, out, output, request.files(lambda: content))
     certificate = content.certificate
     exit_if_missed(given["strict"], content.met if certificate is None else certificate.certified)
 
@@ -124,7 +119,7 @@ def _show(
     files: Iterator[tuple[str, Path]],
 ) -> None:
     from setpoint.cli.labels_points import labels_table
-    from setpoint.report.labels import labels_headline
+    from setpoint.report.page import summary
 
     certificate, set_on = content.certificate, fitted.model.operating_point
     tested = fitted.test_point
@@ -136,11 +131,9 @@ def _show(
         "certificate": None if certificate is None else certificate.to_dict(),
     }
     parts: list[Any] = [labels_table(content)]
-    sentences = labels_headline(content)
     if certificate is not None:
         parts.append(str(certificate))
-        sentences = sentences._replace(certificate="")
-    parts += [" ".join(filter(None, sentences)), f"Model: {out}"]
+    parts += [summary(content, with_certificate=certificate is None), f"Model: {out}"]
     saved = f"The model is saved: {out}."
     output.result_and_files(dict(fields), *parts, files=files, saved=saved)
 

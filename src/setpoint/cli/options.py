@@ -145,7 +145,7 @@ Time = Annotated[
     str | None, option(help="Column of times; the newest rows are used for validation and testing.")
 ]
 Drop = Annotated[
-    list[str] | None, option(help="Column that is not a feature; may be given several times.")
+    list[str] | None, option(help="Column that is not a feature; several: a,b or several times.")
 ]
 Test = Annotated[
     float, typer.Option(help="Fraction of rows kept for the final test.", callback=_check_test)
@@ -225,3 +225,17 @@ Strict = Annotated[
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def column_names(given: list[str], data: Path) -> list[str]:
+    """Return the columns of a list a,b; a column whose name has a comma comes before a list."""
+    if not any("," in name for name in given):
+        return given
+    from setpoint.data.table_reader import TableFile
+
+    names = TableFile(data).names
+    found: list[str] = []
+    for name in given:
+        parts = [name] if name in names else [part.strip() for part in name.split(",")]
+        found += [part for part in parts if part]
+    return found or given

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
 from setpoint.goals.bands import BandGoal
-from setpoint.report.band_content import BandReport
+from setpoint.report.bands import BandReport
 from setpoint.report.content import Costs, Report, Rows
 from setpoint.report.figures import save_figures
 from setpoint.report.labels import LabelsReport
-from setpoint.report.labels_page import write_labels_report
-from setpoint.report.page import write_report
+from setpoint.report.page import AnyReport, write_report
+from setpoint.report.wording import joined
 
 if TYPE_CHECKING:
     from setpoint.cli.output import Output
@@ -83,9 +83,8 @@ class ReportRequest:
         }
         names = [name for name, value in given.items() if value is not None]
         if names:
-            listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
             verb = "has" if len(names) == 1 else "have"
-            output.note(f"{listed} {verb} no effect without --report or --figures.")
+            output.note(f"{joined(names)} {verb} no effect without --report or --figures.")
 
     def report(
         self,
@@ -127,19 +126,14 @@ class ReportRequest:
         }
         return {name: str(value) for name, value in facts.items() if value not in (None, "")}
 
-    def labels_files(self, content: Callable[[], LabelsReport]) -> Iterator[tuple[str, Path]]:
-        """Write the page about several labels if it was asked for; yield its kind and path."""
-        if self.page is not None:
-            yield "report", write_labels_report(content(), self.page)
-
-    def files(self, content: Callable[[], Report | BandReport]) -> Iterator[tuple[str, Path]]:
+    def files(self, content: Callable[[], AnyReport]) -> Iterator[tuple[str, Path]]:
         """Write the files that were asked for; yield the kind and path of each."""
         if not self.wanted:
             return
         report = content()
         if self.page is not None:
             yield "report", write_report(report, self.page)
-        if self.figures is not None:
+        if self.figures is not None and not isinstance(report, LabelsReport):
             for path in save_figures(report, self.figures):
                 yield "figure", path
 

@@ -8,20 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from setpoint._internal.validation import check_fraction, one_row_per_group
+from setpoint._internal.validation import check_fraction
 from setpoint.certificates.band_certificate import BandCertificate
 from setpoint.certificates.bands import certify_band, certify_best_band
 from setpoint.certificates.sequence import Rows
-from setpoint.data.splits import certification_split
-from setpoint.errors import SetpointError
-from setpoint.estimators.base import SetpointEstimator, draw_seed
-from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, positive_scores
-from setpoint.estimators.threshold import SetpointThreshold, _has
+from setpoint.estimators.base import draw_seed, take_features
+from setpoint.estimators.cross_fit import Fold, LabelledRows, positive_scores
+from setpoint.estimators.wrapped import WrappedClassifier
 from setpoint.goals.bands import BandGoal
 from setpoint.thresholds.band_search import BandRows
 from setpoint.thresholds.bands import BandPoint, choose_band, decide, evaluate_band
@@ -29,7 +25,7 @@ from setpoint.thresholds.bands import BandPoint, choose_band, decide, evaluate_b
 Amounts = Mapping[str, Any] | None
 
 
-class SetpointBand(SetpointEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class SetpointBand(WrappedClassifier, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any classifier, with the exact review band for a goal, and optionally a certificate.
 
     ``predict`` returns ``"alarm"``, ``"review"`` or ``"clear"``. The two thresholds are found on
@@ -164,37 +160,12 @@ class SetpointBand(SetpointEstimator, MetaEstimatorMixin, BaseEstimator):  # typ
         data = LabelledRows.of(X, y, sample_weight, groups, self.pos_label)
         # Checks the amounts before any training.
         BandRows.of(data.positive, np.zeros(len(data.positive)), None, amounts, goal)
-        fit_params, split_params = self._route(sample_weight, groups, fit_params)
-        seed = draw_seed(self.random_state)
-        certification = None
-        if isinstance(self.cv, str) and self.cv == "prefit":
-            check_is_fitted(self.estimator)
-            estimator, on = self.estimator, "the rows given"
-            rows = data.rows
-            if self.confidence is not None and data.groups is not None:
-                rows = rows[one_row_per_group(data.groups[rows], seed)]
-            folds = [data.score(estimator, rows, self.response_method)]
-        else:
-            seen = data.rows
-            if self.confidence is not None:
-                seen, certification = certification_split(
-                    self.certification, data.positive, data.weight, data.groups, seed
-                )
-            data.labels.check_counts(data.positive[seen])
-            splits = cv_splits(self.cv, data, seen, seed, split_params)
-            if len(splits) != 1 and not self.refit:
-                raise SetpointError(
-                    f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
-                    "fraction such as cv=0.25."
-                )
-            folds = data.cross_fit(
-                self.estimator, splits, fit_params, self.response_method, self.n_jobs
-            )
-            on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
-            estimator = folds[0].classifier
-            if self.refit:
-                estimator = data.fit(clone(self.estimator), seen, fit_params)
-        unseen = Fold.merged(estimator, folds)
+        found = self._score_unseen(
+            data, self.response_method, sample_weight, groups, fit_params,
+            draw_seed(self.random_state),
+        )  # fmt: skip
+        estimator, folds, _, certification, on = found
+        unseen = found.merged
         self._threshold_rows = data.positive[unseen.rows], unseen.scores
         if self.confidence is None:
             certificate, point = None, _band(data, unseen, goal, amounts, on)
@@ -215,11 +186,7 @@ class SetpointBand(SetpointEstimator, MetaEstimatorMixin, BaseEstimator):  # typ
         self.certificate_ = certificate
         self.goal_ = goal
         self._set_labels(data.labels)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(estimator, name):
-                setattr(self, name, getattr(estimator, name))
-            elif hasattr(self, name):  # of an earlier fit
-                delattr(self, name)
+        take_features(self, estimator)
         self._warn_if_unmet()
         return self
 
@@ -272,18 +239,6 @@ class SetpointBand(SetpointEstimator, MetaEstimatorMixin, BaseEstimator):  # typ
             sample_weight=sample_weight, amounts=amounts, on=on,
         )  # fmt: skip
 
-    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Return the classifier's own probabilities; the band does not change them."""
-        check_is_fitted(self, "low_")
-        return self.estimator_.predict_proba(X)
-
-    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """Return the classifier's own decision function; the band does not change it."""
-        check_is_fitted(self, "low_")
-        return self.estimator_.decision_function(X)
-
     # --- scikit-learn ---------------------------------------------------------------------------
 
     @property
@@ -291,14 +246,9 @@ class SetpointBand(SetpointEstimator, MetaEstimatorMixin, BaseEstimator):  # typ
         """Not available: decisions are not labels; :meth:`evaluate` counts them."""
         raise AttributeError("SetpointBand has no score: decisions are not labels; use evaluate().")
 
-    # Both depend on the parameters `estimator` and `cv` alone, which are the same.
-    _route: Any = SetpointThreshold._route
-    get_metadata_routing: Any = SetpointThreshold.get_metadata_routing
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
 

@@ -1,4 +1,4 @@
-"""What both estimators share: evaluation, warnings, reports, model files, the notebook view."""
+"""What the estimators share: evaluation, warnings, reports, model files, the notebook view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
 from setpoint.goals.columns import NO_SEGMENT, OTHER, GoalColumns, segment_texts
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, evaluate_threshold
+from setpoint.thresholds.choose import evaluate_threshold
+from setpoint.thresholds.operating_point import OperatingPoint
 
 
 class SetpointEstimator:
@@ -116,12 +117,8 @@ class SetpointEstimator:
 
     def _warn_if_unmet(self, stacklevel: int = 3) -> None:
         """Warn, at the caller of the calling ``fit``, if the goal is not met or not certified."""
-        point, certificate = self._chosen_point or self.operating_point_, self.certificate_
-        if certificate is not None:
-            if not certificate.certified:
-                warnings.warn(certificate.message, UncertifiedWarning, stacklevel=stacklevel)
-        elif not point.feasible or point.empty:
-            warnings.warn(point.message, InfeasibleGoalWarning, stacklevel=stacklevel)
+        point = self._chosen_point or self.operating_point_
+        warn_if_unmet(point, self.certificate_, stacklevel + 1)
 
     # scikit-learn's `_repr_html_` calls the first; both respect its `display` setting.
 
@@ -153,6 +150,24 @@ def decisions_html(
 def _short(label: Any) -> str:
     text = str(label)
     return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def take_features(model: Any, fitted: Any) -> None:
+    """Set the number and the names of features to those of a fitted classifier."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(model, name, getattr(fitted, name))
+        elif hasattr(model, name):  # of an earlier fit
+            delattr(model, name)
+
+
+def warn_if_unmet(point: Any, certificate: Any, stacklevel: int) -> None:
+    """Warn if a goal, or the goals of several labels, are not met or not certified."""
+    if certificate is not None:
+        if not certificate.certified:
+            warnings.warn(certificate.message, UncertifiedWarning, stacklevel=stacklevel)
+    elif not point.feasible or getattr(point, "empty", False):
+        warnings.warn(point.message, InfeasibleGoalWarning, stacklevel=stacklevel)
 
 
 def draw_seed(random_state: Any) -> int:

@@ -22,7 +22,8 @@ from setpoint.data.standardize import Standardizer
 from setpoint.estimators.base import SetpointEstimator
 from setpoint.estimators.fitting import FitData, Trained, features_of, train
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, point_at
+from setpoint.thresholds.choose import point_at
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.loop import Callback, Solution, Solver
 from setpoint.training.models import Model, scores_of
 from setpoint.training.problem import Problem
@@ -206,6 +207,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         data = FitData.of(
             self, X, y, sample_weight, groups, goal, amounts=amounts, segments=segments, times=times
         )
+        data.columns.check_values(goal)
         self._set_trained(goal, data, train(self, goal, data))
         self._warn_if_unmet()
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -24,17 +24,18 @@ from setpoint._internal.validation import check_groups
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, check_pair, check_splitter
 from setpoint.errors import SetpointError
-from setpoint.estimators.fitting import columns_for, whole_periods
+from setpoint.estimators.fitting import pool_segments, whole_periods
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import SegmentThresholds, thresholds_by_segment
+from setpoint.thresholds.choose import best_point_of, choose_threshold
 from setpoint.thresholds.expected_value import (
     DecisionTable,
     check_probability,
     decisions_on,
     expected_saving,
 )
-from setpoint.thresholds.operating_point import OperatingPoint, best_point_of, choose_threshold
+from setpoint.thresholds.operating_point import OperatingPoint
 
 Floats = NDArray[np.floating]
 METHODS = ("decision_function", "predict_proba")
@@ -114,14 +115,18 @@ class LabelledRows:
                 )
         groups = check_groups(groups, y.shape)
         positive = labels.is_positive(y)
-        included = np.ones(len(y), dtype=bool) if weight is None else weight > 0
-        columns = GoalColumns()
-        segments: dict[str, tuple[str, ...]] = {}
+        columns = GoalColumns() if goal is None else GoalColumns.of(goal, len(y), **named)
         if goal is not None:
-            columns, segments = columns_for(goal, positive, included, **named)
+            columns.check_values(goal)
         groups = whole_periods(groups, columns, y.shape)
         targets = positive if labels.positive_labels else y
-        return cls(X, targets, labels, positive, weight, groups, columns, segments)
+        return cls(X, targets, labels, positive, weight, groups, columns)
+
+    def pooled(self, goal: Goal, rows: Rows, by_labels: bool) -> LabelledRows:
+        """Return these rows with small segments pooled, see :func:`pool_segments`."""
+        known = self.positive if by_labels else None
+        columns, segments = pool_segments(goal, self.columns, rows, known)
+        return replace(self, columns=columns, segments=segments)
 
     @property
     def rows(self) -> Rows:

@@ -129,7 +129,7 @@ class FitData:
         labels = Labels.of(y, classifier.pos_label, stacklevel=4)
         positive = labels.is_positive(y)
         labels.check_counts(positive[weight > 0])
-        columns, segments = columns_for(goal, positive, weight > 0, **named)
+        columns = GoalColumns.of(goal, len(positive), **named)
         groups = whole_periods(groups, columns, positive.shape)
         if not 1e-9 < (mean := weight[weight > 0].mean()) < 1e9:
             raise SetpointError(f"sample_weight has a mean of {mean:.3g}; rescale it to about 1.")
@@ -140,6 +140,7 @@ class FitData:
         splits = FitSplits.of(
             classifier, labels, positive, weight, groups, 0 if unseeded else seed, by_period
         )
+        columns, segments = pool_segments(goal, columns, splits.seen, positive)
         device = choose_device(
             asked,
             numbers=X.size if classifier.model == "linear" else None,
@@ -192,13 +193,19 @@ def check_trainable(goal: Goal) -> None:
             )
 
 
-def columns_for(
-    goal: Goal, positive: NDArray[np.bool_], included: NDArray[np.bool_], **named: Any
+def pool_segments(
+    goal: Goal, columns: GoalColumns, rows: Rows, positive: NDArray[np.bool_] | None
 ) -> tuple[GoalColumns, dict[str, tuple[str, ...]]]:
-    """Return the columns that a goal names, small segments pooled, and the segments by column."""
-    columns = GoalColumns.of(goal, len(positive), **named)
-    own = columns if included.all() else columns.take(included)
-    segments = own.large_segments(goal, positive[included])
+    """Return the columns with small segments pooled, and the segments by column.
+
+    ``rows`` say which segments are small, by their labels or, without these, by their number. The
+    labels of certification rows must not: in segments that were selected for having many
+    positives, the rows are not independent draws. Their number is not a choice of that kind.
+
+    It is called by a function that ``fit`` calls; a warning is at the line that calls ``fit``.
+    """
+    known = None if positive is None else positive[rows]
+    segments = columns.take(rows).large_segments(goal, known, stacklevel=5)
     return columns.keeping(segments), segments
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,8 @@ from setpoint.certificates.multilabel import (
 from setpoint.certificates.sequence import Rows
 from setpoint.data.labels import Labels
 from setpoint.data.splits import certification_split
-from setpoint.errors import InfeasibleGoalWarning, SetpointError, UncertifiedWarning
-from setpoint.estimators.base import draw_seed
+from setpoint.errors import SetpointError
+from setpoint.estimators.base import draw_seed, take_features, warn_if_unmet
 from setpoint.estimators.label_classifiers import LabelClassifiers, LabelledMatrix, takes_matrices
 from setpoint.thresholds.label_goals import Average, LabelGoals
 from setpoint.thresholds.multilabel import (
@@ -200,7 +199,8 @@ class SetpointMultilabel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             points = tuple(found.operating_point for found in self.certificate_.certificates)
             self.operating_point_ = MultilabelPoint(names, points, goals, points[0].on)
         self.thresholds_ = self.operating_point_.thresholds
-        self._warn()
+        warn_of_one_class(self.operating_point_, stacklevel=3)
+        warn_if_unmet(self.operating_point_, self.certificate_, stacklevel=3)
         return self
 
     def _check(
@@ -292,21 +292,7 @@ class SetpointMultilabel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.estimators_ = None if classifiers.of_all is not None else list(classifiers.of_each)
         some = [classifiers.of_all, *classifiers.of_each]
         fitted = next((each for each in some if each is not None), None)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
-            elif hasattr(self, name):  # of an earlier fit
-                delattr(self, name)
-
-    def _warn(self, stacklevel: int = 3) -> None:
-        """Warn, at the caller of ``fit``, of labels that fail."""
-        point, certificate = self.operating_point_, self.certificate_
-        warn_of_one_class(point, stacklevel=stacklevel + 1)
-        if certificate is not None:
-            if not certificate.certified:
-                warnings.warn(certificate.message, UncertifiedWarning, stacklevel=stacklevel)
-        elif not point.feasible:
-            warnings.warn(point.message, InfeasibleGoalWarning, stacklevel=stacklevel)
+        take_features(self, fitted)
 
     @property
     def operating_points_(self) -> list[OperatingPoint]:

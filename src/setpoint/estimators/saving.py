@@ -1,4 +1,4 @@
-"""Fitted estimators as JSON and files: weights as safetensors, other classifiers as skops files."""
+"""Fitted estimators as JSON and files, and back; a SetpointClassifier with its weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -15,14 +14,13 @@ from setpoint._internal.imports import need
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.estimators.band import SetpointBand
-from setpoint.estimators.band_saving import band_from_json, band_to_json
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.multilabel import SetpointMultilabel
 from setpoint.estimators.multilabel_saving import multilabel_from_json, multilabel_to_json
 from setpoint.estimators.threshold import SetpointThreshold
+from setpoint.estimators.wrapped_saving import wrapped_from_json, wrapped_to_json
 from setpoint.saving.certificate import certificate_from_json, certificate_to_json
 from setpoint.saving.document import Described
-from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
 from setpoint.saving.values import (
     Json,
     candidates_from_json,
@@ -40,9 +38,8 @@ from setpoint.saving.values import (
     parameters_to_json,
     point_from_json,
     point_to_json,
+    segments_from_json,
 )
-from setpoint.thresholds.by_segment import SegmentThresholds
-from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.models import build, scores_of
 
 WEIGHTS = "weights.safetensors"
@@ -50,6 +47,10 @@ _NAMED = ("linear", "mlp")
 _PROBES = 4  # rows
 _STANDARDIZER = ("standardizer.centre", "standardizer.scale")
 _KNOWN = (*_STANDARDIZER, "probe.rows", "probe.logits")
+_WRAPPERS: dict[str, type[SetpointThreshold] | type[SetpointBand]] = {
+    "SetpointThreshold": SetpointThreshold,
+    "SetpointBand": SetpointBand,
+}
 
 
 def describe(model: Any) -> Described:
@@ -68,12 +69,9 @@ def _describe(model: Any) -> Described | None:
     if type(model) is SetpointClassifier:
         check_is_fitted(model, "module_")
         return classifier_to_json(model)
-    if type(model) is SetpointThreshold:
-        check_is_fitted(model, "threshold_")
-        return threshold_to_json(model)
-    if type(model) is SetpointBand:
-        check_is_fitted(model, "low_")
-        return band_to_json(model, _describe)
+    if type(model) in _WRAPPERS.values():
+        check_is_fitted(model, "estimator_")
+        return wrapped_to_json(model, _describe)
     if type(model) is SetpointMultilabel:
         check_is_fitted(model, "thresholds_")
         return multilabel_to_json(model, _describe)
@@ -82,15 +80,17 @@ def _describe(model: Any) -> Described | None:
 
 def restore(content: Json, parts: dict[str, bytes], module: Any) -> Any:
     """Return the estimator that :func:`describe` described."""
+
+    def restore_inner(inner: Json, own: dict[str, bytes]) -> Any:
+        return restore(inner, own, module)
+
     kind = content["kind"]
     if kind == "SetpointClassifier":
         return classifier_from_json(content, parts, module)
-    if kind == "SetpointThreshold":
-        return threshold_from_json(content, parts, module)
-    if kind == "SetpointBand":
-        return band_from_json(content, parts, lambda inner, own: restore(inner, own, module))
+    if kind in _WRAPPERS:
+        return wrapped_from_json(_WRAPPERS[kind], content, parts, restore_inner)
     if kind == "SetpointMultilabel":
-        return multilabel_from_json(content, parts, lambda inner, own: restore(inner, own, module))
+        return multilabel_from_json(content, parts, restore_inner)
     raise ModelFileError(f"the model is a {kind!r}, which this version of setpoint does not know.")
 
 
@@ -177,15 +177,6 @@ def classifier_from_json(content: Json, parts: dict[str, bytes], module: Any) ->
     return clf
 
 
-def segments_from_json(content: Json) -> dict[str, tuple[str, ...]]:
-    """Return the segments of each column; none in files of earlier versions."""
-    found = decode(content.get("segments", {}))
-    for name, values in found.items():
-        if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
-            raise ModelFileError(f"the segments of {name!r} are {values!r}.")
-    return dict(found)
-
-
 def _name_of(clf: SetpointClassifier, n_features: int) -> str | None:
     """Return the name by which the module can be built again; None for a custom one."""
     if not isinstance(clf.model, str) or clf.model not in _NAMED:
@@ -254,77 +245,6 @@ def _check_probes(module: nn.Module, rows: Tensor, logits: Tensor) -> None:
             "the weights fit the module, but its scores differ from those of the saved model: it "
             "is another module, or its scores are random."
         )
-
-
-ESTIMATOR = "estimator.skops"
-
-
-def threshold_to_json(clf: SetpointThreshold) -> Described:
-    """Return the JSON of a fitted SetpointThreshold, and the content of its files."""
-    own = _describe(clf.estimator_)
-    if own is None:
-        inner = None
-        parts = {ESTIMATOR: estimator_to_bytes(clf.estimator_, "The classifier")}
-    else:
-        inner, parts = own
-    content: Json = {
-        "kind": "SetpointThreshold",
-        "parameters": parameters_to_json(clf, without={"estimator"}),
-        "estimator": inner,
-        "labels": labels_to_json(clf._labels),
-        "goal": goal_to_json(clf.goal_),
-        "operating_point": point_to_json(clf.operating_point_),
-        "certificate": certificate_to_json(clf.certificate_),
-        "segments": encode(clf.segments_),
-        "segment_thresholds": _by_segment_to_json(clf.segment_thresholds_),
-        "threshold": encode(clf.threshold_),
-        "thresholds": encode(clf.thresholds_),
-    }
-    return content, parts
-
-
-def threshold_from_json(content: Json, parts: dict[str, bytes], module: Any) -> SetpointThreshold:
-    """Return the SetpointThreshold; its estimator may be one of this package, too."""
-    inner = content["estimator"]
-    estimator = (
-        estimator_from_bytes(parts[ESTIMATOR]) if inner is None else restore(inner, parts, module)
-    )
-    parameters, notes = parameters_from_json(content["parameters"], SetpointThreshold)
-    prefit = isinstance(parameters.get("cv"), str)  # then it was given as it is, fitted
-    clf = SetpointThreshold(estimator if prefit else clone(estimator), **parameters)
-    clf.estimator_ = estimator
-    clf.goal_ = goal_from_json(content["goal"])
-    clf.segments_ = segments_from_json(content)
-    clf.operating_point_ = point_from_json(content["operating_point"])
-    clf.certificate_ = certificate_from_json(content["certificate"], clf.goal_)
-    clf.threshold_ = cutoff_from_json(content["threshold"])
-    clf.decisions_ = None  # about rows that the file does not hold
-    clf.segment_thresholds_ = _by_segment_from_json(
-        content.get("segment_thresholds"), clf.operating_point_
-    )
-    clf.thresholds_ = decode(content["thresholds"])
-    clf._set_labels(labels_from_json(content["labels"]))
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(estimator, name):
-            setattr(clf, name, getattr(estimator, name))
-    clf.load_notes_ = notes
-    return clf
-
-
-def _by_segment_to_json(found: SegmentThresholds | None) -> Json | None:
-    if found is None:
-        return None
-    values = {name: encode(float(value)) for name, value in found.thresholds.items()}
-    return {"column": found.column, "thresholds": values, "other": encode(float(found.other))}
-
-
-def _by_segment_from_json(values: Json | None, point: OperatingPoint) -> SegmentThresholds | None:
-    if values is None:
-        return None
-    thresholds = {str(k): cutoff_from_json(v) for k, v in values["thresholds"].items()}
-    return SegmentThresholds(
-        str(values["column"]), thresholds, cutoff_from_json(values["other"]), point
-    )
 
 
 def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:

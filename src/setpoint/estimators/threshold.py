@@ -7,45 +7,29 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils.validation import check_is_fitted
 
-from setpoint._internal.validation import check_fraction, one_row_per_group
+from setpoint._internal.validation import check_fraction
 from setpoint.certificates.certificate import Certificate
-from setpoint.certificates.certify import certify, certify_on, certify_rows, needs_decisions
-from setpoint.data.splits import certification_split
+from setpoint.certificates.certify import certify, certify_on, certify_rows
+from setpoint.certificates.decisions import needs_decisions
 from setpoint.errors import SetpointError
-from setpoint.estimators.base import SetpointEstimator, draw_seed
+from setpoint.estimators.base import draw_seed, take_features
 from setpoint.estimators.cross_fit import (
     Fold,
     LabelledRows,
-    cv_splits,
     positive_scores,
-    two_columns,
 )
 from setpoint.estimators.fitting import check_trainable
+from setpoint.estimators.wrapped import WrappedClassifier
 from setpoint.goals.columns import GoalColumns, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import segment_column
 from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
 
 
-def _has(name: str) -> Any:
-    """Return a check that the classifier has a method, for ``available_if``."""
-
-    def check(self: SetpointThreshold) -> bool:
-        getattr(getattr(self, "estimator_", self.estimator), name)  # or its AttributeError
-        return True
-
-    return check
-
-
-class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any classifier, with the exact threshold for a goal, and optionally a certificate.
 
     The threshold is found on scores of rows that the classifier has not seen: cross-fitted,
@@ -215,36 +199,12 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             X, y, sample_weight, groups, self.pos_label, goal, amounts=amounts, segments=segments,
             times=times,
         )  # fmt: skip
-        fit_params, split_params = self._route(sample_weight, groups, fit_params)
         seed = draw_seed(self.random_state)
-        certification = None
-        if isinstance(self.cv, str) and self.cv == "prefit":
-            check_is_fitted(self.estimator)
-            estimator, on = self.estimator, "the rows given"
-            rows = data.rows
-            if self.confidence is not None and data.groups is not None:
-                rows = rows[one_row_per_group(data.groups[rows], seed)]
-            folds = [data.score(estimator, rows, method)]
-        else:
-            seen = data.rows
-            if self.confidence is not None:
-                seen, certification = certification_split(
-                    self.certification, data.positive, data.weight, data.groups, seed,
-                    whole_groups=bool(data.columns.periods),
-                )  # fmt: skip
-            data.labels.check_counts(data.positive[seen])
-            splits = cv_splits(self.cv, data, seen, seed, split_params)
-            if len(splits) != 1 and not self.refit:
-                raise SetpointError(
-                    f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
-                    "fraction such as cv=0.25."
-                )
-            folds = data.cross_fit(self.estimator, splits, fit_params, method, self.n_jobs)
-            on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
-            estimator = folds[0].classifier
-            if self.refit:
-                estimator = data.fit(clone(self.estimator), seen, fit_params)
-        unseen = Fold.merged(estimator, folds)
+        found = self._score_unseen(data, method, sample_weight, groups, fit_params, seed)
+        estimator, folds, _, certification, on = found
+        unseen = found.merged
+        by_labels = self.confidence is None or certification is not None
+        data = data.pooled(goal, found.seen, by_labels)
         self.decisions_ = None
         if self.decision == "expected_value":
             self.decisions_ = data.decisions(unseen, goal, on)
@@ -279,11 +239,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         self.goal_ = goal
         self.segments_ = data.segments
         self._set_labels(data.labels)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(estimator, name):
-                setattr(self, name, getattr(estimator, name))
-            elif hasattr(self, name):  # of an earlier fit
-                delattr(self, name)
+        take_features(self, estimator)
         self._warn_if_unmet()
         return self
 
@@ -323,6 +279,12 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
             raise SetpointError(f"thresholds is 'one' or 'per group', not {self.thresholds!r}.")
         if self.thresholds == "per group":
             segment_column(goal)  # raises an error if there is none
+            if self.confidence is not None and isinstance(self.cv, str) and self.cv == "prefit":
+                raise SetpointError(
+                    "with cv='prefit' all rows are certification rows, and thresholds='per group' "
+                    "would be chosen on them; a certificate needs thresholds chosen on other rows. "
+                    "Use another cv, or confidence=None."
+                )
         if self.decision == "threshold":
             return self.response_method
         if self.decision != "expected_value":
@@ -397,52 +359,7 @@ class SetpointThreshold(SetpointEstimator, ClassifierMixin, MetaEstimatorMixin, 
         scores = self.positive_scores(X, amounts=amounts, segments=segments)
         return self._labels.of_decisions(scores.astype(np.float64, copy=False) > self.threshold_)
 
-    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Return the classifier's own probabilities; the threshold does not change them."""
-        check_is_fitted(self, "threshold_")
-        found = self.estimator_.predict_proba(X)
-        several = self._labels.positive_labels
-        return two_columns(found, self.estimator_.classes_, self._labels) if several else found
-
-    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """Return the classifier's own decision function; the threshold does not change it."""
-        check_is_fitted(self, "threshold_")
-        found = self.estimator_.decision_function(X)
-        if self._labels.positive_labels and np.ndim(found) == 2:
-            raise SetpointError(
-                f"the classifier has a decision function for each of its {np.shape(found)[1]} "
-                "classes; use positive_scores or predict_proba."
-            )
-        return found
-
-    # --- scikit-learn ---------------------------------------------------------------------------
-
-    def _route(
-        self, sample_weight: Any, groups: Any, fit_params: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the classifier's ``fit`` and the splitter get besides rows and labels."""
-        own = {"sample_weight": sample_weight, "groups": groups}
-        own = {name: value for name, value in own.items() if value is not None}
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", **own, **fit_params)
-            return dict(routed.estimator.fit), dict(routed.splitter.split)
-        if "sample_weight" in own and has_fit_parameter(self.estimator, "sample_weight"):
-            fit_params = {**fit_params, "sample_weight": sample_weight}
-        return fit_params, {}
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return which metadata go to the classifier and which to the splitter."""
-        router = MetadataRouter(owner=self).add_self_request(self)
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        to_split = MethodMapping().add(caller="fit", callee="split")
-        router.add(estimator=self.estimator, method_mapping=to_fit)
-        splitter = self.cv if hasattr(self.cv, "split") else StratifiedKFold()
-        return router.add(splitter=splitter, method_mapping=to_split)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags = get_tags(self.estimator).input_tags
         return tags

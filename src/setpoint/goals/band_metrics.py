@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from setpoint.errors import GoalError
-from setpoint.goals.metrics import metric_names, where
+from setpoint.goals.linear_fraction import where
+from setpoint.goals.metrics import metric_names
 from setpoint.goals.money import _PRICE, Price
 from setpoint.goals.tallies import split_outside_quotes, unquoted
 

@@ -23,6 +23,7 @@ from typing import Any
 from setpoint.errors import GoalError
 from setpoint.goals.band_metrics import (
     COST_CALL,
+    TERMS,
     BandCounts,
     BandMetric,
     Side,
@@ -42,7 +43,8 @@ from setpoint.goals.language import (
     _SUCH_THAT,
     _parse_level,
 )
-from setpoint.goals.metrics import format_number, where
+from setpoint.goals.linear_fraction import where
+from setpoint.goals.metrics import format_number
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,8 @@ def parse_any_goal(goal: Any) -> AnyGoal:
 
 _EXAMPLE = "write e.g. 'min review_rate s.t. precision(alarm) >= 0.95, npv(clear) >= 0.999'"
 _BAND_WORDS = re.compile(r"\(\s*(alarm|clear|review)\s*\)|\breview(_rate)?\b|\bclear_rate\b")
+_EACH = re.compile(r"\bfor\s+each\b")
+_LIMITS_OF_REVIEWS = ("review_rate", "clear_rate", "recall(alarm)")  # rows that are not reviewed
 _NAME = re.compile(r"[a-z_][a-z0-9_]*\s*(\([^()]*\))?")
 
 
@@ -232,7 +236,20 @@ def _parse_goal(text: Any) -> BandGoal:
     constraints: tuple[BandConstraint, ...] = ()
     if tails:
         constraints = tuple(_parse_constraint(part) for part in _SEPARATOR.split(tails[0]))
-    return BandGoal(objective, constraints)
+    goal = BandGoal(objective, constraints)
+    _check_reviews(goal)
+    return goal
+
+
+def _check_reviews(goal: BandGoal) -> None:
+    """Raise GoalError if nothing in a goal of costs speaks against reviewing every row."""
+    if goal.objective.costs is None or goal.objective.costs[TERMS.index("review")].factor > 0:
+        return
+    if not any(c.metric.name in _LIMITS_OF_REVIEWS for c in goal.constraints):
+        raise GoalError(
+            f"'{goal}': reviews cost nothing and are not limited, so that every row is reviewed; "
+            "add what a review costs, e.g. 'review=1', or a limit, e.g. 's.t. review_rate <= 5%'."
+        )
 
 
 def _parse_objective(head: str, text: str, costs: BandMetric | None) -> BandMetric:
@@ -265,6 +282,11 @@ def _parse_constraint(part: str) -> BandConstraint:
     part = part.strip().lower()
     if not part:
         raise GoalError("a constraint is empty; remove the extra comma or 's.t.'.")
+    if _EACH.search(part):
+        raise GoalError(
+            f"the constraint {part!r}: a review band cannot be required 'for each' segment; choose "
+            "a band for the rows of each segment, or leave out 'for each'."
+        )
     pieces = _RELATION.split(part)
     if len(pieces) != 2:
         raise GoalError(f"the constraint {part!r} is not of the form 'metric >= level'.")

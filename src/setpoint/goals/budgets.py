@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from setpoint.errors import GoalError
-from setpoint.goals.metrics import Counts, Metric, format_number, from_fraction
+from setpoint.goals.linear_fraction import Counts
+from setpoint.goals.metrics import Metric, format_number, from_fraction
 from setpoint.goals.periods import PERIODS
 from setpoint.goals.tallies import Tally
 

@@ -26,6 +26,7 @@ OTHER = "(other)"  # small segments together
 NO_SEGMENT = "(none)"  # rows of no segment that is judged
 FEWEST = 10  # rows of each class in a segment that is judged by itself
 _LARGEST = 1e100  # amounts up to this can be summed
+_NOT_NUMBERS = {"M": "dates", "m": "durations", "b": "booleans", "c": "complex numbers"}
 
 
 @dataclass(frozen=True)
@@ -153,14 +154,29 @@ class GoalColumns:
         if not self:  # there is nothing to find, and a goal that is bound already stays so
             return goal
         goal = goal if goal.stated is None else goal.stated
-        found = {f"per {name}": _present(codes) for name, codes in self.periods.items()}
+        found = {f"per {name}": present_values(codes) for name, codes in self.periods.items()}
         for name, codes in self.segments.items():
             P, N = codes.counts(positive), codes.counts(~positive)
             own = [c.metric for c in goal.constraints if c.each == name]
             found[name] = tuple(
-                value for value in _present(codes) if _all_defined(own, P[value], N[value])
+                value for value in present_values(codes) if _all_defined(own, P[value], N[value])
             )
         return goal.bind(found)
+
+    def check_values(self, goal: Goal) -> None:
+        """Raise SetpointError if a goal names a segment without rows, as ``[region=zzz]`` may."""
+        for which in (goal if goal.stated is None else goal.stated).metrics:
+            for tally in which.tallies:
+                codes = self.segments.get(tally.segment)
+                values = () if codes is None else present_values(codes)
+                # Where small segments are pooled, their own names are gone.
+                if codes is None or tally.value in values or OTHER in values:
+                    continue
+                similar = did_you_mean(tally.value, list(values)) if len(values) > 4 else ""
+                raise SetpointError(
+                    f"{which}: there is no {tally.segment} {tally.value!r} in these rows; there "
+                    f"{'is' if len(values) == 1 else 'are'} {listed(values, 4)}.{similar}"
+                )
 
     def keeping(self, segments: Mapping[str, tuple[str, ...]]) -> GoalColumns:
         """Return the columns in which only these segments, by column, have their own names."""
@@ -171,27 +187,41 @@ class GoalColumns:
         return replace(self, segments=kept)
 
     def large_segments(
-        self, goal: Goal, positive: NDArray[np.bool_], fewest: int = FEWEST
+        self,
+        goal: Goal,
+        positive: NDArray[np.bool_] | None,
+        fewest: int = FEWEST,
+        stacklevel: int = 2,
     ) -> dict[str, tuple[str, ...]]:
         """Return the segments in which a goal's constraints can be judged, by column.
 
-        A segment needs ``fewest`` positives and as many negatives. Smaller ones are pooled as
-        ``OTHER``; if they are too few together, a warning says that they are held to nothing.
+        A segment needs ``fewest`` positives and as many negatives; without labels, twice as many
+        rows. Smaller ones are pooled as ``OTHER``; if they are too few together, a warning says
+        that they are held to nothing.
         """
         found = {}
+        least = f"{fewest} of each"
+        if positive is None:
+            fewest *= 2
+            least = str(fewest)
         for name in dict.fromkeys(c.each for c in goal.constraints if c.each):
             codes = self.segments[name]
-            P, N = codes.counts(positive), codes.counts(~positive)
-            large = [v for v in _present(codes) if min(P[v], N[v]) >= fewest]
-            small = [v for v in _present(codes) if v not in large]
+            counts = {"row": codes.counts()}
+            if positive is not None:
+                counts = {"positive": codes.counts(positive), "negative": codes.counts(~positive)}
+            sizes = {v: min(own[v] for own in counts.values()) for v in present_values(codes)}
+            large = [value for value, size in sizes.items() if size >= fewest]
+            small = [value for value in sizes if value not in large]
             if not large:
                 raise SetpointError(
-                    f"no segment of {name!r} has {fewest} positives and {fewest} negatives, which "
-                    f"'{goal}' needs; the largest have {max(P.values())} positives and "
-                    f"{max(N.values())} negatives. Use more rows, or larger segments."
+                    f"no segment of {name!r} has "
+                    f"{' and '.join(f'{fewest} {noun}s' for noun in counts)}, which '{goal}' "
+                    "needs; the largest have "
+                    f"{' and '.join(f'{max(n.values())} {noun}s' for noun, n in counts.items())}. "
+                    "Use more rows, or larger segments."
                 )
-            positives, negatives = (sum(count[v] for v in small) for count in (P, N))
-            if min(positives, negatives) >= fewest:
+            together = {noun: sum(own[v] for v in small) for noun, own in counts.items()}
+            if min(together.values()) >= fewest:
                 large.append(OTHER)
             elif small:
                 one = len(small) == 1
@@ -199,10 +229,10 @@ class GoalColumns:
                 subject = f"the segment {small[0]!r}" if one else f"the segments {listed(small, 4)}"
                 warnings.warn(
                     f"{subject} of {name!r} {'is' if one else 'are'} too small to be judged: "
-                    f"{has} {_counted(positives, 'positive')} and "
-                    f"{_counted(negatives, 'negative')}, and {fewest} of each are needed. "
+                    f"{has} {' and '.join(_counted(n, noun) for noun, n in together.items())}, "
+                    f"and {least} are needed. "
                     f"'{goal}' does not apply to {'it' if one else 'them'}.",
-                    stacklevel=4,
+                    stacklevel=stacklevel,
                 )
             found[name] = tuple(large)
         return found
@@ -229,7 +259,8 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _present(codes: Codes) -> tuple[str, ...]:
+def present_values(codes: Codes) -> tuple[str, ...]:
+    """Return the texts that occur, but for rows of no segment."""
     counts = codes.counts()
     return tuple(value for value, count in counts.items() if count and value != NO_SEGMENT)
 
@@ -269,8 +300,11 @@ def _check_shape(kind: str, name: str, values: NDArray[Any], n: int) -> None:
 
 
 def _check_amounts(name: str, given: Any, n: int) -> Floats:
+    plain = np.asarray(given)
+    if what := _not_numbers(plain):
+        raise SetpointError(f"amounts[{name!r}] must be numbers, not {what}.")
     try:
-        values = np.asarray(given, dtype=np.float64)
+        values = np.asarray(plain, dtype=np.float64)
     except (TypeError, ValueError):
         raise SetpointError(f"amounts[{name!r}] must be numbers.") from None
     _check_shape("amounts", name, values, n)
@@ -287,6 +321,16 @@ def _check_amounts(name: str, given: Any, n: int) -> Floats:
                 f"position {row} ({values[row]:g}); {remedy}."
             )
     return values
+
+
+def _not_numbers(values: NDArray[Any]) -> str | None:
+    """Return what an array holds that numpy would convert to numbers, but that are none."""
+    if values.dtype.kind != "O":
+        return _NOT_NUMBERS.get(values.dtype.kind)
+    kinds = (np.asarray(v).dtype.kind for v in values.ravel() if not isinstance(v, int | float))
+    if any(isinstance(value, bool) for value in values.ravel()):
+        return _NOT_NUMBERS["b"]
+    return next((_NOT_NUMBERS[kind] for kind in kinds if kind in _NOT_NUMBERS), None)
 
 
 def segment_texts(name: str, given: Any, n: int) -> NDArray[np.str_]:

@@ -9,15 +9,8 @@ from typing import Any
 import numpy as np
 
 from setpoint.errors import GoalError
-from setpoint.goals.metrics import (
-    CountFunction,
-    Counts,
-    Direction,
-    Metric,
-    is_built_in,
-    maximum,
-    register,
-)
+from setpoint.goals.linear_fraction import Counts, maximum
+from setpoint.goals.metrics import CountFunction, Direction, Metric, is_built_in, register
 
 # Words of the goal language, which cannot be names of metrics.
 _RESERVED = frozenset({"max", "min", "st", "and", "subject", "such", "fpor", "frop", "ofos"})

@@ -24,7 +24,8 @@ import numpy as np
 
 from setpoint.errors import GoalError
 from setpoint.goals.budgets import Per, alarms_in_words, alarms_per, for_periods, is_count
-from setpoint.goals.metrics import ALARMS, Counts, Metric, format_number, metric
+from setpoint.goals.linear_fraction import Counts
+from setpoint.goals.metrics import ALARMS, Metric, format_number, metric
 from setpoint.goals.money import is_money
 from setpoint.goals.tallies import PLAIN, Tally, quoted_name
 

@@ -13,7 +13,7 @@
     named      = "FPOR(alpha)" | "FROP(alpha)" | "OFOS()"
 
 Case and white space do not matter, except in the names of columns and in values, which may be put
-in quotes. ``Goal.parse`` and ``str`` are inverses of each other.
+in quotes; a quote inside them is doubled. ``Goal.parse`` and ``str`` are inverses of each other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from setpoint.errors import GoalError
 from setpoint.goals.budgets import Per, precision_at
 from setpoint.goals.goal import FPOR, FROP, OFOS, Constraint, Goal
 from setpoint.goals.metrics import ALARM_RATE, ALARMS, RECALL, Metric, metric
-from setpoint.goals.money import is_money
+from setpoint.goals.money import check_prices, is_money
 from setpoint.goals.periods import PERIODS
 from setpoint.goals.tallies import unquoted
 
@@ -51,7 +51,7 @@ _EACH = re.compile(r"(?i)(\bfor\s+each\s+)([^\s,]+)")
 _SCOPE = re.compile(rf"\s+(?:per\b.*|for\s+each\b\s*({_MASK})?.*)$", re.DOTALL)
 _PER = re.compile(
     r"per\s+(?:(?P<rows>[\d.e+]*)\s*(?:rows|row|cases|case)"
-    r"|(?P<period>[a-z]+?)(?:\s+on\s+(?:(?P<average>average)|(?P<share>\S+)\s+of\s+\S+))?)"
+    r"|(?P<period>[a-z]+?)(?:\s+on\s+(?:(?P<average>average)|(?P<share>\S+)\s+of\s+(?P<of>\S+)))?)"
 )
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,.])")
 _AT = re.compile(
@@ -97,6 +97,9 @@ def _end_of(text: str, start: int) -> int:
         return start + 1
     i = start + 1
     while i < len(text):
+        if close in "'\"" and text.startswith(2 * close, i):  # a quote inside quotes
+            i += 2
+            continue
         if text[i] == close:
             return i + 1
         i = _end_of(text, i) if close not in "'\"" else i + 1
@@ -158,7 +161,15 @@ def _parse_goal(masked: _Masked, text: str) -> Goal:
     if tails:
         constraints = [_parse_constraint(part, masked) for part in _SEPARATOR.split(tails[0])]
     if budget is not None and budget not in constraints:
+        for other in constraints:
+            if other.metric == budget.metric and not other.each:
+                at = head.strip().split(maxsplit=1)[1]
+                raise GoalError(
+                    f"{at!r} and '{other}' both limit the number of alarms; keep one of them."
+                )
         constraints.append(budget)
+    if is_money(objective) and not constraints:
+        check_prices(objective)
     return Goal(objective, tuple(constraints))
 
 
@@ -218,8 +229,16 @@ def _parse_at(match: re.Match[str], text: str) -> tuple[Metric, Constraint]:
             f"{text!r}: '@' is for precision and recall; write the number of alarms as a "
             f"constraint, e.g. 'max {base} s.t. alarms <= 200'."
         )
-    level = match["budget"].strip()
-    budget = _budget(_parse_level(level, text), level.endswith("%"), match["scope"] or "", text)
+    level, scope = match["budget"].strip(), match["scope"] or ""
+    number, share = _parse_level(level, text), level.endswith("%")
+    if not number > 0:
+        raise GoalError(f"{text!r}: write a number of alarms above 0, e.g. '{base}@200'.")
+    if not (share or number.is_integer() or _rows_of(scope)):
+        raise GoalError(
+            f"{text!r}: a number of alarms is a whole number, or a percentage of the rows, e.g. "
+            "'@1%'."
+        )
+    budget = _budget(number, share, scope, text)
     if base == RECALL:
         return base, budget
     per = "" if budget.per is None else budget.per.period
@@ -286,13 +305,22 @@ def _budget(number: float, share: bool, scope: str, part: str) -> Constraint:
     if match is None or match["period"].removesuffix("s") not in PERIODS:
         raise GoalError(
             f"{part!r}: {scope.strip()!r} is not understood; write 'per "
-            f"{', '.join(PERIODS[:-1])} or {PERIODS[-1]}', and if you like 'on average' or "
-            "'on 95% of days'."
+            f"{', '.join(PERIODS[:-1])} or {PERIODS[-1]}', optionally followed by 'on "
+            "average' or 'on 95% of days'."
         )
     period = match["period"].removesuffix("s")
     if match["average"]:
         return Constraint(ALARMS, number, per=Per(period, None))
-    share_of = 1.0 if match["share"] is None else _parse_level(match["share"], part)
+    if match["share"] is None:
+        return Constraint(ALARMS, number, per=Per(period))
+    if match["of"].removesuffix("s") != period:
+        other = match["of"].removesuffix("s")
+        instead = f", or 'per {other}'" if other in PERIODS else ""
+        raise GoalError(
+            f"{part!r}: a limit per {period} cannot hold on a percentage of {match['of']}; write "
+            f"'on {match['share']} of {period}s'{instead}."
+        )
+    share_of = _parse_level(match["share"], part)
     return Constraint(ALARMS, number, per=Per(period, share_of))
 
 

@@ -17,19 +17,13 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from setpoint.errors import GoalError
-from setpoint.goals.metrics import (
-    Direction,
-    Linear,
-    Metric,
-    format_number,
-    from_fraction,
-    register_family,
-)
+from setpoint.goals.linear_fraction import Linear
+from setpoint.goals.metrics import Direction, Metric, format_number, from_fraction, register_family
 from setpoint.goals.tallies import PLAIN, Tally, quoted_name, split_outside_quotes, unquoted
 
 OUTCOMES = ("tp", "fp", "fn", "tn")
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_NAME = r"[A-Za-z_]\w*|\"[^\"]+\"|'[^']+'"
+_NAME = r"[A-Za-z_]\w*|\"(?:[^\"]|\"\")+\"|'(?:[^']|'')+'"
 _PRICE = re.compile(
     rf"(?P<number>{_NUMBER})|(?:(?P<times>{_NUMBER})\s*\*\s*|(?P<minus>-)\s*)?(?P<name>{_NAME})"
 )
@@ -101,6 +95,42 @@ def prices_of(which: Metric) -> dict[str, Price]:
     """Return the price of each outcome of a mean cost or profit, those of 0 included."""
     inside = which.base.name.split("(", 1)[1].rsplit(")", 1)[0]
     return _parse_prices(which.name, inside)
+
+
+def best_for_every_row(which: Metric) -> str | None:
+    """Return "alarm" or "no alarm" if it is the better decision whatever the label and amounts.
+
+    None is returned if it depends on the row, as it does where alarms save money on positives and
+    cost money on negatives.
+    """
+    prices = prices_of(which)
+    loss: dict[tuple[str, str], float] = {}  # by an alarm: on positives and negatives, by amount
+    for outcome, row, sign in (("tp", "p", 1), ("fn", "p", -1), ("fp", "n", 1), ("tn", "n", -1)):
+        factor, amount = prices[outcome]
+        loss[row, amount] = loss.get((row, amount), 0.0) - which.sign * sign * factor
+    if all(value >= 0 for value in loss.values()):
+        return "no alarm"
+    return "alarm" if all(value <= 0 for value in loss.values()) else None
+
+
+def check_prices(which: Metric) -> None:
+    """Raise GoalError for a sum of money that, alone, has one best decision for all rows."""
+    best = best_for_every_row(which)
+    if best is None:
+        return
+    is_cost = which.direction == "min"
+    if best == "alarm":
+        decision, outcome, what = "an alarm", "fp", "price of a false alarm"
+        example, constraint = "fp=5" if is_cost else "fp=-5", "precision >= 0.5"
+    else:
+        decision, constraint = "raising no alarm", "recall >= 0.8"
+        outcome, what = ("fn", "price of a miss") if is_cost else ("tp", "profit of a true alarm")
+        example = f"{outcome}=100"
+    verb = "Change" if prices_of(which)[outcome].factor else "Add"
+    raise GoalError(
+        f"'{which.direction} {which}': {decision} is best for every row, whatever its label. "
+        f"{verb} the {what}, e.g. {example}, or add a constraint, e.g. '{constraint}'."
+    )
 
 
 def _parse(name: str, direction: Direction, argument: str) -> Metric:

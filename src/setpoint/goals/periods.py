@@ -83,6 +83,12 @@ def period_codes(times: ArrayLike, period: str, *, every: bool = False) -> Perio
             "times are numbers, taken as days counted from 0, which have no months; give dates, or "
             "a period of an hour, a day or a week."
         )
+    # Rows of one midnight may well have a time of day; those of several days have none.
+    if period == "hour" and not (moments % _MICROSECONDS["day"]).any() and np.ptp(moments):
+        raise SetpointError(
+            f"the times have no hours: all {len(moments):,} are at midnight, or whole numbers of "
+            "days. Give times of day, or a limit per day."
+        )
     indices = _indices(moments, period, are_numbers)
     kept, codes = np.unique(indices, return_inverse=True)
     if every:

@@ -77,10 +77,10 @@ def quoted_value(value: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Return a name or value without its quotes."""
+    """Return a name or value without its quotes; a quote inside them is doubled."""
     text = text.strip()
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
-        return text[1:-1]
+        return text[1:-1].replace(2 * text[0], text[0])
     return text
 
 
@@ -113,4 +113,5 @@ def parse_tally(text: str) -> Tally:
 
 
 def _in_quotes(text: str) -> str:
-    return f"'{text}'" if '"' in text else f'"{text}"'
+    quote = "'" if '"' in text and "'" not in text else '"'
+    return f"{quote}{text.replace(quote, 2 * quote)}{quote}"

@@ -12,7 +12,7 @@ from setpoint.errors import GoalError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.labelling.planning import Guess
 from setpoint.labelling.top_down import Answers, Floats, Indices
-from setpoint.thresholds.operating_point import check_scores
+from setpoint.thresholds.checks import check_scores
 
 
 def floors_of(goal: Goal) -> tuple[float | None, float | None]:

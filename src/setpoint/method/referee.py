@@ -33,12 +33,9 @@ from sklearn.linear_model import LogisticRegression
 
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal, check_plain
-from setpoint.thresholds.operating_point import (
-    OperatingPoint,
-    check_classes,
-    check_scores,
-    choose_threshold,
-)
+from setpoint.thresholds.checks import check_classes, check_scores
+from setpoint.thresholds.choose import choose_threshold
+from setpoint.thresholds.operating_point import OperatingPoint
 
 _MARGIN = 2e-5  # eps: HiGHS allows violations of about 1e-6 times M
 _INFEASIBLE = 2  # scipy's status of an infeasible program

@@ -17,7 +17,7 @@ from setpoint.errors import DivergedError
 from setpoint.paper.datasets.dataset import Dataset, Split, honest_split, paper_split
 from setpoint.paper.jobs import COUNTS, Job, Target
 from setpoint.paper.methods import METHODS, model_of
-from setpoint.thresholds.operating_point import choose_threshold, evaluate_threshold
+from setpoint.thresholds.choose import choose_threshold, evaluate_threshold
 from setpoint.training.loop import settled, solve
 from setpoint.training.models import build, scores_of
 from setpoint.training.problem import Problem, make_problem

@@ -3,7 +3,7 @@
 import warnings
 from typing import Any
 
-from setpoint.report.band_content import BandBaseline, BandReport
+from setpoint.report.bands import BandBaseline, BandReport
 from setpoint.report.content import Baseline, Costs, Report, Rows
 from setpoint.report.figures import plot_certificate, save_figures
 from setpoint.report.page import html, write_report

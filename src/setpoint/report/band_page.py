@@ -7,33 +7,32 @@ from typing import Any
 
 from markupsafe import Markup
 
-from setpoint.certificates.bounds import round_conservatively
 from setpoint.goals.band_metrics import BandMetric
 from setpoint.goals.metrics import format_number, format_threshold
-from setpoint.report.band_content import BandReport
-from setpoint.report.band_wording import (
+from setpoint.report.bands import (
+    BandReport,
     Cases,
-    band_basis,
-    band_broken,
-    band_caution,
-    band_certificate_sentence,
-    band_goal_in_words,
-    band_goal_sentence,
-    band_headline,
+    band_headline_parts,
     band_missed,
-    glossary,
-    label_of,
-    not_compared,
-    required,
-    trivially,
-    value_of,
+    band_trivially,
 )
 from setpoint.report.data import Histogram
 from setpoint.report.drawings import WIDTH, histogram_parts, scores_frame
 from setpoint.report.fractions import between, percent
+from setpoint.report.goal_wording import goal_in_words, meaning
 from setpoint.report.money import CASES, money
-from setpoint.report.rendering import exactly, merged_facts, render
-from setpoint.report.tiles import Tile
+from setpoint.report.rendering import (
+    badges_of,
+    bounds_table,
+    exactly,
+    facts_of,
+    goal_section,
+    opening,
+    render,
+)
+from setpoint.report.sections import Tile
+from setpoint.report.sentences import comparison_with_rows
+from setpoint.report.wording import level_text, metric_label, value_text
 from setpoint.thresholds.bands import ALARM, CLEAR, REVIEW, BandPoint
 
 _APART = 44  # distance of the names in a picture
@@ -42,17 +41,18 @@ _USUAL = ("precision(alarm)", "recall(alarm)", "npv(clear)", "fnr(clear)", "revi
 
 def band_html(report: BandReport) -> str:
     """Return the page."""
+    parts = band_headline_parts(report)
     histogram = Histogram.of(report.rows, [report.low, report.high])
     return render(
         "band.html",
         report=report,
-        description=band_headline(report),
-        opening=_opening(report),
+        description=" ".join(filter(None, parts)),
+        opening=opening(parts, badges_of(report), _tiles(report), report.notes),
         goal=_goal(report),
-        certificate=report.certificate,
-        bounds=_bounds(report),
-        sides=_sides(report),
-        comparison=_compared(report),
+        bounds=bounds_table(report),
+        remarks=_sides(report),
+        prevalence="",
+        comparison=comparison_with_rows(report),
         scores=draw_bands(report, histogram),
         beyond=histogram.beyond,
         decisions=_decisions(report),
@@ -60,7 +60,8 @@ def band_html(report: BandReport) -> str:
         high=format_threshold(report.high),
         metrics_table=_metrics_table(report),
         facts=_facts(report),
-        metrics=glossary(_metrics(report), report.terms),
+        metrics={metric_label(m): meaning(m, report.terms) for m in _metrics(report)},
+        baselines=[] if report.tuned is None else [report.tuned.name],
     )
 
 
@@ -69,39 +70,6 @@ def _metrics(report: BandReport) -> list[BandMetric]:
 
 
 # --- opening, goal -------------------------------------------------------------------------------
-
-
-def _opening(report: BandReport) -> dict[str, Any]:
-    broken, expected = band_broken(report), band_headline(report)
-    sentences = [
-        broken and expected, band_goal_sentence(report), band_certificate_sentence(report),
-    ]  # fmt: skip
-    return {
-        "headline": broken or expected,
-        "badges": _badges(report),
-        "lede": " ".join(filter(None, sentences)),
-        "tiles": _tiles(report),
-        "basis": band_basis(report),
-        "notes": [note for note in (band_caution(report), *report.notes) if note],
-    }
-
-
-def _badges(report: BandReport) -> list[tuple[str, str]]:
-    """Return the state of goal and certificate as a class and a text, which has a sign too."""
-    found = []
-    if report.goal.constraints:
-        met = report.point.feasible
-        found.append(("good", "✓ goal met") if met else ("bad", "✗ goal not met"))
-    certificate = report.certificate
-    if certificate is None:
-        found.append(("plain", "no certificate"))
-    elif report.broken:
-        found.append(("bad", "✗ certificate contradicted"))
-    elif certificate.certified:
-        found.append(("good", f"✓ certified at {100 * certificate.confidence:g} %"))
-    else:
-        found.append(("bad", "✗ certification failed"))
-    return found
 
 
 def _tiles(report: BandReport) -> list[Tile]:
@@ -137,42 +105,18 @@ def _value(point: BandPoint, name: str, currency: str = "€") -> str:
     level = next((c for c in point.goal.constraints if c.metric.name == name), None)
     which = level.metric if level is not None else point.goal.objective
     which = which if which.name == name else BandMetric(name)
-    return value_of(which, point.value(name), currency, level)
+    return value_text(which, point.value(name), currency, level)
 
 
 def _goal(report: BandReport) -> dict[str, str]:
-    point, on, objective = report.point, report.rows.on, report.goal.objective
-    reached = f"{label_of(objective)} is {_value(point, objective.name, report.currency)}."
-    if not report.goal.constraints:
-        kind, result = "", f"On {on}, {reached}"
-    elif missed := band_missed(report):
-        kind, result = "bad", f"✗ Not met on {on}: {'; '.join(missed)}."
-    elif why := trivially(point):
-        kind, result = "good", f"✓ Met on {on}, but only because {why}; {reached}"
-    else:
-        kind, result = "good", f"✓ Met on {on}; {reached}"
-    return {"text": band_goal_in_words(report.goal, report.terms), "kind": kind, "result": result}
+    objective = report.goal.objective
+    value = _value(report.point, objective.name, report.currency)
+    text = goal_in_words(report.goal, report.terms)
+    reached = f"{metric_label(objective)} is {value}"
+    return goal_section(report, text, reached, band_missed(report), band_trivially(report))
 
 
 # --- certificate ---------------------------------------------------------------------------------
-
-
-def _bounds(report: BandReport) -> list[list[str]]:
-    rows = []
-    for bound in () if report.certificate is None else report.certificate.bounds:
-        side, best = ("≥", "highest") if bound.metric.direction == "max" else ("≤", "lowest")
-        wanted = best if bound.level is None else f"{side} {format_number(bound.level)}"
-        draws = ""
-        if bound.trials is not None:  # a phone may break the line before it, but not inside
-            draws = f" ({bound.successes:,} of {bound.trials:,})".replace(" of ", "\xa0of\xa0")
-        known = "unknown"
-        if bound.bound is not None:
-            rounded = round_conservatively(bound.metric, bound.bound)  # type: ignore[arg-type]
-            known = f"{side}\N{NO-BREAK SPACE}{format_number(rounded)}"
-            known += "" if bound.kind == "exact" else " (estimate, no guarantee)"
-        value = value_of(bound.metric, bound.value, report.currency)
-        rows.append([label_of(bound.metric), wanted, value + draws, known])
-    return rows
 
 
 def _sides(report: BandReport) -> list[tuple[str, str]]:
@@ -188,7 +132,7 @@ def _sides(report: BandReport) -> list[tuple[str, str]]:
         which = "upper" if side == "alarm" else "lower"
         if not (own := goal.of_side(side)):  # type: ignore[arg-type]
             continue
-        held = " and ".join(f"{label_of(c.metric)} {required(c)}" for c in own)
+        held = " and ".join(f"{metric_label(c.metric)} {level_text(c, '')}" for c in own)
         if not thresholds:
             found.append(("bad", f"✗ {name}: no {which} threshold is certified for {held}."))
             continue
@@ -207,15 +151,6 @@ def _sides(report: BandReport) -> list[tuple[str, str]]:
         text = f"✓ Reviews: a review rate ≤\N{NO-BREAK SPACE}{limit} is certified for this band"
         found.append(("good", f"{text} and all bands inside of it."))
     return found
-
-
-def _compared(report: BandReport) -> str:
-    """Say how the rows compare with the certificate."""
-    if report.checked is None:
-        return not_compared(report)
-    if report.checked.broken:
-        return ""
-    return f"The rows of this report ({report.rows.on}) do not contradict it."
 
 
 # --- pictures, tables, facts ---------------------------------------------------------------------
@@ -281,8 +216,8 @@ def _metrics_table(report: BandReport) -> dict[str, Any]:
     levels = {c.metric: c for c in report.goal.constraints}
     rows = [
         [
-            label_of(which),
-            required(levels[which]) if which in levels else "",
+            metric_label(which),
+            level_text(levels[which], "") if which in levels else "",
             *(_value(point, which.name, report.currency) for point in points.values()),
         ]
         for which in _metrics(report)
@@ -295,17 +230,8 @@ def _metrics_table(report: BandReport) -> dict[str, Any]:
 
 
 def _facts(report: BandReport) -> dict[str, str]:
-    """Return what is needed to make the same page again."""
-    counts = report.point.counts
-    rows = f"{len(report.rows):,} of {report.rows.on}"
-    facts = {
-        "rows of this report": f"{rows}: {counts.P:,.0f} {report.plural}, {counts.N:,.0f} other "
-        "cases",
-        "goal": str(report.goal),
-        "lower threshold": exactly(report.low),
-        "upper threshold": exactly(report.high),
-    }
+    facts = {"lower threshold": exactly(report.low), "upper threshold": exactly(report.high)}
     if report.tuned is not None:
         other = report.tuned.point
         facts["tuned"] = f"{report.tuned.name}, {exactly(other.low)} to {exactly(other.high)}"
-    return merged_facts(facts, report.facts)
+    return facts_of(report, facts)

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.certificates.rates import rate_of
 from setpoint.goals.columns import NO_SEGMENT, OTHER
 from setpoint.goals.goal import TOLERANCE, Constraint
 from setpoint.goals.metrics import Metric
 from setpoint.goals.periods import beginning_of
 from setpoint.goals.tallies import Tally
 from setpoint.report.content import Report
-from setpoint.report.fractions import interval
+from setpoint.report.fractions import interval_of
 from setpoint.report.wording import counted, in_words
 
 MOST_DRAWN = 30  # segments in a table and a picture
@@ -172,11 +171,7 @@ def _by_value(report: Report, column: str) -> dict[str, dict[str, Measured]]:
         if tally.segment != column:
             continue
         counts = point.goal.counts_of(which, *point.goal_counts)
-        low = high = None
-        rate = None if tally.amount else rate_of(which.base)
-        if rate is not None:
-            successes, trials = (float(x) for x in rate.draws(*counts))
-            low, high = map(rate.from_fraction, interval(successes, trials))
+        low, high = (None, None) if tally.amount else interval_of(which.base, counts)
         with np.errstate(all="ignore"):
             value = float(which.value(*counts))
         met = not constraint.shortfall(*counts) > TOLERANCE

@@ -17,6 +17,7 @@ from setpoint.report.wording import level_text, metric_label, shortened, value_t
 
 _ROW = 22  # height of a segment's row
 _LETTER = 7.2  # width of a letter of a tick's label
+_MARGIN = 12  # space of a marker at either end of the axis, which would touch the texts there
 _SHORT = tuple(month[:3] for month in MONTHS)
 _MOST_BARS = 680  # with more periods, a bar is the busiest of several
 
@@ -31,13 +32,14 @@ def draw_segments(results: BySegment, name: str, picture: str) -> Markup:
     """
     every = results.measured(name)
     currency, which = results.report.currency, results.metrics[name]
-    rows = [
-        Dot(
-            segment, found.value, found.low, found.high, found.constraint.level, found.met,
-            value_text(which, found.value, currency, found.constraint),
-        )
-        for segment, found in every[:MOST_DRAWN]
-    ]  # fmt: skip
+    rows = []
+    for segment, found in every[:MOST_DRAWN]:
+        level = found.constraint.level
+        if (found.low, found.high) == (0.0, 1.0):  # no row counts: a precision without alarms
+            rows.append(Dot(segment, math.nan, None, None, level, found.met, "–"))
+            continue
+        text = value_text(which, found.value, currency, found.constraint)
+        rows.append(Dot(segment, found.value, found.low, found.high, level, found.met, text))
     missed = sum(not found.met for _, found in every)
     required = level_text(every[0][1].constraint, currency)
     described = (
@@ -58,7 +60,7 @@ class Dot(NamedTuple):
     value, low, high, level : float or None
         The value, the ends of its interval, and the level; an absent one is not drawn.
     met : bool
-        Whether the level is reached.
+        Whether the level is reached; without a level, it is of no consequence.
     text : str
         The value, written to the right.
     """
@@ -76,12 +78,15 @@ def draw_dots(rows: list[Dot], which: Metric, picture: str, described: str) -> M
     """Draw a metric of several segments or labels, one below the other."""
     names = [shortened(row.name, 19) for row in rows]
     low, high = _span(rows, which)
+    left = 14 + _LETTER * max(map(len, names))
+    right = 14 + _LETTER * max(len(row.text) for row in rows)
+    margin = _MARGIN * (high - low) / (WIDTH - left - right - 2 * _MARGIN)
     frame = Frame(
         height=50 + _ROW * len(rows),
-        x=(low, high),
+        x=(low - margin, high + margin),
         y=(0.0, float(len(rows))),
-        left=14 + _LETTER * max(map(len, names)),
-        right=14 + _LETTER * max(len(row.text) for row in rows),
+        left=left,
+        right=right,
     )
     middles = [len(rows) - i - 0.5 for i in range(len(rows))]
     parts = [frame.axes(ticks(low, high), middles, metric_label(which), "", names)]
@@ -95,6 +100,8 @@ def draw_dots(rows: list[Dot], which: Metric, picture: str, described: str) -> M
             parts.append(f'<path class="interval" d="M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}"/>')
         if math.isfinite(row.value):
             shape, kind = ("circle", "met") if row.met else ("diamond", "missed")
+            if row.level is None:
+                shape, kind = "circle", "observed"
             parts.append(marker(shape, frame.across(row.value), y, kind))
         parts.append(
             f'<text class="tick" x="{WIDTH - frame.right + 8:.1f}" y="{y + 4:.1f}">'

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.monitor import Verdict
@@ -17,8 +16,10 @@ from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import SegmentThresholds
+from setpoint.thresholds.checks import check_scores
+from setpoint.thresholds.choose import point_at
 from setpoint.thresholds.expected_value import DecisionTable
-from setpoint.thresholds.operating_point import OperatingPoint, check_scores, point_at
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Candidates
 from setpoint.training.history import History
 
@@ -31,33 +32,6 @@ class Terms(NamedTuple):
     one: str = "positive"
     many: str = "positives"
     currency: str = "€"
-
-
-class Called:
-    """What sentences call the positive cases: by their name, or by their label in quotes."""
-
-    positive: str
-    positives: str | None
-    currency: str
-
-    @property
-    def singular(self) -> str:
-        """What sentences call one case of the positive class."""
-        if self.positives is not None or self.positive == "positive":
-            return self.positive
-        return f"“{self.positive}” case"
-
-    @property
-    def plural(self) -> str:
-        """What sentences call several cases of the positive class."""
-        if self.positives is not None:
-            return self.positives
-        return "positives" if self.positive == "positive" else f"“{self.positive}” cases"
-
-    @property
-    def terms(self) -> Terms:
-        """The words for positives, and the currency."""
-        return Terms(self.singular, self.plural, self.currency)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +145,96 @@ class Costs:
         return self.alarm * alarms + self.miss * point.fn + self.catch * point.tp
 
 
+class Described:
+    """What the reports on one threshold and on a review band share.
+
+    Sentences call the positive cases by their name, or by their label in quotes. A certificate
+    belongs to the goal and the thresholds of the report.
+    """
+
+    decided_by: ClassVar[str]
+    goal: Any
+    rows: Rows
+    certificate: Any
+    verdict: Any
+    positive: str
+    positives: str | None
+    currency: str
+    facts: Mapping[str, str]
+    notes: tuple[str, ...]
+    point: Any
+
+    @property
+    def singular(self) -> str:
+        """What sentences call one case of the positive class."""
+        if self.positives is not None or self.positive == "positive":
+            return self.positive
+        return f"“{self.positive}” case"
+
+    @property
+    def plural(self) -> str:
+        """What sentences call several cases of the positive class."""
+        if self.positives is not None:
+            return self.positives
+        return "positives" if self.positive == "positive" else f"“{self.positive}” cases"
+
+    @property
+    def terms(self) -> Terms:
+        """The words for positives, and the currency."""
+        return Terms(self.singular, self.plural, self.currency)
+
+    @property
+    def later(self) -> bool:
+        """Whether the rows show what to expect of new data."""
+        return self.rows.unseen or self.verdict is not None
+
+    @cached_property
+    def checked(self) -> Any:
+        """The verdict of the rows on the certificate; None where they cannot be compared."""
+        certificate = self.certificate
+        if self.verdict is not None or certificate is None:
+            return self.verdict
+        if not (self.rows.unseen and certificate.certified) or certificate.one_per_group:
+            return None
+        if not certificate.can_be_checked:
+            return None
+        return certificate.check(self.rows.y, self.rows.scores, pos_label=True)
+
+    @property
+    def broken(self) -> bool:
+        """Whether the rows contradict the certificate."""
+        return self.checked is not None and self.checked.broken
+
+    def _check(self, *names: str) -> None:
+        """Raise SetpointError unless certificate and verdict belong to the fields so named."""
+        notes: object = self.notes
+        if isinstance(notes, str):
+            raise SetpointError("notes must be a tuple of sentences, not a string.")
+        certificate = self.certificate
+        if certificate is None:
+            if self.verdict is not None:
+                raise SetpointError("a verdict needs the certificate that it is about.")
+            return
+        if str(certificate.goal) != str(self.goal):
+            raise SetpointError(
+                f"the certificate is for the goal '{certificate.goal}', the report for "
+                f"'{self.goal}'."
+            )
+        own, certified = ([getattr(x, name) for name in names] for x in (self, certificate))
+        if own != certified:
+            s = "s" if len(names) > 1 else ""
+            raise SetpointError(
+                f"the certificate is for the threshold{s} {' and '.join(map(repr, certified))} and "
+                f"does not apply to the report's, {' and '.join(map(repr, own))}."
+            )
+        if self.verdict is not None and self.verdict.guarantees != certificate.guarantees:
+            raise SetpointError(
+                "the verdict is about another certificate; get it from this certificate's check()."
+            )
+
+
 @dataclass(frozen=True, eq=False)
-class Report(Called):
+class Report(Described):
     """Everything that the page shows.
 
     Parameters
@@ -218,6 +280,8 @@ class Report(Called):
         Sentences for the reader, e.g. warnings about the data.
     """
 
+    decided_by: ClassVar[str] = "threshold"
+
     goal: Goal
     rows: Rows
     threshold: float
@@ -244,28 +308,7 @@ class Report(Called):
         for baseline in (self.baseline, self.tuned):
             if baseline is not None:
                 _check_baseline(baseline, len(self.rows))
-        notes: object = self.notes
-        if isinstance(notes, str):
-            raise SetpointError("notes must be a tuple of sentences, not a string.")
-        certificate = self.certificate
-        if certificate is None:
-            if self.verdict is not None:
-                raise SetpointError("a verdict needs the certificate that it is about.")
-            return
-        if str(certificate.goal) != str(self.goal):
-            raise SetpointError(
-                f"the certificate is for the goal '{certificate.goal}', the report for "
-                f"'{self.goal}'."
-            )
-        if certificate.threshold != self.threshold:
-            raise SetpointError(
-                f"the certificate is for the threshold {certificate.threshold!r} and does not "
-                f"apply to the report's, {self.threshold!r}."
-            )
-        if self.verdict is not None and self.verdict.guarantees != certificate.guarantees:
-            raise SetpointError(
-                "the verdict is about another certificate; get it from this certificate's check()."
-            )
+        self._check("threshold")
 
     @cached_property
     def columns(self) -> GoalColumns:
@@ -298,28 +341,6 @@ class Report(Called):
             if other is not None
         )
 
-    @property
-    def later(self) -> bool:
-        """Whether the rows show what to expect of new data."""
-        return self.rows.unseen or self.verdict is not None
-
-    @cached_property
-    def checked(self) -> Verdict | None:
-        """The verdict of the rows on the certificate; None where they cannot be compared."""
-        certificate = self.certificate
-        if self.verdict is not None or certificate is None:
-            return self.verdict
-        if not (self.rows.unseen and certificate.certified) or certificate.one_per_group:
-            return None
-        if not certificate.can_be_checked:
-            return None
-        return certificate.check(self.rows.y, self.rows.scores, pos_label=True)
-
-    @property
-    def broken(self) -> bool:
-        """Whether the rows contradict the certificate."""
-        return self.checked is not None and self.checked.broken
-
 
 def _alarms(scores: NDArray[Any], threshold: float) -> NDArray[np.bool_]:
     # numpy would round a Python float to the precision of the scores before comparing.
@@ -339,62 +360,3 @@ def _check_baseline(baseline: Baseline, n: int) -> None:
         raise SetpointError(
             f"{int(np.isnan(scores).sum())} scores of the baseline '{baseline.name}' are NaN."
         )
-
-
-def report_of(
-    classifier: Any,
-    X: Any = None,
-    y: Any = None,
-    *,
-    groups: Any = None,
-    amounts: Any = None,
-    segments: Any = None,
-    times: Any = None,
-    **options: Any,
-) -> Report:
-    """Return the report of a fitted SetpointClassifier or SetpointThreshold.
-
-    ``X`` and ``y`` are labelled rows that are new to the classifier, with their ``groups`` if the
-    certificate is about one case of each group, and the ``amounts``, ``segments`` and ``times``
-    that the goal names. Without them the report is about the rows on which the threshold was
-    chosen. ``options`` are further fields of :class:`Report`.
-    """
-    check_is_fitted(
-        classifier,
-        "operating_point_",
-        msg="this %(name)s is not fitted yet: call fit(X, y) before report().",
-    )
-    if (X is None) != (y is None):
-        raise SetpointError("a report on other rows needs both X and y.")
-    certificate = classifier.certificate_
-    if X is not None:
-        given = {"amounts": amounts, "segments": segments, "times": times}
-        named = classifier.pooled({name: g for name, g in given.items() if g is not None})
-        positive, scores = classifier._labels.is_positive(y), classifier._scores_of(X, named)
-        rows = Rows(positive, scores, on="the rows given", unseen=True, named=named)
-        checked = certificate is not None and certificate.certified and certificate.can_be_checked
-        if groups is not None and checked:
-            verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups)
-            options.setdefault("verdict", verdict)
-    else:
-        labelled = getattr(classifier, "_threshold_rows", None)
-        if labelled is None:
-            raise SetpointError(
-                "a model file does not contain the rows on which the threshold was chosen; give "
-                "report() labelled rows, X and y."
-            )
-        positive, scores = labelled
-        # Counted as they are: cross-fitted counts are not those of any threshold.
-        chosen = classifier._chosen_point or classifier.operating_point_
-        columns = getattr(classifier, "_threshold_columns", None) or {}
-        rows = Rows(positive, scores, on=chosen.on, chose=True, named=columns)
-    fields = {
-        "certificate": certificate,
-        "history": getattr(classifier, "history_", None),
-        "candidates": getattr(classifier, "candidates_", None),
-        "decisions": getattr(classifier, "decisions_", None),
-        "segment_thresholds": getattr(classifier, "segment_thresholds_", None),
-        "positive": str(classifier.pos_label_),
-    }
-    threshold = classifier.operating_point_.threshold
-    return Report(classifier.goal_, rows, threshold, **{**fields, **options})

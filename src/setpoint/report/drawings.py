@@ -318,6 +318,7 @@ def swatch(kind: str) -> Markup:
         "positives": '<path class="bar positives" d="M6 1h16v14h-16z"/>',
         "others": '<path class="bar others" d="M6 1h16v14h-16z"/>',
         "met": marker("circle", 14, 8, "met"),
+        "observed": marker("circle", 14, 8, "observed"),
         "missed": marker("diamond", 14, 8, "missed"),
         "interval": '<path class="interval" d="M0 8H28"/>',
         "alarm": '<path class="band alarm" d="M2 1h24v14h-24z"/>',

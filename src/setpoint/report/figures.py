@@ -17,13 +17,15 @@ from setpoint._internal.provenance import picture_metadata
 from setpoint.certificates.certificate import Certificate
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
-from setpoint.report.band_content import BandReport
+from setpoint.report.bands import BandReport
 from setpoint.report.breakdown import MOST_DRAWN, ByPeriod, BySegment, by_period, by_segment
 from setpoint.report.breakdown_drawings import bars_of, time_ticks
 from setpoint.report.content import Report
 from setpoint.report.data import Histogram, ReportData, Steps, drawn_bounds
 from setpoint.report.wording import in_words, metric_label, shortened
-from setpoint.thresholds.operating_point import OperatingPoint, check_scores, evaluate_threshold
+from setpoint.thresholds.checks import check_scores
+from setpoint.thresholds.choose import evaluate_threshold
+from setpoint.thresholds.operating_point import OperatingPoint
 
 # The page's colours, which colour-blind readers can tell apart (after Okabe and Ito).
 MODEL, BASELINE, _BOUND, _POSITIVES, _FAINT, _MARK = (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from setpoint.certificates.rates import lower_bound, upper_bound
+from setpoint.certificates.rates import lower_bound, rate_of, upper_bound
+from setpoint.goals.metrics import Metric
 
 FEW = 100  # with fewer, "82 of 100" would claim more digits than were observed
 CONFIDENCE = 0.95  # of the intervals
@@ -72,6 +73,16 @@ def interval(successes: float, trials: float) -> tuple[float, float]:
         return 0.0, 1.0
     each = 1 - (1 - CONFIDENCE) / 2
     return lower_bound(successes, trials, each), upper_bound(successes, trials, each)
+
+
+def interval_of(which: Metric, counts: Any) -> tuple[float, float] | tuple[None, None]:
+    """Return the interval of a metric at counts TP, FP, P and N; None if it is no fraction."""
+    rate = rate_of(which)
+    if rate is None:
+        return None, None
+    successes, trials = (float(x) for x in rate.draws(*counts))
+    low, high = (float(rate.from_fraction(end)) for end in interval(successes, trials))
+    return low, high
 
 
 def between(successes: float, trials: float) -> str:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from setpoint._internal.validation import listed
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.monitor import Verdict
 from setpoint.certificates.multilabel import MultilabelCertificate
-from setpoint.certificates.rates import rate_of
 from setpoint.goals.goal import Constraint, Goal, format_metric
 from setpoint.goals.metrics import Metric, metric
 from setpoint.report.content import Terms
-from setpoint.report.fractions import fraction, interval
-from setpoint.report.wording import at_level, goal_in_words, in_words, metric_label, value_text
+from setpoint.report.fractions import fraction
+from setpoint.report.goal_wording import goal_in_words
+from setpoint.report.sentences import Headline
+from setpoint.report.wording import (
+    capitalized,
+    in_words,
+    is_and_should_be,
+    joined,
+    metric_label,
+    shortened,
+    value_text,
+)
 from setpoint.thresholds.multilabel import MultilabelPoint
 from setpoint.thresholds.operating_point import OperatingPoint
 
@@ -150,16 +158,6 @@ def _worst_first(result: LabelResult) -> tuple[bool, bool, float, float, str]:
     return bool(result.one_class), result.met is not False, -violation, gain, result.name
 
 
-def ends_of(point: OperatingPoint, which: Metric) -> tuple[float, float] | None:
-    """Return the 95 % interval of a metric, or None if it is no fraction of rows."""
-    rate = rate_of(which)
-    if rate is None:
-        return None
-    successes, trials = (float(x) for x in rate.draws(*point.counts))
-    low, high = interval(successes, trials)
-    return float(rate.from_fraction(low)), float(rate.from_fraction(high))
-
-
 def value_of(point: OperatingPoint, which: Metric, level: Constraint | None = None) -> str:
     """Return a metric of a label for a table; a dash where the rows do not define it."""
     tp, fp, P, N = point.counts
@@ -173,20 +171,10 @@ def value_of(point: OperatingPoint, which: Metric, level: Constraint | None = No
 # --- sentences -----------------------------------------------------------------------------------
 
 
-class LabelsHeadline(NamedTuple):
-    """The sentences of the headline; each may be empty."""
-
-    broken: str
-    expected: str
-    goal: str
-    certificate: str
-    basis: str
-
-
-def labels_headline(report: LabelsReport) -> LabelsHeadline:
+def labels_headline(report: LabelsReport) -> Headline:
     """Return the main results of several labels in plain sentences."""
-    return LabelsHeadline(
-        _broken(report), _expected(report), _goal(report), _certificate(report), _basis(report)
+    return Headline(
+        _broken(report), _expected(report), _goal(report), _certificate(report), "", _basis(report)
     )
 
 
@@ -194,7 +182,7 @@ def _broken(report: LabelsReport) -> str:
     found = report.contradicted
     if not found:
         return ""
-    names = listed([r.name for r in found], _NAMED)
+    names = _named([r.name for r in found])
     one = len(found) == 1
     return (
         f"These rows contradict the certificate{'' if one else 's'} of {len(found):,} "
@@ -222,11 +210,11 @@ def _goal(report: LabelsReport) -> str:
         every = "Both labels meet" if len(judged) == 2 else f"All {len(judged):,} labels meet"
         sentences.append(f"{every if len(judged) > 1 else 'The only label meets'} the goal.")
     elif judged:
-        worst, meet = missed[0], len(judged) - len(missed)
-        names = listed([r.name for r in missed], _NAMED)
-        verb = "meets" if meet == 1 else "meet"
+        names = _named([r.name for r in missed])
+        verb = "misses" if len(missed) == 1 else "miss"
         sentences.append(
-            f"{meet:,} of {len(judged):,} labels {verb} the goal; not {names}. {_why_missed(worst)}"
+            f"{len(missed):,} of {len(judged):,} labels {verb} the goal: {names}. "
+            f"{_why_missed(missed[0])}"
         )
     if missed_sums := report.point.missed_sums:
         sentences.append(f"All labels together miss the goal: {'; '.join(missed_sums)}.")
@@ -238,21 +226,26 @@ def _goal(report: LabelsReport) -> str:
     if left:
         verb = "has" if len(left) == 1 else "have"
         sentences.append(
-            f"{listed(left, _NAMED)} cannot be judged: the rows {verb} one class of "
+            f"{capitalized(_named(left))} cannot be judged: the rows {verb} one class of "
             f"{'it' if len(left) == 1 else 'them'} only."
         )
     return " ".join(sentences).replace("the rows has", "the rows have")
 
 
+def _named(names: Sequence[str]) -> str:
+    """Return the first few labels for a sentence."""
+    shown = [in_words(shortened(name)) for name in names[:_NAMED]]
+    more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+    return joined([*shown, *more])
+
+
 def _why_missed(worst: LabelResult) -> str:
     point = worst.point
     if point.feasible:
-        return f"The label {in_words(worst.name)} meets it only because it has no alarms."
+        return f"No alarm is raised for {in_words(worst.name)}, so nothing is found."
     constraint = point.missed[0]
-    text = value_text(constraint.metric, point.value(constraint.metric.name), "", constraint)
-    name = metric_label(constraint.metric)
-    required = at_level(constraint, "")
-    return f"The worst is {in_words(worst.name)}: {name} is {text} and should be {required}."
+    text = is_and_should_be(constraint, point.value(constraint.metric.name), "")
+    return f"The worst is {in_words(worst.name)}: {text}."
 
 
 def _extremes(report: LabelsReport) -> str:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from setpoint.goals.metrics import Metric, format_threshold
 from setpoint.report.breakdown import MOST_DRAWN
 from setpoint.report.breakdown_drawings import Dot, draw_dots
+from setpoint.report.fractions import interval_of
+from setpoint.report.goal_wording import meaning
 from setpoint.report.labels import (
     TERMS,
     LabelResult,
     LabelsReport,
     confidence_in_words,
-    ends_of,
     goal_of_labels,
     labels_headline,
     value_of,
 )
-from setpoint.report.rendering import merged_facts, render, write_page
-from setpoint.report.wording import level_text, meaning, metric_label, value_text
+from setpoint.report.rendering import merged_facts, opening, render
+from setpoint.report.sections import Tile
+from setpoint.report.wording import (
+    capitalized,
+    level_text,
+    metric_label,
+    value_text,
+    with_level,
+)
 
 _MARKS = {True: "✓ met", False: "✗ missed", None: "–"}
 _PICTURES = 2  # metrics that are drawn
@@ -35,40 +42,26 @@ def labels_html(report: LabelsReport) -> str:
         "labels.html",
         report=report,
         description=" ".join(filter(None, parts)),
-        opening={
-            "headline": parts.broken or parts.expected,
-            "lede": " ".join(
-                filter(None, [parts.broken and parts.expected, parts.goal, parts.certificate])
-            ),
-            "basis": parts.basis,
-            "badges": _badges(report),
-            "tiles": _tiles(report),
-            "notes": report.notes,
-        },
+        opening=opening(parts, _badges(report), _tiles(report), report.notes),
         goal={"text": goal_of_labels(report), "result": ""},  # which the lede has
         pictures=_pictures(report),
         head=table[0],
-        first=table[1:][:MOST_DRAWN],
-        others=table[1:][MOST_DRAWN:],
+        rows=table[1:],
         averages=_averages(report),
         meaning=[] if report.certificate is None else confidence_in_words(report.certificate),
         certified=_certified(report),
         most=MOST_DRAWN,
         facts=_facts(report),
-        glossary={metric_label(m): meaning(m, TERMS) for m in report.metrics.values()},
+        metrics={metric_label(m): meaning(m, TERMS) for m in report.metrics.values()},
     )
-
-
-def write_labels_report(report: LabelsReport, path: str | Path) -> Path:
-    """Write the page to a file, in one step: a failure leaves the former file as it was."""
-    return write_page(labels_html(report), path)
 
 
 def _badges(report: LabelsReport) -> list[tuple[str, str]]:
     found = []
     judged, missed = len(report.judged), len(report.missed)
     if missed:
-        found.append(("bad", f"✗ {missed:,} of {judged:,} labels miss the goal"))
+        verb = "misses" if missed == 1 else "miss"
+        found.append(("bad", f"✗ {missed:,} of {judged:,} labels {verb} the goal"))
     elif not report.met:
         found.append(("bad", "✗ goal not met by all labels together"))
     elif judged or report.point.goals.on_sums:
@@ -80,16 +73,16 @@ def _badges(report: LabelsReport) -> list[tuple[str, str]]:
         found.append(("bad", f"✗ certificates contradicted: {len(report.contradicted):,}"))
     count, every = len(certificate.certified_labels), len(certificate.names)
     percent = f"{100 * certificate.confidence:g} %"
-    kind, sign = ("good", "✓") if count == every else ("bad", "✗")
-    text = f"{sign} {count:,} of {every:,} labels certified at {percent}"
+    kind, sign = {0: ("bad", "✗ "), every: ("good", "✓ ")}.get(count, ("plain", ""))
+    text = f"{sign}{count:,} of {every:,} labels certified at {percent}"
     return [*found, (kind, text + (" jointly" if certificate.joint else " each"))]
 
 
-def _tiles(report: LabelsReport) -> list[tuple[str, str, list[str]]]:
+def _tiles(report: LabelsReport) -> list[Tile]:
     point = report.point
     tp, fp, P, N = (float(x) for x in point.sums)
     rows = (P + N) / len(point.names)
-    found: list[tuple[str, str, list[str]]] = [
+    found: list[Tile] = [
         ("true labels found", f"{tp:,.0f} of {P:,.0f}", ["recall of all labels together"]),
         ("real alarms", f"{tp:,.0f} of {tp + fp:,.0f}", ["precision of all labels together"]),
         ("alarms per 1,000 rows", f"{1000 * (tp + fp) / rows:,.0f}" if rows else "–",
@@ -123,7 +116,11 @@ def _table(report: LabelsReport) -> Rows:
     certified = report.certificate is not None
     judged = any(result.met is not None for result in report.results)
     head = ["label", "positives", "alarms", "caught"]
-    head += [_heading(report, which) for which in report.metrics.values()]
+    required = [c for goal in report.point.goals.goals for c in goal.constraints]
+    head += [
+        with_level(which, [c for c in required if c.metric.name == name])
+        for name, which in report.metrics.items()
+    ]
     head += [*(["goal"] if judged else []), *(["certified"] if certified else [])]
     rows = [head]
     for result in report.results:
@@ -152,17 +149,6 @@ def _certified_mark(result: LabelResult) -> str:
     return "✓ yes" if result.certificate.certified else "✗ no"
 
 
-def _heading(report: LabelsReport, which: Metric) -> str:
-    levels = {
-        level_text(c, "")
-        for result in report.results
-        for c in result.point.goal.constraints
-        if c.metric.name == which.name
-    }
-    name = metric_label(which)
-    return f"{name} ({levels.pop()})" if len(levels) == 1 else name
-
-
 def _pictures(report: LabelsReport) -> list[tuple[str, Any, bool]]:
     """Return caption, picture and whether it has levels, for each metric of the goals."""
     shown = [r for r in report.results if not r.one_class]
@@ -175,38 +161,40 @@ def _pictures(report: LabelsReport) -> list[tuple[str, Any, bool]]:
     found = []
     for place, which in enumerate(drawn):
         dots = _dots(shown, which)
-        if not dots:
-            continue
         label = metric_label(which)
+        levels = any(dot.level is not None for dot in dots)
         missed = sum(not dot.met for dot in dots)
+        verdict = f" {missed} of {len(dots)} miss the required level." if levels else ""
         described = (
             f"{label} of {min(len(dots), MOST_DRAWN)} labels, the worst first, with 95 % "
-            f"intervals. {missed} of {len(dots)} miss the required level. The table lists the "
-            "numbers."
+            f"intervals.{verdict} The table lists the numbers."
         )
         more = f", the worst {MOST_DRAWN} of {len(dots):,}" if len(dots) > MOST_DRAWN else ""
         picture = draw_dots(dots[:MOST_DRAWN], which, f"labels-{place}", described)
-        levels = any(dot.level is not None for dot in dots)
-        found.append((f"{label} of each label{more}", picture, levels))
+        found.append((capitalized(f"{label} of each label{more}"), picture, levels))
     return found
 
 
 def _dots(results: list[LabelResult], which: Metric) -> list[Dot]:
-    """Return a metric of each label that has a value, the worst first."""
+    """Return a metric of each label, the worst first; a dash if the rows do not define it."""
     found = []
     for result in results:
         point = result.point
-        value = point.value(which.name)
-        if value_of(point, which) == "–" or not math.isfinite(value):
-            continue
         own = [c for c in point.goal.constraints if c.metric.name == which.name]
         level = own[0] if own else None
-        low, high = ends_of(point, which) or (None, None)
-        met = level is None or level not in point.missed
-        text = value_text(which, value, "", level)
+        text, value = value_of(point, which, level), point.value(which.name)
+        low, high = interval_of(which, point.counts)
+        if text == "–" or not math.isfinite(value):
+            value, low, high = math.nan, None, None
+        met = level is None or (level not in point.missed and not math.isnan(value))
         at = None if level is None else level.level
         found.append(Dot(result.name, value, low, high, at, met, text))
-    return sorted(found, key=lambda dot: (dot.met, which.sign * dot.value))
+    return sorted(found, key=lambda dot: (dot.met, *_ascending(which.sign * dot.value)))
+
+
+def _ascending(value: float) -> tuple[bool, float]:
+    """Return a key that sorts NaN first."""
+    return (False, 0.0) if math.isnan(value) else (True, value)
 
 
 def _averages(report: LabelsReport) -> tuple[list[str], Rows]:
@@ -232,7 +220,8 @@ def _certified(report: LabelsReport) -> Rows:
         found = result.certificate
         if found is None:
             continue
-        held = " and ".join(map(str, found.guarantees)) or str(found.refusal)
+        levels = (f"{metric_label(c.metric)} {level_text(c, '')}" for c in found.guarantees)
+        held = " and ".join(levels) or str(found.refusal)
         if result.contradicted:
             assert result.verdict is not None
             held = f"Was: {held}. {result.verdict.message}"

@@ -12,16 +12,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from setpoint.certificates.bounds import round_conservatively
-from setpoint.certificates.certificate import Certificate
+from sklearn.utils.validation import check_is_fitted
+
+from setpoint.errors import SetpointError
 from setpoint.goals.bands import BandGoal
 from setpoint.goals.budgets import is_count
 from setpoint.goals.goal import format_metric
-from setpoint.goals.metrics import format_number, format_threshold
+from setpoint.goals.metrics import format_threshold
 from setpoint.goals.money import is_money
-from setpoint.report.band_content import BandReport, band_report_of
-from setpoint.report.band_wording import band_summary
-from setpoint.report.content import Report, report_of
+from setpoint.report.band_page import band_html
+from setpoint.report.bands import BandReport, band_headline_parts
+from setpoint.report.content import Report, Rows
 from setpoint.report.data import ReportData, drawn_bounds, per_cases
 from setpoint.report.drawings import (
     CURVE,
@@ -30,38 +31,139 @@ from setpoint.report.drawings import (
     draw_scores,
     scores_frame,
 )
+from setpoint.report.goal_wording import goal_in_words, meaning
+from setpoint.report.labels import LabelsReport, labels_headline
+from setpoint.report.labels_page import labels_html
 from setpoint.report.money import CASES, Bill, money
-from setpoint.report.rendering import exactly, merged_facts, render, write_page
-from setpoint.report.sections import sections
+from setpoint.report.rendering import (
+    badges_of,
+    bounds_table,
+    exactly,
+    facts_of,
+    goal_section,
+    opening,
+    render,
+    write_page,
+)
+from setpoint.report.sections import sections, tiles
 from setpoint.report.sentences import (
     CERTIFIED,
     NOT_CERTIFIED,
     certified_range,
     comparison_with_rows,
     describe_metric,
-    headline,
     headline_parts,
     missed_levels,
     other_prevalence,
     threshold_choice,
+    trivially,
 )
-from setpoint.report.tiles import tiles
-from setpoint.report.wording import (
-    goal_in_words,
-    meaning,
-    metric_label,
-    value_text,
-)
+from setpoint.report.wording import metric_label
 from setpoint.thresholds.operating_point import OperatingPoint
 
+AnyReport = Report | BandReport | LabelsReport
 
-def html(report: Report | BandReport) -> str:
+
+def html(report: AnyReport) -> str:
     """Return the page."""
     if isinstance(report, BandReport):
-        from setpoint.report.band_page import band_html
-
         return band_html(report)
+    return labels_html(report) if isinstance(report, LabelsReport) else _html(report)
+
+
+def summary(report: AnyReport, *, with_certificate: bool = True) -> str:
+    """Return the main results in plain sentences, with or without those on the certificate."""
+    if isinstance(report, BandReport):
+        parts = band_headline_parts(report)
+    elif isinstance(report, LabelsReport):
+        parts = labels_headline(report)
+    else:
+        parts = headline_parts(report)
+    return " ".join(filter(None, parts if with_certificate else parts._replace(certificate="")))
+
+
+def write_report(report: AnyReport, path: str | Path) -> Path:
+    """Write the page to a file, in one step: a failure leaves the former file as it was."""
+    return write_page(html(report), path)
+
+
+def write_report_of(
+    classifier: Any, path: str | Path, X: Any = None, y: Any = None, **options: Any
+) -> Path:
+    """Write the page about a fitted classifier; parameters as in :func:`report_of`."""
+    return write_report(report_of(classifier, X, y, **options), path)
+
+
+def report_of(
+    classifier: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    amounts: Any = None,
+    segments: Any = None,
+    times: Any = None,
+    **options: Any,
+) -> Report | BandReport:
+    """Return the report of a fitted SetpointClassifier, SetpointThreshold or SetpointBand.
+
+    ``X`` and ``y`` are labelled rows that are new to the classifier, with their ``groups`` if the
+    certificate is about one case of each group, and the ``amounts``, ``segments`` and ``times``
+    that the goal names. Without them the report is about the rows on which the threshold was
+    chosen. ``options`` are further fields of :class:`~setpoint.report.Report` or
+    :class:`~setpoint.report.BandReport`.
+    """
+    check_is_fitted(
+        classifier,
+        "operating_point_",
+        msg="this %(name)s is not fitted yet: call fit(X, y) before report().",
+    )
+    if (X is None) != (y is None):
+        raise SetpointError("a report on other rows needs both X and y.")
+    certificate, is_band = classifier.certificate_, isinstance(classifier.goal_, BandGoal)
+    if X is not None:
+        given = {"amounts": amounts, "segments": segments, "times": times}
+        named = classifier.pooled({name: g for name, g in given.items() if g is not None})
+        positive, scores = classifier._labels.is_positive(y), classifier._scores_of(X, named)
+        rows = Rows(positive, scores, on="the rows given", unseen=True, named=named)
+        checked = certificate is not None and certificate.certified and certificate.can_be_checked
+        if groups is not None and checked:
+            verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups)
+            options.setdefault("verdict", verdict)
+    else:
+        labelled = getattr(classifier, "_threshold_rows", None)
+        if labelled is None or (is_band and classifier.goal_.amounts):
+            raise SetpointError(
+                "a model file does not contain the rows on which the threshold was chosen, and a "
+                "review band does not keep their amounts; give report() labelled rows, X and y."
+            )
+        positive, scores = labelled
+        # Counted as they are: cross-fitted counts are not those of any threshold.
+        chosen = classifier._chosen_point or classifier.operating_point_
+        columns = getattr(classifier, "_threshold_columns", None) or {}
+        rows = Rows(positive, scores, on=chosen.on, chose=True, named=columns)
+    options.setdefault("positive", str(classifier.pos_label_))
+    if is_band:
+        band = classifier.low_, classifier.high_
+        return BandReport(classifier.goal_, rows, *band, certificate=certificate, **options)
+    fields = {
+        "certificate": certificate,
+        "history": getattr(classifier, "history_", None),
+        "candidates": getattr(classifier, "candidates_", None),
+        "decisions": getattr(classifier, "decisions_", None),
+        "segment_thresholds": getattr(classifier, "segment_thresholds_", None),
+    }
+    threshold = classifier.operating_point_.threshold
+    return Report(classifier.goal_, rows, threshold, **{**fields, **options})
+
+
+# --- the page on one threshold --------------------------------------------------------------------
+
+
+def _html(report: Report) -> str:
+    """Return the page."""
     data, certificate = ReportData(report), report.certificate
+    parts = headline_parts(report)
     script_data = data.for_script()
     script_data["verdicts"] = [NOT_CERTIFIED, CERTIFIED]
     script_data["frames"] = {"curve": CURVE.corners, "scores": scores_frame(data.histogram).corners}
@@ -70,15 +172,16 @@ def html(report: Report | BandReport) -> str:
         "page.html",
         ("page.js",),
         report=report,
-        description=headline(report),
+        description=" ".join(filter(None, parts)),
         data=script_data,
-        opening=_opening(report),
+        opening=opening(parts, badges_of(report), tiles(report), report.notes),
         goal=_goal(report),
-        bounds=None if certificate is None else _bounds(certificate, report.currency),
-        choice=None if certificate is None else threshold_choice(certificate),
+        bounds=bounds_table(report),
+        remarks=_remarks(report),
         prevalence=other_prevalence(report),
         comparison=comparison_with_rows(report),
         explore=_explore(data),
+        baselines=[baseline.name for baseline, _ in report.baselines],
         certified=certified_range(report),
         curve=draw_precision_recall(data),
         curve_points=_curve_points(data),
@@ -100,101 +203,27 @@ def html(report: Report | BandReport) -> str:
     )
 
 
-def summary(report: Report | BandReport, *, with_certificate: bool = True) -> str:
-    """Return the main results in plain sentences, with or without those on the certificate."""
-    if isinstance(report, BandReport):
-        return band_summary(report, with_certificate=with_certificate)
-    parts = headline_parts(report)
-    if not with_certificate:
-        parts = parts._replace(certificate="")
-    return " ".join(filter(None, parts))
-
-
-def write_report(report: Report | BandReport, path: str | Path) -> Path:
-    """Write the page to a file, in one step: a failure leaves the former file as it was."""
-    return write_page(html(report), path)
-
-
-def write_report_of(
-    classifier: Any, path: str | Path, X: Any = None, y: Any = None, **options: Any
-) -> Path:
-    """Write the page about a fitted classifier; parameters as in :func:`report_of`."""
-    is_band = isinstance(getattr(classifier, "goal_", None), BandGoal)
-    found = (band_report_of if is_band else report_of)(classifier, X, y, **options)
-    return write_report(found, path)
-
-
-# --- opening, goal, certificate ------------------------------------------------------------------
-
-
-def _opening(report: Report) -> dict[str, Any]:
-    """Return the headline, the badges, and the numbers behind them."""
-    parts = headline_parts(report)
-    return {
-        "headline": parts.broken or parts.expected,
-        "badges": _badges(report),
-        "lede": " ".join(
-            filter(None, [parts.broken and parts.expected, parts.goal, parts.certificate])
-        ),
-        "tiles": tiles(report),
-        "basis": parts.basis,
-        "notes": [note for note in (parts.caution, *report.notes) if note],
-    }
-
-
-def _badges(report: Report) -> list[tuple[str, str]]:
-    """Return the state of goal and certificate as a class and a text, which has a sign too."""
-    found = []
-    if report.point.goal.constraints:
-        met = report.point.feasible
-        found.append(("good", "✓ goal met") if met else ("bad", "✗ goal not met"))
+def _remarks(report: Report) -> list[tuple[str, str]]:
+    """Return how the certified threshold was chosen, and which others may be used."""
     certificate = report.certificate
     if certificate is None:
-        found.append(("plain", "no certificate"))
-    elif report.broken:
-        found.append(("bad", "✗ certificate contradicted"))
-    elif certificate.certified:
-        found.append(("good", f"✓ certified at {100 * certificate.confidence:g} %"))
-    else:
-        found.append(("bad", "✗ certification failed"))
-    return found
+        return []
+    threshold = format_threshold(certificate.threshold)
+    text = f"The threshold {threshold} {threshold_choice(certificate)}."
+    thresholds = certificate.certified_thresholds
+    if certified_range(report) and not thresholds.is_one_threshold:
+        allowed = str(thresholds).replace("-", "−")
+        text += f" All of these are certified together, and any of them may be used: {allowed}."
+    return [("", text)]
 
 
 def _goal(report: Report) -> dict[str, str]:
-    point, on, objective = report.point, report.rows.on, report.point.goal.objective
-    reached = f"{metric_label(objective)} is {format_metric(point.objective)}."
+    objective = report.point.goal.objective
+    reached = f"{metric_label(objective)} is {format_metric(report.point.objective)}"
     if is_money(objective) or is_count(objective):
-        reached = f"{describe_metric(report, objective)}."
-    if not report.point.goal.constraints:
-        kind, result = "", f"On {on}, {reached}"
-    elif missed := missed_levels(report):
-        kind, result = "bad", f"✗ Not met on {on}: {'; '.join(missed)}."
-    elif point.empty:
-        kind, result = "good", f"✓ Met on {on}, but only because there are no alarms; {reached}"
-    else:
-        kind, result = "good", f"✓ Met on {on}; {reached}"
-    return {"text": goal_in_words(report.goal, report.terms), "kind": kind, "result": result}
-
-
-def _bounds(certificate: Certificate, currency: str) -> list[list[str]]:
-    rows = []
-    for bound in certificate.bounds:
-        side, best = ("≥", "highest") if bound.metric.direction == "max" else ("≤", "lowest")
-        required = best if bound.level is None else f"{side} {format_number(bound.level)}"
-        draws = ""
-        if bound.trials is not None:  # a phone may break the line before it, but not inside
-            draws = f" ({bound.successes:,} of {bound.trials:,})".replace(" of ", "\xa0of\xa0")
-        known = "unknown"
-        if bound.bound is not None:
-            rounded = round_conservatively(bound.metric, bound.bound)
-            known = f"{side}\N{NO-BREAK SPACE}{format_number(rounded)}"
-            known += "" if bound.kind == "exact" else " (estimate, no guarantee)"
-        value = value_text(bound.metric, bound.value, currency)
-        rows.append([metric_label(bound.metric), required, value + draws, known])
-    return rows
-
-
-# --- slider, comparison, facts -------------------------------------------------------------------
+        reached = describe_metric(report, objective)
+    text = goal_in_words(report.goal, report.terms)
+    return goal_section(report, text, reached, missed_levels(report), trivially(report))
 
 
 def _explore(data: ReportData) -> dict[str, Any]:
@@ -289,15 +318,8 @@ def _curve_points(data: ReportData) -> list[list[str]]:
 
 
 def _facts(report: Report) -> dict[str, str]:
-    """Return what is needed to make the same page again."""
-    _, _, P, N = report.point.counts
-    rows = f"{len(report.rows):,} of {report.rows.on}"
-    facts = {
-        "rows of this report": f"{rows}: {P:,.0f} {report.plural}, {N:,.0f} other cases",
-        "goal": str(report.goal),
-        "threshold": exactly(report.threshold),
-    }
+    facts = {"threshold": exactly(report.threshold)}
     for baseline, _ in report.baselines:
         name = "tuned" if baseline is report.tuned else "baseline"
         facts[name] = f"{baseline.name}, threshold {exactly(baseline.threshold)}"
-    return merged_facts(facts, report.facts)
+    return facts_of(report, facts)

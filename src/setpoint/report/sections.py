@@ -1,26 +1,40 @@
-"""Sections of the page on segments, periods and money: their tables and sentences."""
+"""Sections of the page: the numbers at its top; segments, periods and money."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from setpoint.goals.budgets import is_count, per_of
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
-from setpoint.report.breakdown import ByPeriod, BySegment, Segment, by_period, by_segment
+from setpoint.report.breakdown import (
+    ByPeriod,
+    BySegment,
+    Segment,
+    by_period,
+    by_segment,
+    plain_name,
+)
 from setpoint.report.breakdown_drawings import bars_of, draw_periods, draw_segments
 from setpoint.report.content import Report
-from setpoint.report.money import PER, OutcomeBill, money_metrics
+from setpoint.report.data import per_cases
+from setpoint.report.fractions import between
+from setpoint.report.money import CASES, PER, OutcomeBill, money, money_metrics, per_case
 from setpoint.report.wording import (
+    capitalized,
     counted,
     in_percent,
     in_words,
+    joined,
     level_text,
     metric_label,
     prices_in_words,
     shortened,
     value_text,
+    with_level,
 )
 
+Tile = tuple[str, str, list[str]]  # its name, the number, and lines below
 _UNMET = "which does not meet the goal"
 _MARKS = {True: "✓ met", False: "✗ missed", None: "– not judged"}
 
@@ -34,6 +48,99 @@ def sections(report: Report) -> dict[str, Any]:
         "bills": [_bill(report, OutcomeBill(m, report)) for m in money_metrics(report.goal)],
         "decisions": _decisions(report),
     }
+
+
+# --- numbers at the top --------------------------------------------------------------------------
+
+
+def tiles(report: Report) -> list[Tile]:
+    """Return what is caught, what is real, the workload, and what else the goal is about."""
+    point = report.point
+    tp, fp, P, _ = point.counts
+    cases = per_cases(point)
+    caught = [f"recall {format_metric(point.recall)}"]
+    real = [f"precision {format_metric(point.precision)}" if tp + fp else "no alarms"]
+    if not report.rows.chose:
+        caught.append(f"long run: {between(tp, P)}")
+        real.append(f"long run: {between(tp, tp + fp) if tp + fp else 'unknown'}")
+    alarms = [f"{cases['tp']} real, {cases['fp']} false", f"{cases['fn']} {report.plural} missed"]
+    return [
+        ("caught", f"{tp:,.0f} of {P:,.0f}", caught),
+        ("real alarms", f"{tp:,.0f} of {tp + fp:,.0f}", real),
+        (f"alarms per {CASES:,} cases", cases["alarms"], alarms),
+        *_money_tiles(report),
+        *_amount_tiles(report),
+        *_budget_tiles(report),
+        *_segment_tiles(report),
+    ]
+
+
+def _money_tiles(report: Report) -> list[Tile]:
+    found: list[Tile] = []
+    for which in money_metrics(report.goal):
+        if which.tallies[0].segment:
+            continue
+        bill, value = OutcomeBill(which, report), report.point.value(which.name)
+        nothing = bill.write(bill.columns["no alarms"]["total"], report.currency)
+        lines = [f"{per_case(which, value, report.currency)} per case", f"no alarms: {nothing}"]
+        name = metric_label(which).replace(" per case", f" per {PER:,} cases")
+        found.append((name, bill.write(bill.total, report.currency), lines))
+    return found
+
+
+def _amount_tiles(report: Report) -> list[Tile]:
+    """Return how much of an amount is caught, if the goal is about that."""
+    found: list[Tile] = []
+    goal, point = report.point.goal, report.point
+    for which in dict.fromkeys(goal.metrics):
+        tally = which.tallies[0]
+        if which.base.name != "recall" or not tally.amount or tally.segment:
+            continue
+        tp, _, P, _ = (float(x) for x in goal.counts_of(which, *point.goal_counts))
+        value = f"{money(tp, report.currency, 0)} of {money(P, report.currency, 0)}"
+        lines = [f"{metric_label(which)} {format_metric(point.value(which.name))}"]
+        found.append((f"{in_words(tally.amount)} caught", value, lines))
+    return found
+
+
+def _budget_tiles(report: Report) -> list[Tile]:
+    found: list[Tile] = []
+    point = report.point
+    for constraint in point.goal.constraints:
+        which = constraint.metric
+        if not is_count(which) or which.tallies[0].segment:
+            continue
+        text = format_metric(point.value(which.name), constraint)
+        lines = [f"allowed: {format_metric(constraint.level, None, which)}"]
+        for periods in by_period(report):
+            if periods.per == per_of(which):
+                over = int(periods.over.sum())
+                lines.append(f"{over:,} of {counted(len(periods), periods.period)} above that")
+        found.append((metric_label(which), text, lines))
+    return found
+
+
+def _segment_tiles(report: Report) -> list[Tile]:
+    found: list[Tile] = []
+    for constraint in report.goal.constraints:
+        if not constraint.each:
+            continue
+        every = BySegment(report, constraint.each).measured(plain_name(constraint.metric))
+        if not every:
+            continue
+        name, worst = every[0]
+        missed = sum(not m.met for _, m in every)
+        which = constraint.metric
+        side = "lowest" if which.direction == "max" else "highest"
+        required = level_text(constraint, report.currency)
+        segments = f"{missed:,} of {counted(len(every), 'segment')}"
+        found.append((
+            f"{side} {metric_label(which)} in any {in_words(constraint.each)}",
+            value_text(which, worst.value, report.currency, worst.constraint),
+            [f"in {shortened(name, 30)}; required: {required}",
+             f"{segments} {'misses' if missed == 1 else 'miss'} it"],
+        ))  # fmt: skip
+    return found
 
 
 # --- by segment ----------------------------------------------------------------------------------
@@ -75,7 +182,7 @@ def _segments(results: BySegment, place: int) -> dict[str, Any]:
         "result": result,
         "remarks": results.remarks,
         "pictures": [
-            (_sentence(f"{metric_label(m)} in each {in_words(results.column)}"),
+            (capitalized(f"{metric_label(m)} in each {in_words(results.column)}"),
              draw_segments(results, name, f"segments-{place}-{i}"))
             for i, (name, m) in enumerate(results.metrics.items())
         ],
@@ -86,12 +193,11 @@ def _segments(results: BySegment, place: int) -> dict[str, Any]:
 
 
 def _header(results: BySegment, name: str) -> str:
-    """Return a metric's name, with the level that it must reach if that is the same everywhere."""
     which = results.metrics.get(name)
     if which is None:
         return name
-    levels = {level_text(m.constraint, results.report.currency) for _, m in results.measured(name)}
-    return f"{metric_label(which)} ({levels.pop()})" if len(levels) == 1 else metric_label(which)
+    levels = [m.constraint for _, m in results.measured(name)]
+    return with_level(which, levels, results.report.currency)
 
 
 def _segment_row(segment: Segment, report: Report, others: list[str]) -> list[str]:
@@ -113,10 +219,6 @@ def _segment_row(segment: Segment, report: Report, others: list[str]) -> list[st
             )
         )  # fmt: skip
     return row
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _es(number: int) -> str:
@@ -199,12 +301,11 @@ def _compared(report: Report, bill: OutcomeBill) -> str:
         words = "as much" if saved == 0 else words
         unmet = f" ({_UNMET})" if name in misses else ""
         parts.append(f"{words} {'as' if saved == 0 else 'than'} {_plural(name)}{unmet}")
-    listed = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
     total = bill.write(abs(bill.total), report.currency)
     verb = "cost" if bill.is_cost else "lose"
     if bill.is_cost != (bill.total >= 0):
         verb = "bring in"
-    return f"Per {PER:,} cases, the decisions {verb} {total}: {listed}."
+    return f"Per {PER:,} cases, the decisions {verb} {total}: {joined(parts)}."
 
 
 def _plural(name: str) -> str:

@@ -1,9 +1,15 @@
-"""The report's sentences: results and the certificate in plain English."""
+"""The report's sentences: results and the certificate in plain English.
+
+Those on the goal, the certificate and the rows serve a review band as well; its results are put
+into words by :mod:`setpoint.report.bands`.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
 from setpoint.goals.budgets import is_count, per_of
@@ -12,7 +18,7 @@ from setpoint.goals.metrics import Metric, display_name
 from setpoint.goals.money import is_money
 from setpoint.goals.tallies import Tally
 from setpoint.report.breakdown import BySegment, Measured, by_period, plain_name
-from setpoint.report.content import Report
+from setpoint.report.content import Described, Report
 from setpoint.report.fractions import CONFIDENCE, FEW, between, fraction
 from setpoint.report.money import PER, OutcomeBill
 from setpoint.report.wording import (
@@ -21,6 +27,7 @@ from setpoint.report.wording import (
     counted,
     in_percent,
     in_words,
+    is_and_should_be,
     metric_label,
     scope_of,
     shortened,
@@ -62,9 +69,11 @@ def headline(report: Report) -> str:
 
 def headline_parts(report: Report) -> Headline:
     """Return the sentences of the headline one by one."""
+    verdict = report.checked
+    missed = missed_levels(report, () if verdict is None else verdict.contradicted)
     return Headline(
-        _broken(report), _expected(report), _goal(report), _certificate(report), _caution(report),
-        _basis(report),
+        _broken(report), _expected(report), goal_sentence(report, missed, trivially(report)),
+        certificate_sentence(report, _too_few), caution(report), basis(report, _long_run(report)),
     )  # fmt: skip
 
 
@@ -175,10 +184,10 @@ def _missed_level(report: Report, constraint: Constraint) -> str:
     """Describe a level that is missed, e.g. "precision is 0.79 and should be at least 0.8"."""
     which, level = constraint.metric, at_level(constraint, report.currency)
     value = report.point.value(which.name)
-    text = value_text(which, value, report.currency, constraint)
     if (per := per_of(which)) is not None:
         periods = next(p for p in by_period(report) if p.per == per)
         if per.share is None:
+            text = value_text(which, value, report.currency, constraint)
             return f"{alarms_in_words(per, text)}, and {level} are allowed"
         over = f"{int(periods.over.sum()):,} of {counted(len(periods), per.period)}"
         share = in_percent(1 - per.share)
@@ -186,8 +195,8 @@ def _missed_level(report: Report, constraint: Constraint) -> str:
         return f"{over} had more than {counted(constraint.level, 'alarm')}{may}"
     if is_count(which):
         return f"{_described(report, which)}, and {level} are allowed"
-    name = metric_label(which.base.within(Tally(amount=which.tallies[0].amount)))
-    return f"{scope_of(which)}{name} is {text} and should be {level}"
+    plain = replace(constraint, metric=which.base.within(Tally(amount=which.tallies[0].amount)))
+    return scope_of(which.tallies[0]) + is_and_should_be(plain, value, report.currency)
 
 
 def _missed_in_segments(report: Report, constraint: Constraint) -> str:
@@ -198,11 +207,12 @@ def _missed_in_segments(report: Report, constraint: Constraint) -> str:
         return ""
     name, worst = missed[0]
     label, segment = metric_label(constraint.metric), in_words(shortened(name))
-    value = value_text(worst.constraint.metric, worst.value, report.currency, worst.constraint)
-    level = at_level(constraint, report.currency)
-    column = in_words(constraint.each)
+    column, currency = in_words(constraint.each), report.currency
     if len(missed) == len(every) == 1:
-        return f"in the only {column}, {segment}, {label} is {value} and should be {level}"
+        text = is_and_should_be(constraint, worst.value, currency)
+        return f"in the only {column}, {segment}, {text}"
+    value = value_text(worst.constraint.metric, worst.value, currency, worst.constraint)
+    level = at_level(constraint, currency)
     number = f"{len(missed):,} of {len(every):,} segments of {column}"
     where = f"in {segment}" if len(missed) == 1 else f"in the worst, {segment},"
     return (
@@ -211,41 +221,14 @@ def _missed_in_segments(report: Report, constraint: Constraint) -> str:
     )
 
 
-def _goal(report: Report) -> str:
-    if not report.goal.constraints:
-        return ""
+def trivially(report: Report) -> str:
+    """Explain why a goal is met only by convention; empty if it is not."""
+    return "there are no alarms" if report.point.empty else ""
+
+
+def _too_few(report: Report) -> str:
+    """Explain why the rows do not contradict the certificate although the goal is missed."""
     verdict = report.checked
-    missed = missed_levels(report, () if verdict is None else verdict.contradicted)
-    if missed:
-        return f"The goal is not met on these rows: {'; '.join(missed)}."
-    if report.point.empty:
-        return "The goal is met only because there are no alarms."
-    return "" if report.certificate else "The goal is met on these rows."
-
-
-def _certificate(report: Report) -> str:
-    certificate = report.certificate
-    if certificate is None:
-        return "Nothing is certified: results on new data may differ."
-    if report.broken:
-        return (
-            f"The certificate was issued at {100 * certificate.confidence:g} % confidence. Certify "
-            "again on recent data before relying on this threshold."
-        )
-    message = certificate.message
-    observed = message.rfind(f" On {certificate.operating_point.on} ")
-    if observed >= 0:  # the page shows the observed value anyway
-        message = message[:observed]
-    if certificate.certified and report.point.missed:
-        return f"{message} {_despite_missed_goal(report)}"
-    return message
-
-
-def _despite_missed_goal(report: Report) -> str:
-    """Explain why the certificate stands although the goal is missed on the rows."""
-    verdict = report.checked
-    if verdict is None:
-        return not_compared(report) or "It is based on the certification rows only."
     missed = [c for c in report.point.missed if c in verdict.guarantees]
     if not missed:  # the certificate is not about the missed level
         return "These rows do not contradict it."
@@ -261,28 +244,75 @@ def _despite_missed_goal(report: Report) -> str:
     return f"The certificate still stands: {' and '.join(found)} too few to contradict it."
 
 
-def _caution(report: Report) -> str:
+def _long_run(report: Report) -> list[str]:
+    """Return what the rows say about very many such cases."""
+    tp, fp, P, _ = report.point.counts
+    caught = f"{between(tp, P)} {report.plural} are caught"
+    return [caught, *([f"{between(tp, tp + fp)} alarms are real"] if tp + fp else [])]
+
+
+# --- sentences that one threshold and a review band share ----------------------------------------
+
+
+def goal_sentence(report: Described, missed: Sequence[str], why: str) -> str:
+    """Return whether the goal is met, or ``why`` only by convention; empty if nothing is new."""
+    if not report.goal.constraints:
+        return ""
+    if missed:
+        return f"The goal is not met on these rows: {'; '.join(missed)}."
+    if why:
+        return f"The goal is met only because {why}."
+    return "" if report.certificate else "The goal is met on these rows."
+
+
+def certificate_sentence(report: Described, too_few: Callable[[Any], str]) -> str:
+    """Return what is certified, or why nothing is.
+
+    ``too_few`` explains why rows that miss the goal do not contradict the certificate.
+    """
+    certificate = report.certificate
+    if certificate is None:
+        return "Nothing is certified: results on new data may differ."
+    if report.broken:
+        return (
+            f"The certificate was issued at {100 * certificate.confidence:g} % confidence. Certify "
+            f"again on recent data before relying on this {report.decided_by}."
+        )
+    message = str(certificate.message)
+    observed = message.rfind(f" On {certificate.operating_point.on} ")
+    if observed >= 0:  # the page shows the observed value anyway
+        message = message[:observed]
+    if certificate.certified and report.point.missed:
+        if report.checked is not None:
+            return f"{message} {too_few(report)}"
+        why = not_compared(report) or "It is based on the certification rows only."
+        return f"{message} {why}"
+    return message
+
+
+def caution(report: Described) -> str:
+    """Warn if the thresholds were chosen on these rows."""
     if not report.rows.chose:
         return ""
     certified = report.certificate is not None and report.certificate.certified
     allowed = "; the certificate allows for this" if certified else ""
     return (
-        "The threshold was chosen on these rows, so results on new rows are likely to be worse"
-        f"{allowed}."
+        f"The {report.decided_by} was chosen on these rows, so results on new rows are likely to "
+        f"be worse{allowed}."
     )
 
 
-def _basis(report: Report) -> str:
-    tp, fp, P, N = report.point.counts
-    positives = f"{P:,.0f} {report.plural if P > 1 else report.singular}"
-    basis = f"Based on {report.rows.on}: {P + N:,.0f} rows, including {positives}."
-    if report.rows.chose:  # the intervals hold for rows on which nothing was chosen
-        return basis
-    caught = f"{between(tp, P)} {report.plural} are caught"
-    real = "" if tp + fp == 0 else f", and {between(tp, tp + fp)} alarms are real"
-    unless = "; less if the model or threshold was chosen on these rows" if not report.later else ""
+def basis(report: Described, long_run: Sequence[str]) -> str:
+    """Return the rows that the numbers are about, and what they say about the long run."""
+    n, P = len(report.rows), int(report.rows.y.sum())
+    positives = f"{P:,} {report.plural if P > 1 else report.singular}"
+    text = f"Based on {report.rows.on}: {n:,} rows, including {positives}."
+    if report.rows.chose or not long_run:  # intervals hold for rows on which nothing was chosen
+        return text
+    chosen = f"the model or {report.decided_by} was chosen on these rows"
+    unless = "" if report.later else f"; less if {chosen}"
     sure = f"({100 * CONFIDENCE:g} % confidence each{unless})"
-    return f"{basis} In the long run, {caught}{real} {sure}."
+    return f"{text} In the long run, {', and '.join(long_run)} {sure}."
 
 
 # --- the certificate -----------------------------------------------------------------------------
@@ -324,7 +354,7 @@ def certified_range(report: Report) -> str:
     )
 
 
-def comparison_with_rows(report: Report) -> str:
+def comparison_with_rows(report: Described) -> str:
     """Describe how later rows compare with the certificate; empty if they are not later."""
     certificate = report.certificate
     if certificate is None or report.checked is None:
@@ -360,7 +390,7 @@ def other_prevalence(report: Report) -> str:
     )
 
 
-def not_compared(report: Report) -> str:
+def not_compared(report: Described) -> str:
     """Explain why later rows were not compared with the certificate; empty if they were."""
     certificate = report.certificate
     if certificate is None or not certificate.certified or not report.later or report.checked:

@@ -11,16 +11,18 @@ from typing import Any
 
 from setpoint.certificates.band_bounds import BandBound
 from setpoint.certificates.band_certificate import BandCertificate
-from setpoint.certificates.threshold_set import ThresholdSet
-from setpoint.errors import GoalError, ModelFileError, SetpointError
+from setpoint.errors import GoalError, ModelFileError
 from setpoint.goals.band_metrics import band_metric
 from setpoint.goals.bands import BandGoal
 from setpoint.saving.certificate import (
-    _BOUND,
-    _is_number,
-    _is_real,
-    _is_whole,
-    _supports_claim,
+    bounds_from_json,
+    bounds_to_json,
+    consistent,
+    fault_in_bounds,
+    is_number,
+    is_whole,
+    thresholds_from_json,
+    thresholds_to_json,
 )
 from setpoint.saving.values import Json, decode, encode
 from setpoint.thresholds.bands import BandPoint
@@ -52,7 +54,7 @@ def band_point_from_json(values: Json) -> BandPoint:
     """Return the band that :func:`band_point_to_json` described."""
     fields = {name: decode(values[name]) for name in _POINT}
     for name in ("low", "high"):
-        if not _is_number(fields[name]):
+        if not is_number(fields[name]):
             raise ModelFileError(
                 f"the model's threshold {name} is {fields[name]!r}, which is not a number."
             )
@@ -65,7 +67,7 @@ def band_point_from_json(values: Json) -> BandPoint:
     if not isinstance(costs, tuple) or len(costs) != 3 or not isinstance(fields["on"], str):
         raise ModelFileError("the model's review band cannot be read; the file is damaged.")
     for count in (*(fields[name] for name in _COUNTS), *costs):
-        if not _is_number(count) or not 0 <= count < math.inf:
+        if not is_number(count) or not 0 <= count < math.inf:
             raise ModelFileError(f"a count of the model's review band is {count!r}.")
     return BandPoint(**fields, goal=band_goal_from_json(values["goal"]))
 
@@ -77,14 +79,8 @@ def band_certificate_to_json(certificate: BandCertificate | None) -> Json | None
     return {
         "goal": str(certificate.goal),
         "operating_point": band_point_to_json(certificate.operating_point),
-        "bounds": [
-            {"metric": str(b.metric), **{name: encode(getattr(b, name)) for name in _BOUND}}
-            for b in certificate.bounds
-        ],
-        **{
-            name: [[encode(end) for end in interval] for interval in getattr(certificate, name)]
-            for name in _SETS
-        },
+        "bounds": bounds_to_json(certificate.bounds),
+        **{name: thresholds_to_json(getattr(certificate, name)) for name in _SETS},
         **{name: encode(getattr(certificate, name)) for name in _PLAIN},
     }
 
@@ -93,31 +89,16 @@ def band_certificate_from_json(values: Json | None, goal: BandGoal) -> BandCerti
     """Return the certificate of a model with this goal; None if it has none."""
     if values is None:
         return None
-    try:
-        fields: Json = {name: decode(values[name]) for name in _PLAIN}
-        fields["goal"] = band_goal_from_json(values["goal"])
-        fields["operating_point"] = band_point_from_json(values["operating_point"])
-        fields["bounds"] = tuple(
-            BandBound(band_metric(b["metric"]), **{name: decode(b[name]) for name in _BOUND})
-            for b in values["bounds"]
-        )
-        for name in _SETS:
-            ends = [(float(decode(low)), float(decode(high))) for low, high in values[name]]
-            fields[name] = ThresholdSet(tuple(ends))
-        certificate = BandCertificate(**fields)
-        fault = _fault(certificate, goal)
-    except SetpointError as error:
-        raise ModelFileError(f"the certificate of the model cannot be read: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(
-            f"the certificate of the model is incomplete ({error!r}); the file is damaged."
-        ) from error
-    if fault:
-        raise ModelFileError(
-            f"the certificate of the model is not consistent: {fault}. The file was damaged or "
-            "changed; use another copy, or fit the model again."
-        )
-    return certificate
+    return consistent(lambda: _parsed(values), lambda found: _fault(found, goal))
+
+
+def _parsed(values: Json) -> BandCertificate:
+    fields: Json = {name: decode(values[name]) for name in _PLAIN}
+    fields["goal"] = band_goal_from_json(values["goal"])
+    fields["operating_point"] = band_point_from_json(values["operating_point"])
+    fields["bounds"] = bounds_from_json(values["bounds"], BandBound, band_metric)
+    fields |= {name: thresholds_from_json(values[name]) for name in _SETS}
+    return BandCertificate(**fields)
 
 
 def _fault(certificate: BandCertificate, goal: BandGoal) -> str | None:
@@ -125,7 +106,7 @@ def _fault(certificate: BandCertificate, goal: BandGoal) -> str | None:
     point = certificate.operating_point
     if certificate.goal != goal or point.goal != goal:
         return f"it is for '{certificate.goal}' and '{point.goal}', but the model is for '{goal}'"
-    if not _is_number(certificate.confidence) or not 0 < certificate.confidence < 1:
+    if not is_number(certificate.confidence) or not 0 < certificate.confidence < 1:
         return f"its confidence is {certificate.confidence!r}"
     if (certificate.low, certificate.high) != (point.low, point.high):
         return "its thresholds are not those of its counts"
@@ -135,30 +116,10 @@ def _fault(certificate: BandCertificate, goal: BandGoal) -> str | None:
     if certificate.chosen not in ((), ("low",), ("high",), ("low", "high")):
         return f"chosen is {certificate.chosen!r}"
     more, reason = certificate.more_positives, certificate.reason
-    if more is not None and not (_is_whole(more) and more >= 1):
+    if more is not None and not (is_whole(more) and more >= 1):
         return f"more_positives is {more!r}"
     if certificate.certified != (reason is None) or not isinstance(reason, str | None):
         return f"certified is {certificate.certified}, and the reason against it {reason!r}"
     if certificate.certified and not certificate.allows(certificate.low, certificate.high):
         return "its thresholds are not among its certified thresholds"
-    return _fault_in_bounds(certificate)
-
-
-def _fault_in_bounds(certificate: BandCertificate) -> str | None:
-    goal, bounds = certificate.goal, certificate.bounds
-    required = [*((c.metric, c.level) for c in goal.constraints), (goal.objective, None)]
-    if [(b.metric, b.level) for b in bounds] != required:
-        return f"'{goal}' needs {len(required)} bounds, on its constraints and its objective"
-    for bound in bounds:
-        if not (
-            bound.kind in ("exact", "estimate")
-            and _is_real(bound.value)
-            and all(x is None or _is_number(x) for x in (bound.bound, bound.p_value))
-            and all(x is None or (_is_whole(x) and x >= 0) for x in (bound.successes, bound.trials))
-        ):
-            return f"the bound on {bound.metric} is {bound!r}"
-    if certificate.certified:
-        for bound in bounds[:-1]:
-            if not _supports_claim(bound):
-                return f"it is marked as certified, but its bound is '{bound}'"
-    return None
+    return fault_in_bounds(certificate)

@@ -8,10 +8,12 @@ type, which would otherwise fail later.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
+from setpoint.certificates.band_certificate import BandCertificate
 from setpoint.certificates.bounds import Bound
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
 from setpoint.certificates.threshold_set import ThresholdSet
@@ -28,6 +30,9 @@ from setpoint.saving.values import (
     point_to_json,
 )
 
+C = TypeVar("C")
+AnyBound = TypeVar("AnyBound", bound=Bound)
+
 _BOUND = ("level", "value", "bound", "kind", "successes", "trials", "p_value")
 _NESTED = ("goal", "operating_point", "bounds", "certified_thresholds")
 _CHOICES = ("beforehand", "planned", "any")
@@ -41,13 +46,8 @@ def certificate_to_json(certificate: Certificate | None) -> Json | None:
     return {
         "goal": goal_to_json(certificate.goal),
         "operating_point": point_to_json(certificate.operating_point),
-        "bounds": [
-            {"metric": b.metric.name, **{name: encode(getattr(b, name)) for name in _BOUND}}
-            for b in certificate.bounds
-        ],
-        "certified_thresholds": [
-            [encode(end) for end in interval] for interval in certificate.certified_thresholds
-        ],
+        "bounds": bounds_to_json(certificate.bounds),
+        "certified_thresholds": thresholds_to_json(certificate.certified_thresholds),
         **{
             field.name: encode(getattr(certificate, field.name))
             for field in fields(certificate)
@@ -60,15 +60,22 @@ def certificate_from_json(values: Json | None, goal: Goal) -> Certificate | None
     """Return the certificate of a model with this goal; None if it has none."""
     if values is None:
         return None
+    return consistent(
+        lambda: _parsed(values), lambda c: _fault_in_fields(c, goal) or fault_in_bounds(c)
+    )
+
+
+def consistent(read: Callable[[], C], fault_in: Callable[[C], str | None]) -> C:
+    """Return the certificate that ``read`` returns; ModelFileError if it has a fault."""
     try:
-        certificate = _parsed(values)
+        certificate = read()
+        fault = fault_in(certificate)
     except SetpointError as error:
         raise ModelFileError(f"the certificate of the model cannot be read: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(
             f"the certificate of the model is incomplete ({error!r}); the file is damaged."
         ) from error
-    fault = _fault_in_fields(certificate, goal) or _fault_in_bounds(certificate)
     if fault:
         raise ModelFileError(
             f"the certificate of the model is not consistent: {fault}. The file was damaged or "
@@ -77,21 +84,42 @@ def certificate_from_json(values: Json | None, goal: Goal) -> Certificate | None
     return certificate
 
 
+def bounds_to_json(bounds: tuple[Bound, ...]) -> list[Json]:
+    """Return the bounds of a certificate as JSON."""
+    return [
+        {"metric": str(b.metric), **{name: encode(getattr(b, name)) for name in _BOUND}}
+        for b in bounds
+    ]
+
+
+def bounds_from_json(
+    values: list[Json], kind: Callable[..., AnyBound], metric_of: Callable[[str], Any]
+) -> tuple[AnyBound, ...]:
+    """Return bounds of a kind; ``metric_of`` returns the metric of a name."""
+    return tuple(
+        kind(metric_of(b["metric"]), **{name: decode(b[name]) for name in _BOUND}) for b in values
+    )
+
+
+def thresholds_to_json(thresholds: ThresholdSet) -> list[list[Any]]:
+    """Return certified thresholds as JSON: the ends of intervals."""
+    return [[encode(end) for end in interval] for interval in thresholds]
+
+
+def thresholds_from_json(values: list[list[Any]]) -> ThresholdSet:
+    """Return the thresholds that :func:`thresholds_to_json` described."""
+    return ThresholdSet(tuple((float(decode(low)), float(decode(high))) for low, high in values))
+
+
 def _parsed(values: Json) -> Certificate:
     goal = goal_from_json(values["goal"])  # first: its message names unknown metrics
     nested: Json = {
         "goal": goal,
         "operating_point": point_from_json(values["operating_point"]),
-        "bounds": tuple(
-            Bound(_metric(b["metric"], goal), **{name: decode(b[name]) for name in _BOUND})
-            for b in values["bounds"]
-        ),
+        "bounds": bounds_from_json(values["bounds"], Bound, lambda name: _metric(name, goal)),
     }
     if "certified_thresholds" in values:
-        intervals = values["certified_thresholds"]
-        nested["certified_thresholds"] = ThresholdSet(
-            tuple((float(decode(low)), float(decode(high))) for low, high in intervals)
-        )
+        nested["certified_thresholds"] = thresholds_from_json(values["certified_thresholds"])
     elif values["certified"] is True:  # a file of an earlier version
         nested["certified_thresholds"] = ThresholdSet.of_points([decode(values["threshold"])])
     kind = ShiftedCertificate if "prevalence" in values else Certificate
@@ -111,15 +139,15 @@ def _fault_in_fields(certificate: Certificate, goal: Goal) -> str | None:
     if certificate.goal != point.goal or (certificate.goal.stated or certificate.goal) != goal:
         return f"it is for '{certificate.goal}' and '{point.goal}', but the model is for '{goal}'"
     for name, fraction in (("confidence", certificate.confidence), ("prevalence", prevalence)):
-        if not _is_number(fraction) or not 0 < fraction < 1:
+        if not is_number(fraction) or not 0 < fraction < 1:
             return f"its {name} is {fraction!r}, which is not a number between 0 and 1"
     if not all(isinstance(reason, str) for reason in certificate.reasons):
         return f"its reasons are {certificate.reasons!r}"
-    if not all(isinstance(n, str) and _is_number(cap) and cap > 0 for n, cap in certificate.caps):
+    if not all(isinstance(n, str) and is_number(cap) and cap > 0 for n, cap in certificate.caps):
         return f"its caps are {certificate.caps!r}"
     if (within := certificate.periods_within) is not None and not 0 <= within[1] <= 1:
         return f"the share of periods within the budget is {within[1]!r}"
-    if not _is_number(certificate.threshold):
+    if not is_number(certificate.threshold):
         return f"its threshold is {certificate.threshold!r}"
     if certificate.choice not in _CHOICES:
         return f"choice is {certificate.choice!r}"
@@ -132,14 +160,15 @@ def _fault_in_fields(certificate: Certificate, goal: Goal) -> str | None:
         return "its threshold is not one of its certified thresholds"
     for name in ("tested", "more_positives"):
         count = getattr(certificate, name)
-        if count is not None and not (_is_whole(count) and count >= 1):
+        if count is not None and not (is_whole(count) and count >= 1):
             return f"{name} is {count!r}"
     if (certificate.choice == "any") != (certificate.tested is None):
         return f"tested is {certificate.tested!r} while choice is {certificate.choice!r}"
     return None
 
 
-def _fault_in_bounds(certificate: Certificate) -> str | None:
+def fault_in_bounds(certificate: Certificate | BandCertificate) -> str | None:
+    """Return what is wrong with the bounds, which must support the claim."""
     goal, bounds = certificate.goal, certificate.bounds
     required = [*((c.metric, c.level) for c in goal.constraints), (goal.objective, None)]
     if [(b.metric, b.level) for b in bounds] != required:
@@ -147,9 +176,9 @@ def _fault_in_bounds(certificate: Certificate) -> str | None:
     for bound in bounds:
         if not (
             bound.kind in ("exact", "estimate")
-            and _is_real(bound.value)  # NaN where there are no cases
-            and all(x is None or _is_number(x) for x in (bound.bound, bound.p_value))
-            and all(x is None or (_is_whole(x) and x >= 0) for x in (bound.successes, bound.trials))
+            and is_real(bound.value)  # NaN where there are no cases
+            and all(x is None or is_number(x) for x in (bound.bound, bound.p_value))
+            and all(x is None or (is_whole(x) and x >= 0) for x in (bound.successes, bound.trials))
         ):
             return f"the bound on {bound.metric} is {bound!r}"
     if certificate.certified:
@@ -166,13 +195,16 @@ def _supports_claim(bound: Bound) -> bool:
     return bound.level is None or bound.metric.sign * (bound.bound - bound.level) >= -_ROUNDING
 
 
-def _is_real(value: Any) -> bool:
+def is_real(value: Any) -> bool:
+    """Return whether a value is a number, which may be NaN."""
     return type(value) is not bool and isinstance(value, Real)
 
 
-def _is_number(value: Any) -> bool:
-    return _is_real(value) and not math.isnan(value)
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number other than NaN."""
+    return is_real(value) and not math.isnan(value)
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
+    """Return whether a value is an integer."""
     return type(value) is not bool and isinstance(value, Integral)

@@ -140,6 +140,15 @@ def goal_from_json(text: Any) -> Goal:
         ) from error
 
 
+def segments_from_json(content: Json) -> dict[str, tuple[str, ...]]:
+    """Return the segments of each column; none in files of earlier versions."""
+    found = decode(content.get("segments", {}))
+    for name, values in found.items():
+        if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
+            raise ModelFileError(f"the segments of {name!r} are {values!r}.")
+    return dict(found)
+
+
 def point_to_json(point: OperatingPoint) -> Json:
     """Return an operating point as JSON.
 

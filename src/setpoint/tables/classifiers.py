@@ -19,7 +19,7 @@ from setpoint.tables.encoder import tree_categories
 from setpoint.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from setpoint.report.band_content import BandBaseline
+    from setpoint.report.bands import BandBaseline
     from setpoint.report.content import Baseline
 
 Floats = NDArray[np.floating]
@@ -37,6 +37,11 @@ TRAINED = ("linear", "mlp")  # for the goal
 # zeros, the score of a row depends neither on the rows around it nor on how a file is cut. Trees
 # multiply nothing, and lose much time to threads in small blocks.
 _BLOCK = 8_192
+
+
+def default_model(goal: AnyGoal) -> str:
+    """Return the model of a goal if none is named: one trained for it, or trees for a band."""
+    return "hgb" if isinstance(goal, BandGoal) else "linear"
 
 
 def check_model(name: str) -> None:
@@ -265,7 +270,7 @@ def fit_band_baseline(
     the test rows. None if there are too few rows of one label.
     """
     from setpoint.estimators.band import SetpointBand
-    from setpoint.report.band_content import BandBaseline
+    from setpoint.report.bands import BandBaseline
 
     tuner = SetpointBand(logistic(), goal, cv=validation, random_state=random_state)
     with warnings.catch_warnings():

@@ -1,19 +1,29 @@
-"""What models of tables share: their columns, encoder and facts, and checks of their parts."""
+"""What models of tables share: columns, encoder, facts and files, and checks of their parts."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from setpoint._internal.imports import OptionalModule
+from setpoint.data.table_reader import TableFile
 from setpoint.errors import ModelFileError, SetpointError
+from setpoint.estimators.saving import describe, restore
+from setpoint.saving.document import Described
+from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
+from setpoint.saving.storage import save
+from setpoint.saving.values import Json, decode
+from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import Floats
 from setpoint.tables.encoder import encode
 from setpoint.tables.schema import Schema
 from setpoint.tables.scoring import UnseenValues
+
+_ENCODER = "encoder.skops"
 
 pd = OptionalModule("pandas", "cli", "a table")
 
@@ -23,7 +33,42 @@ class FittedColumns:
 
     schema: Schema
     encoder: Any
+    classifier: Any
     facts: Mapping[str, Any]
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder, or to one file if the path ends in ``.zip``.
+
+        The folder holds ``model.json`` (schema, labels, goal, thresholds, certificate, facts), the
+        weights and the fitted encoder; loading it runs no code from it. The path appears when the
+        model is complete, and replaces an earlier model. :func:`setpoint.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            A folder that is new or holds a model, or a file that ends in ``.zip``.
+        """
+        save(self, path, _describe)
+
+    def _labels_to_json(self) -> Json:
+        """Return the kind of the model, its targets and their labels."""
+        raise NotImplementedError
+
+    def _columns_to_read(self) -> set[str | None]:
+        """Return the columns of labels, and those that the goal names."""
+        raise NotImplementedError
+
+    def read(self, path: str | Path, *, ignore_extra: bool = False) -> Any:
+        """Return the rows of a file or a folder as a data frame.
+
+        It has the model's columns, and those of labels and groups if present. Unlike
+        :func:`read_table`, this reads columns of texts as texts, even if those of a CSV file look
+        like numbers.
+        """
+        file = TableFile(path)
+        self.schema.check_names(file.names, ignore_extra=ignore_extra)
+        wanted = {*self.schema.names, self.group, *self._columns_to_read()}
+        return file.read([name for name in file.names if name in wanted], self.schema.texts)
 
     @property
     def group(self) -> str | None:
@@ -51,6 +96,31 @@ class FittedColumns:
         found = UnseenValues(self.schema, self.encoder)
         found.add(self.schema.check(frame, ignore_extra=ignore_extra), frame)
         return found.notes
+
+
+def _describe(model: FittedColumns) -> Described:
+    """Return the JSON of a model, and the content of its files."""
+    classifier, parts = describe(model.classifier)
+    content: Json = {
+        "schema": encode_plain(model.schema.to_dict()),
+        "classifier": classifier,
+        "facts": encode_plain(dict(model.facts)),
+        **model._labels_to_json(),
+    }
+    return content, {**parts, _ENCODER: estimator_to_bytes(model.encoder, "The encoder")}
+
+
+def restored_columns(content: Json, parts: dict[str, bytes], module: Any) -> Json:
+    """Return the fields of a saved model that do not depend on its labels."""
+    facts = decode(content["facts"])
+    if not isinstance(facts, dict):
+        raise ModelFileError(f"the facts of the model are {facts!r}.")
+    return {
+        "schema": Schema.from_dict(decode(content["schema"])),
+        "encoder": estimator_from_bytes(parts[_ENCODER]),
+        "classifier": restore(content["classifier"], parts, module),
+        "facts": facts,
+    }
 
 
 def check_numbers(scores: Floats, first_row: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +16,13 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.renamed import renamed_parameters
-from setpoint._internal.validation import check_fraction, did_you_mean, listed
+from setpoint._internal.validation import check_fraction
 from setpoint.data.label_columns import read_target
 from setpoint.data.splits import (
-    CERTIFICATION_FRACTION,
-    FEWEST,
-    VALIDATION_FRACTION,
     Rows,
-    certification_split,
-    newest_split,
     split_rows,
 )
-from setpoint.data.values import check_present, without_categories
-from setpoint.errors import SchemaError, SetpointError, SplitError
+from setpoint.errors import SetpointError, SplitError
 from setpoint.goals.bands import AnyGoal, BandGoal, parse_any_goal
 from setpoint.goals.periods import period_codes
 from setpoint.tables.classifiers import (
@@ -38,22 +32,29 @@ from setpoint.tables.classifiers import (
     check_device,
     check_model,
     check_model_for,
+    default_model,
     fit_band_baseline,
     fit_baselines,
     make_classifier,
     takes_raw_columns,
 )
-from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
-from setpoint.tables.fitted_columns import FittedColumns
-from setpoint.tables.goal_columns import check_named, goal_columns, take
-from setpoint.tables.kinds import times_of
+from setpoint.tables.encoder import TEXT_FEATURES
+from setpoint.tables.goal_columns import check_group, check_named, goal_columns, take
+from setpoint.tables.labelled_table import (
+    LabelledTable,
+    as_splitter,
+    facts_of_fit,
+    find_roles,
+    notes_on_fit,
+    split_options,
+)
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
 from setpoint.tables.rules import rule_of
 from setpoint.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from setpoint.report.band_content import BandBaseline
+    from setpoint.report.bands import BandBaseline
     from setpoint.report.content import Baseline
     from setpoint.thresholds.bands import BandPoint
     from setpoint.thresholds.operating_point import OperatingPoint
@@ -116,7 +117,7 @@ def fit_table(
     goal: str | AnyGoal,
     *,
     positive: Any = None,
-    model: str = "linear",
+    model: str | None = None,
     confidence: float | None = None,
     group: str | None = None,
     time: str | None = None,
@@ -147,8 +148,8 @@ def fit_table(
         needs a model that is not trained for one threshold.
     positive : optional
         The positive label, or a list of labels that count as positive; see :func:`read_target`.
-    model : str
-        One of ``MODELS``.
+    model : str, optional
+        One of ``MODELS``; by default ``"linear"``, or ``"hgb"`` for a review band.
     confidence : float, optional
         Confidence level of the certificate, e.g. 0.9; by default there is no certificate.
     group : str, optional
@@ -181,9 +182,12 @@ def fit_table(
     [True, True]
     """
     started = clock.perf_counter()
-    goal = check_options(goal, model, confidence)
+    goal = parse_any_goal(goal)
+    model = default_model(goal) if model is None else model
+    check_options(goal, model, confidence)
     check_device(device, model)
     check_model_for(goal, model, decision, thresholds, caps)
+    check_group(goal, group)
     if checkpoint is not None and model not in TRAINED:
         raise SetpointError(
             f"checkpoints are only for the models {' and '.join(TRAINED)}, not for {model!r}."
@@ -193,13 +197,10 @@ def fit_table(
     labels = read_target(frame[target], positive)
     schema = Schema.of(frame, roles)
     named = goal_columns(frame, goal, time)
-    table = LabelledTable(
-        labels.y,
-        schema.check(frame),
-        None if group is None else group_codes(frame[group]),
-        None if time is None else _whole_periods(times_of(frame[time]), goal, named),
-        random_state,
-    )
+    table = LabelledTable.of(frame, labels.y, schema, group, time, random_state)
+    if goal.periods:  # whole periods stay in the same split
+        codes = period_codes(named["times"], goal.periods[0]).codes
+        table = replace(table, times=codes.astype(np.float64))
     split = split_rows(
         len(table.y), table.y, test=test, group=table.groups, time=table.times,
         random_state=random_state,
@@ -209,40 +210,28 @@ def fit_table(
     schema = schema.counted(table.rows.iloc[training])
 
     def fitted_encoder(for_trees: bool) -> Any:
-        encoder = make_encoder(
-            schema, text_features=text_features, for_trees=for_trees, random_state=random_state
-        )
-        return fit_encoder(encoder, table.rows.iloc[training])
+        return table.fitted_encoder(schema, training, text_features, for_trees)
 
     encoder = fitted_encoder(takes_raw_columns(model))
     validation = table.split_validation(training)
     classifier = make_classifier(
         model, goal, schema, confidence=confidence,
-        certification=(
-            CERTIFICATION_FRACTION
-            if certification is None
-            else as_splitter(split.train, training, certification)
-        ),
-        validation=None if validation is None else as_splitter(split.train, *validation),
+        **split_options(split.train, training, certification, validation),
         random_state=random_state, callback=callback, decision=decision, thresholds=thresholds,
         caps=caps,
     )  # fmt: skip
-    groups = None if table.groups is None else table.groups[split.train]
-    features = encode(encoder, table.rows.iloc[split.train])
+    groups = table.groups_of(split.train)
+    features = table.features(encoder, split.train)
     if model in TRAINED:
         classifier.device, classifier.checkpoint = device, checkpoint
     train_named = take(named, split.train)
     classifier.fit(features, table.y[split.train], groups=groups, **train_named)
     if model in TRAINED:  # both belong to this machine, not to the model
         classifier.device, classifier.checkpoint = "auto", None
-    facts = {
-        "model": model, "rows": len(table.y), "positives": int(table.y.sum()),
-        "training rows": len(split.train), "test rows": len(split.test),
-        "certifying rows": 0 if certification is None else len(certification),
-        "columns": len(schema.columns), "features": features.shape[1],
-        "group": group, "time": time, "random_state": random_state,
-        "seconds": round(clock.perf_counter() - started, 1),
-    }  # fmt: skip
+    facts = facts_of_fit(
+        model, {"rows": len(table.y), "positives": int(table.y.sum())}, split, certification,
+        schema, features, {"group": group, "time": time, "random_state": random_state}, started,
+    )  # fmt: skip
     fitted = TableModel(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts,
         labels.positive_labels,
@@ -256,16 +245,16 @@ def fit_table(
     tested = TestRows(
         split.test,
         table.y[split.test],
-        above_threshold(classifier, encode(encoder, table.rows.iloc[split.test]), test_named),
-        None if table.groups is None else table.groups[split.test],
+        above_threshold(classifier, table.features(encoder, split.test), test_named),
+        table.groups_of(split.test),
         test_named,
     )
     point = fitted.rule.evaluate(tested.y, tested.scores, "the test rows", tested.named)
     if takes_raw_columns(model):  # logistic regression does not accept such features
         encoder = fitted_encoder(for_trees=False)
-        features = encode(encoder, table.rows.iloc[split.train])
+        features = table.features(encoder, split.train)
     tuning = None if threshold_rows is None else as_splitter(split.train, *threshold_rows)
-    test_features = encode(encoder, table.rows.iloc[split.test])
+    test_features = table.features(encoder, split.test)
     if isinstance(goal, BandGoal):
         band = None
         if model != "logistic" or confidence is not None:  # otherwise it is the same
@@ -284,45 +273,6 @@ def fit_table(
     return FittedTable(fitted, tested, point, baseline, leakage, notes, tuned)
 
 
-@dataclass(frozen=True)
-class LabelledTable:
-    """The rows of a fit: labels, checked columns, groups and times."""
-
-    y: NDArray[np.bool_]
-    rows: Any
-    groups: NDArray[np.intp] | None
-    times: NDArray[np.float64] | None
-    seed: int
-
-    def split_certification(
-        self, train: Rows, confidence: float | None
-    ) -> tuple[Rows, Rows | None]:
-        """Split training rows into those to train on and certification rows."""
-        if confidence is None:
-            return train, None
-        groups = None if self.groups is None else self.groups[train]
-        split: Any = CERTIFICATION_FRACTION
-        if self.times is not None:
-            split = as_splitter(
-                train, *newest_split(train, self.times, self.groups, CERTIFICATION_FRACTION)
-            )
-        first, second = certification_split(split, self.y[train], None, groups, self.seed)
-        return train[first], train[second]
-
-    def split_validation(self, rows: Rows) -> tuple[Rows, Rows] | None:
-        """Return older training rows and newer validation rows; None if there are too few."""
-        if self.times is None:
-            return None
-        split = newest_split(rows, self.times, self.groups, VALIDATION_FRACTION)
-        counts = [np.bincount(self.y[half], minlength=2).min() for half in split]
-        return split if min(counts) >= FEWEST else None
-
-
-def as_splitter(train: Rows, first: Rows, second: Rows) -> list[tuple[Rows, Rows]]:
-    """Return two sets of rows by their positions in ``train``, as a splitter would yield them."""
-    return [(np.searchsorted(train, first), np.searchsorted(train, second))]
-
-
 def check_options(goal: str | AnyGoal, model: str, confidence: float | None) -> AnyGoal:
     """Return the parsed goal; raise an error if the goal, model or confidence is invalid."""
     goal = parse_any_goal(goal)
@@ -330,81 +280,6 @@ def check_options(goal: str | AnyGoal, model: str, confidence: float | None) -> 
     if confidence is not None:
         check_fraction(confidence, "confidence")
     return goal
-
-
-def find_roles(
-    names: list[str],
-    target: str | Sequence[str],
-    group: str | None,
-    time: str | None,
-    drop: Sequence[str],
-) -> dict[str, str]:
-    """Return the columns that are not features, and why; there may be several targets."""
-    columns_of: Mapping[str, Sequence[str | None]] = {
-        "the target": [target] if isinstance(target, str) else target,
-        "the group": [group],
-        "the time": [time],
-        "dropped": drop,
-    }
-    roles: dict[str, str] = {}
-    for role, columns in columns_of.items():
-        for name in columns:
-            if name is None:
-                continue
-            if name not in names:
-                raise SchemaError(
-                    f"there is no column {name!r} ({role}); the table has {listed(names)}."
-                    f"{did_you_mean(name, names)}"
-                )
-            if roles.get(name) == "the target":
-                raise SchemaError(f"the column {name!r} is the target and cannot be {role} too.")
-            roles.setdefault(name, role)
-    return roles
-
-
-def notes_on_fit(
-    fitted: FittedColumns, label_note: str, certified: bool, validated_by_time: bool
-) -> list[str]:
-    """Return notes on the labels, the columns and how the rows were split."""
-    notes = [*filter(None, [label_note]), *fitted.schema.notes]
-    group, time = fitted.facts["group"], fitted.facts["time"]
-    if time is None:
-        return notes
-    if group is not None:
-        notes.append(
-            f"Whole groups of {group!r} are test rows: those whose last row, by {time!r}, is the "
-            "newest."
-        )
-    if certified:
-        notes.append(
-            f"The certificate is based on the newest training rows by {time!r} and holds for cases "
-            "like them. It does not cover changes over time; the test rows, which are newer still, "
-            "show how large these were."
-        )
-    if not validated_by_time:
-        notes.append(
-            "There are too few new rows of one label; the threshold was set on rows of all times."
-        )
-    return notes
-
-
-def _whole_periods(
-    times: NDArray[np.float64], goal: AnyGoal, named: Mapping[str, Any]
-) -> NDArray[np.float64]:
-    """Return the number of each row's period, if the goal has a budget per period, else its time.
-
-    Whole periods then stay in the same split.
-    """
-    for period in goal.periods[:1]:
-        return period_codes(named["times"], period).codes.astype(np.float64)
-    return times
-
-
-def group_codes(series: Any) -> NDArray[np.intp]:
-    """Return the number of each row's group; none may be missing."""
-    remedy = "assign such rows to groups of their own, or drop them."
-    check_present(series, "groups", SplitError, remedy)
-    return np.asarray(pd.factorize(without_categories(series))[0], dtype=np.intp)
 
 
 def _check_counts(y: NDArray[np.bool_]) -> None:

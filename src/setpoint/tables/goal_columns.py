@@ -12,6 +12,7 @@ from setpoint._internal.validation import did_you_mean, listed, quoted
 from setpoint.data.values import as_text, dates, is_present, numbers, without_categories
 from setpoint.errors import SchemaError
 from setpoint.goals.bands import AnyGoal
+from setpoint.goals.tallies import quoted_name
 from setpoint.tables.kinds import column_of
 
 
@@ -23,6 +24,17 @@ def named_columns(goal: AnyGoal, time: str | None) -> list[str]:
             "(time=)."
         )
     return [*goal.amounts, *goal.segments, *([time] if goal.periods and time else [])]
+
+
+def check_group(goal: AnyGoal, group: str | None) -> None:
+    """Raise SchemaError for groups of rows and a goal with a budget per period."""
+    if goal.periods and group is not None:
+        period = goal.periods[0]
+        raise SchemaError(
+            f"the goal '{goal}' has a budget per {period}, which is about all rows of whole "
+            f"{period}s; rows of one {group!r} on several {period}s cannot be kept together, or be "
+            "represented by one of them, as well; leave out --group (group=)."
+        )
 
 
 def check_named(goal: AnyGoal, time: str | None, names: list[str]) -> None:
@@ -67,17 +79,28 @@ def take(named: dict[str, Any], rows: Any) -> dict[str, Any]:
 
 
 def _amounts(series: Any) -> NDArray[np.float64]:
-    column = column_of(without_categories(series))
-    values, bad = numbers(without_categories(series), column.missing, column.format)
+    name, series = str(series.name), without_categories(series)
+    column = column_of(series)
+    if column.kind in ("boolean", "date"):
+        raise SchemaError(f"{name!r} holds {column.kind}s, and amounts are numbers.")
+    # Other texts than those that always count as missing are mistakes here.
+    values, bad = numbers(series, fmt=column.format if column.kind == "number" else None)
     values = np.asarray(values, dtype=np.float64)
-    wrong = bad | np.isnan(values)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        what = f"{quoted(series.iloc[row])} is not a number" if bad.any() else "it is missing"
-        raise SchemaError(
-            f"an amount must be a number: in row {row + 1:,} of {str(series.name)!r} {what} "
-            f"({int(wrong.sum()):,} such). Fill in what such a row is worth, or drop it."
-        )
+    sign = f"-1*{quoted_name(name)}"
+    worth = "Fill in what such a row is worth, or drop it"
+    for wrong, what, remedy in (
+        (bad, "is not a number", worth),
+        (np.isnan(values), "is missing", worth),
+        (np.isinf(values), "is too large", worth),
+        (values < 0, "is negative", f"Give its size, and write the sign in the goal: {sign}"),
+    ):
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            which = "it" if what == "is missing" else quoted(series.iloc[row])
+            raise SchemaError(
+                f"an amount must be a number of at least 0: in row {row + 1:,} of {name!r} "
+                f"{which} {what} ({int(wrong.sum()):,} such). {remedy}."
+            )
     return values
 
 

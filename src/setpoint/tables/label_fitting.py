@@ -14,9 +14,6 @@ from setpoint._internal.validation import check_fraction, listed
 from setpoint.certificates.multilabel import goals_to_certify
 from setpoint.data.several_targets import read_targets
 from setpoint.data.splits import (
-    CERTIFICATION_FRACTION,
-    FEWEST,
-    VALIDATION_FRACTION,
     Rows,
     Split,
     check_seed,
@@ -30,16 +27,15 @@ from setpoint.tables.classifiers import (
     make_labels_classifier,
     takes_raw_columns,
 )
-from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
-from setpoint.tables.fitting import (
-    LabelledTable,
-    as_splitter,
-    find_roles,
-    group_codes,
-    notes_on_fit,
-)
-from setpoint.tables.kinds import times_of
+from setpoint.tables.encoder import TEXT_FEATURES
 from setpoint.tables.label_model import LabelsTableModel
+from setpoint.tables.labelled_table import (
+    LabelledTable,
+    facts_of_fit,
+    find_roles,
+    notes_on_fit,
+    split_options,
+)
 from setpoint.tables.leakage import LeakageWarning, column_leakage, find_leakage
 from setpoint.tables.schema import Schema
 from setpoint.thresholds.label_goals import Average, LabelGoals
@@ -164,45 +160,25 @@ def fit_labels(
     found = read_targets(frame, targets, positive)
     Y = found.Y
     schema = Schema.of(frame, roles)
-    table = LabelledTable(
-        np.asarray(Y.any(axis=1)),
-        schema.check(frame),
-        None if group is None else group_codes(frame[group]),
-        None if time is None else times_of(frame[time]),
-        random_state,
-    )
+    table = LabelledTable.of(frame, np.asarray(Y.any(axis=1)), schema, group, time, random_state)
     split = _split_test(Y, test, table.groups, table.times, random_state)
     training, certification = table.split_certification(split.train, confidence)
     _check_classes(Y[training], targets)
     schema = schema.counted(table.rows.iloc[training])
-    encoder = make_encoder(
-        schema, text_features=text_features, for_trees=takes_raw_columns(model),
-        random_state=random_state,
-    )  # fmt: skip
-    encoder = fit_encoder(encoder, table.rows.iloc[training])
-    validation = _split_validation(Y, training, table.groups, table.times)
+    encoder = table.fitted_encoder(schema, training, text_features, takes_raw_columns(model))
+    validation = table.split_validation(training, Y)
     classifier = make_labels_classifier(
         model, goal, schema, average=average, confidence=confidence,
-        certification=(
-            CERTIFICATION_FRACTION
-            if certification is None
-            else as_splitter(split.train, training, certification)
-        ),
-        validation=None if validation is None else as_splitter(split.train, *validation),
+        **split_options(split.train, training, certification, validation),
         random_state=random_state,
     )  # fmt: skip
-    features = encode(encoder, table.rows.iloc[split.train])
-    groups = None if table.groups is None else table.groups[split.train]
+    features = table.features(encoder, split.train)
     labelled = _named_matrix(Y[split.train], targets)
-    classifier.fit(features, labelled, groups=groups)
-    facts = {
-        "model": model, "rows": len(Y), "labels": len(targets),
-        "training rows": len(split.train), "test rows": len(split.test),
-        "certifying rows": 0 if certification is None else len(certification),
-        "columns": len(schema.columns), "features": features.shape[1],
-        "group": group, "time": time, "random_state": random_state,
-        "seconds": round(clock.perf_counter() - started, 1),
-    }  # fmt: skip
+    classifier.fit(features, labelled, groups=table.groups_of(split.train))
+    facts = facts_of_fit(
+        model, {"rows": len(Y), "labels": len(targets)}, split, certification,
+        schema, features, {"group": group, "time": time, "random_state": random_state}, started,
+    )  # fmt: skip
     fitted = LabelsTableModel(schema, encoder, classifier, targets, found.labels, facts)
     certified, by_time = certification is not None, validation is not None
     notes = [*found.notes, *notes_on_fit(fitted, "", certified, by_time)]
@@ -210,10 +186,10 @@ def fit_labels(
     leakage = list(_leakage(table, Y, targets, schema, split, threshold_rows, notes))
     if not len(split.test):
         return FittedLabels(fitted, None, None, None, leakage, notes)
-    scores = label_scores(classifier, encode(encoder, table.rows.iloc[split.test]))
+    scores = label_scores(classifier, table.features(encoder, split.test))
     tested = LabelTestRows(
         split.test, Y[split.test], np.asarray(scores, dtype=np.float64),
-        None if table.groups is None else table.groups[split.test],
+        table.groups_of(split.test),
     )  # fmt: skip
     point = fitted.point_of(tested.Y, tested.scores, on="the test rows")
     usual = fitted.point_of(
@@ -261,22 +237,6 @@ def _check_classes(Y: Matrix, targets: Sequence[str]) -> None:
             f"the {len(Y):,} training rows; use more labelled rows, or smaller fractions of test "
             "and certification rows."
         )
-
-
-def _split_validation(Y: Matrix, rows: Rows, groups: Any, times: Any) -> tuple[Rows, Rows] | None:
-    """Return older training rows and newer ones; None if these have too few of some label.
-
-    Labels of which all training rows have one class are not counted.
-    """
-    if times is None:
-        return None
-    split = newest_split(rows, times, groups, VALIDATION_FRACTION)
-    learnt = Y[rows].any(axis=0) & ~Y[rows].all(axis=0)
-    for half in split:
-        own = Y[half][:, learnt]
-        if np.minimum(own.sum(axis=0), (~own).sum(axis=0)).min() < FEWEST:
-            return None
-    return split
 
 
 def _leakage(

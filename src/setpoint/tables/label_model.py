@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,18 +12,18 @@ from numpy.typing import NDArray
 from setpoint._internal.imports import OptionalModule
 from setpoint.data.labels import Labels
 from setpoint.data.several_targets import indicators
-from setpoint.data.table_reader import TableFile
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.estimators.multilabel import SetpointMultilabel
-from setpoint.estimators.saving import describe, restore
-from setpoint.saving.document import Described
-from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
-from setpoint.saving.storage import save
 from setpoint.saving.values import Json, decode
 from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import label_scores
 from setpoint.tables.encoder import encode
-from setpoint.tables.fitted_columns import FittedColumns, check_numbers, check_parts
+from setpoint.tables.fitted_columns import (
+    FittedColumns,
+    check_numbers,
+    check_parts,
+    restored_columns,
+)
 from setpoint.tables.rules import LabelsRule
 from setpoint.tables.schema import Schema
 from setpoint.thresholds.multilabel import MultilabelPoint, evaluate_thresholds
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 pd = OptionalModule("pandas", "cli", "a table")
 
-_ENCODER = "encoder.skops"
 _LABEL = (str, int, float, type(None))  # and so booleans
 
 
@@ -65,13 +63,6 @@ class LabelsTableModel(FittedColumns):
     targets: tuple[str, ...]
     labels: tuple[Labels, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a folder, or to one file if the path ends in ``.zip``.
-
-        Loading it runs no code from it; see :meth:`TableModel.save`.
-        """
-        save(self, path, _describe)
 
     @property
     def goals(self) -> LabelGoals:
@@ -181,24 +172,29 @@ class LabelsTableModel(FittedColumns):
         fixed = np.isinf(self.classifier.thresholds_)
         return np.where(fixed, self.classifier.thresholds_, usual)
 
-    def read(self, path: str | Path, *, ignore_extra: bool = False) -> Any:
-        """Return the rows of a file or a folder as a data frame; see :meth:`TableModel.read`."""
-        file = TableFile(path)
-        self.schema.check_names(file.names, ignore_extra=ignore_extra)
-        wanted = {*self.schema.names, *self.targets, self.group}
-        return file.read([name for name in file.names if name in wanted], self.schema.texts)
+    def _columns_to_read(self) -> set[str | None]:
+        return {*self.targets}
+
+    def _labels_to_json(self) -> Json:
+        targets = [
+            {
+                "name": name,
+                "negative": encode_plain(_plain(labels.negative)),
+                "positive": encode_plain(_plain(labels.positive)),
+                "positive_labels": encode_plain([_plain(p) for p in labels.positive_labels]),
+            }
+            for name, labels in zip(self.targets, self.labels, strict=True)
+        ]
+        return {"kind": "LabelsTableModel", "targets": targets}
 
 
 def restore_labels_table(content: Json, parts: dict[str, bytes], module: Any) -> LabelsTableModel:
     """Return the model that :meth:`LabelsTableModel.save` described."""
     targets = [dict(target) for target in content["targets"]]
     model = LabelsTableModel(
-        schema=Schema.from_dict(decode(content["schema"])),
-        encoder=estimator_from_bytes(parts[_ENCODER]),
-        classifier=restore(content["classifier"], parts, module),
+        **restored_columns(content, parts, module),
         targets=tuple(target["name"] for target in targets),
         labels=tuple(_labels_from_json(target) for target in targets),
-        facts=decode(content["facts"]),
     )
     if not isinstance(model.classifier, SetpointMultilabel):
         raise ModelFileError(
@@ -206,8 +202,6 @@ def restore_labels_table(content: Json, parts: dict[str, bytes], module: Any) ->
         )
     if model.targets != tuple(model.classifier.label_names_):
         raise ModelFileError("the targets of the model are not the labels of its classifier.")
-    if not isinstance(model.facts, dict):
-        raise ModelFileError(f"the facts of the model are {model.facts!r}.")
     check_parts(model, lambda row: model._scored(row, 0))
     return model
 
@@ -221,27 +215,6 @@ def _labels_from_json(target: Json) -> Labels:
         if not isinstance(label, _LABEL):
             raise ModelFileError(f"a label of {target['name']!r} is {label!r}.")
     return Labels.pair(negative, positive, positive_labels=several)
-
-
-def _describe(model: LabelsTableModel) -> Described:
-    """Return the JSON of a model of several labels, and the content of its files."""
-    classifier, parts = describe(model.classifier)
-    content: Json = {
-        "kind": "LabelsTableModel",
-        "schema": encode_plain(model.schema.to_dict()),
-        "classifier": classifier,
-        "targets": [
-            {
-                "name": name,
-                "negative": encode_plain(_plain(labels.negative)),
-                "positive": encode_plain(_plain(labels.positive)),
-                "positive_labels": encode_plain([_plain(p) for p in labels.positive_labels]),
-            }
-            for name, labels in zip(model.targets, model.labels, strict=True)
-        ],
-        "facts": encode_plain(dict(model.facts)),
-    }
-    return content, {**parts, _ENCODER: estimator_to_bytes(model.encoder, "The encoder")}
 
 
 def _plain(label: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,19 +14,19 @@ from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
-from setpoint.data.table_reader import TableFile
 from setpoint.errors import ModelFileError, SchemaError
 from setpoint.estimators.base import decisions_html
-from setpoint.estimators.saving import describe, restore
 from setpoint.goals.bands import AnyGoal
-from setpoint.saving.document import Described
-from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
-from setpoint.saving.storage import save
 from setpoint.saving.values import Json, decode
 from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
-from setpoint.tables.fitted_columns import FittedColumns, check_numbers, check_parts
+from setpoint.tables.fitted_columns import (
+    FittedColumns,
+    check_numbers,
+    check_parts,
+    restored_columns,
+)
 from setpoint.tables.goal_columns import decision_values, goal_columns, named_columns
 from setpoint.tables.rules import Rule, rule_of
 from setpoint.tables.schema import Schema
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 pd = OptionalModule("pandas", "cli", "a table")
 
-_ENCODER = "encoder.skops"
 _LABEL = (str, int, float)  # and so booleans
 
 
@@ -74,20 +72,6 @@ class TableModel(FittedColumns):
     positive: Label
     facts: Mapping[str, Any] = field(default_factory=dict)
     positive_labels: tuple[Label, ...] = ()
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a folder, or to one file if the path ends in ``.zip``.
-
-        The folder holds ``model.json`` (schema, labels, goal, threshold, certificate, facts), the
-        weights and the fitted encoder; loading it runs no code from it. The path appears when the
-        model is complete, and replaces an earlier model. :func:`setpoint.load` reads it.
-
-        Parameters
-        ----------
-        path : path
-            A folder that is new or holds a model, or a file that ends in ``.zip``.
-        """
-        save(self, path, _describe)
 
     def _repr_html_(self) -> str:
         from sklearn.pipeline import Pipeline
@@ -228,33 +212,31 @@ class TableModel(FittedColumns):
         """Return the amounts, segments and times of labelled rows that the goal names."""
         return self.classifier.pooled(goal_columns(frame, self.goal, self.time))
 
-    def read(self, path: str | Path, *, ignore_extra: bool = False) -> Any:
-        """Return the rows of a file or a folder as a data frame.
+    def _columns_to_read(self) -> set[str | None]:
+        return {self.target, *named_columns(self.goal, self.time)}
 
-        It has the model's columns, and those of labels and groups if present. Unlike
-        :func:`read_table`, this reads columns of texts as texts, even if those of a CSV file look
-        like numbers.
-        """
-        file = TableFile(path)
-        self.schema.check_names(file.names, ignore_extra=ignore_extra)
-        wanted = {*self.schema.names, self.target, self.group}
-        wanted |= {*named_columns(self.goal, self.time)}
-        return file.read([name for name in file.names if name in wanted], self.schema.texts)
+    def _labels_to_json(self) -> Json:
+        content: Json = {
+            "kind": "TableModel",
+            "target": self.target,
+            "negative": encode_plain(self.negative),
+            "positive": encode_plain(self.positive),
+        }
+        if self.positive_labels:
+            content["positive_labels"] = encode_plain(list(self.positive_labels))
+        return content
 
 
 def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableModel:
     """Return the table model that :meth:`TableModel.save` described."""
     model = TableModel(
-        schema=Schema.from_dict(decode(content["schema"])),
-        encoder=estimator_from_bytes(parts[_ENCODER]),
-        classifier=restore(content["classifier"], parts, module),
+        **restored_columns(content, parts, module),
         target=content["target"],
         negative=decode(content["negative"]),
         positive=decode(content["positive"]),
-        facts=decode(content["facts"]),
         positive_labels=tuple(decode(content.get("positive_labels", []))),
     )
-    wanted: dict[str, Any] = {"target": str, "negative": _LABEL, "positive": _LABEL, "facts": dict}
+    wanted: dict[str, Any] = {"target": str, "negative": _LABEL, "positive": _LABEL}
     for label in model.positive_labels:
         if not isinstance(label, _LABEL):
             raise ModelFileError(f"a positive label of the model is {label!r}.")
@@ -263,20 +245,3 @@ def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableM
             raise ModelFileError(f"the {name} of the model is {getattr(model, name)!r}.")
     check_parts(model, lambda row: model._scored(row, 0, model.example_decision()))
     return model
-
-
-def _describe(model: TableModel) -> Described:
-    """Return the JSON of a table model, and the content of its files."""
-    classifier, parts = describe(model.classifier)
-    content: Json = {
-        "kind": "TableModel",
-        "schema": encode_plain(model.schema.to_dict()),
-        "classifier": classifier,
-        "target": model.target,
-        "negative": encode_plain(model.negative),
-        "positive": encode_plain(model.positive),
-        "facts": encode_plain(dict(model.facts)),
-    }
-    if model.positive_labels:
-        content["positive_labels"] = encode_plain(list(model.positive_labels))
-    return content, {**parts, _ENCODER: estimator_to_bytes(model.encoder, "The encoder")}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from setpoint._internal.imports import OptionalModule
 from setpoint.estimators.band import SetpointBand
 from setpoint.thresholds.bands import ALARM, REVIEW, decide, evaluate_band
-from setpoint.thresholds.operating_point import evaluate_threshold
+from setpoint.thresholds.choose import evaluate_threshold
 
 if TYPE_CHECKING:
     from setpoint.certificates.band_certificate import BandCertificate

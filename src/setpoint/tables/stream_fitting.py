@@ -41,13 +41,8 @@ from setpoint.goals.bands import BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import TRAINED, above_threshold, check_model, make_classifier
 from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
-from setpoint.tables.fitting import (
-    FittedTable,
-    TestRows,
-    check_options,
-    find_roles,
-    notes_on_fit,
-)
+from setpoint.tables.fitting import FittedTable, TestRows, check_options
+from setpoint.tables.labelled_table import find_roles, notes_on_fit
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
 from setpoint.tables.schema import Schema

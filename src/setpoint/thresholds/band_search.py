@@ -29,7 +29,7 @@ from setpoint.goals.bands import BandGoal
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import TOLERANCE
 from setpoint.goals.money import Price
-from setpoint.thresholds.operating_point import check_scores
+from setpoint.thresholds.checks import check_scores
 from setpoint.thresholds.sweep import ClassScores, Floats, threshold_below
 
 Mask = NDArray[np.bool_]

@@ -20,7 +20,8 @@ from setpoint.goals.bands import BandConstraint, BandGoal
 from setpoint.goals.goal import TOLERANCE
 from setpoint.goals.metrics import format_number, format_threshold
 from setpoint.thresholds.band_search import BandRows, Cuts, best_pair
-from setpoint.thresholds.operating_point import check_classes, jsonable
+from setpoint.thresholds.checks import check_classes
+from setpoint.thresholds.operating_point import jsonable
 from setpoint.thresholds.sweep import Floats
 
 ALARM, REVIEW, CLEAR = "alarm", "review", "clear"

@@ -24,14 +24,10 @@ from setpoint.errors import GoalError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Constraint, Goal
 from setpoint.goals.metrics import format_threshold
+from setpoint.thresholds.checks import check_classes, check_rows
+from setpoint.thresholds.choose import best_point_of, point_at
 from setpoint.thresholds.micro import LabelCuts, best_quotient, best_total
-from setpoint.thresholds.operating_point import (
-    OperatingPoint,
-    best_point_of,
-    check_classes,
-    check_rows,
-    point_at,
-)
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.sweep import Floats, threshold_below
 from setpoint.thresholds.tallied import TalliedRows
 
@@ -117,6 +113,7 @@ def choose_thresholds_by_segment(
         y, scores, goal, sample_weight, amounts, segments, times, pos_label
     )
     check_classes(bool(positive.any()), not positive.all(), weighted=weights is not None)
+    columns.check_values(goal)
     return thresholds_by_segment(positive, checked, weights, columns, goal, on)
 
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from setpoint.goals.goal import Constraint, Goal
-from setpoint.goals.metrics import Counts, Metric, maximum, sqrt, where
+from setpoint.goals.linear_fraction import Counts, maximum, sqrt, where
+from setpoint.goals.metrics import Metric
 
 Floats = NDArray[np.floating]
 # Standard errors by which the best of many cuts of many models looks better than it is, about.

@@ -24,12 +24,9 @@ from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal, format_metric
 from setpoint.goals.metrics import PRECISION, RECALL
 from setpoint.goals.money import is_money, prices_of
-from setpoint.thresholds.operating_point import (
-    OperatingPoint,
-    best_point_of,
-    check_rows,
-    point_at,
-)
+from setpoint.thresholds.checks import check_rows
+from setpoint.thresholds.choose import best_point_of, point_at
+from setpoint.thresholds.operating_point import OperatingPoint
 
 Floats = NDArray[np.floating]
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from setpoint._internal.processes import all_gather, all_reduce_sum
 from setpoint.errors import DivergedError, SetpointError
-from setpoint.thresholds.operating_point import check_classes
+from setpoint.thresholds.checks import check_classes
 from setpoint.thresholds.sweep import Ranking, best_index, rank_of
 
 Keys = NDArray[np.unsignedinteger[Any]]

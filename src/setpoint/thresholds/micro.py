@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from setpoint.errors import GoalError
 from setpoint.goals.goal import Goal
-from setpoint.goals.metrics import ALARM_RATE, LinearFraction, Metric
+from setpoint.goals.linear_fraction import LinearFraction
+from setpoint.goals.metrics import ALARM_RATE, Metric
 from setpoint.thresholds.sweep import ClassScores, Floats, best_index, threshold_below
 
 _MOST_WORK = 400_000_000  # steps of the table in best_total: a few seconds

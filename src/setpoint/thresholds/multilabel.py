@@ -21,15 +21,11 @@ from setpoint._internal.validation import listed
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
 from setpoint.goals.goal import TOLERANCE, Goal
 from setpoint.goals.metrics import Metric, format_number, metric
+from setpoint.thresholds.checks import check_scores
+from setpoint.thresholds.choose import best_point, evaluate_threshold
 from setpoint.thresholds.label_goals import Average, LabelGoals
 from setpoint.thresholds.micro import LabelCuts, best_quotient, best_total
-from setpoint.thresholds.operating_point import (
-    OperatingPoint,
-    best_point,
-    check_scores,
-    evaluate_threshold,
-    jsonable,
-)
+from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 from setpoint.thresholds.sweep import Floats
 
 _MOST_ROWS = 40  # labels in the table of a printed point
@@ -395,8 +391,10 @@ def check_indicators(Y: Any) -> NDArray[np.bool_]:
     known = positive | np.asarray(found == 0)
     if not known.all():
         row, column = map(int, np.argwhere(~known)[0])
+        wrong = found[row : row + 1, column].tolist()[0]  # a Python number
+        wrong = int(wrong) if isinstance(wrong, float) and wrong.is_integer() else wrong
         raise SetpointError(
-            f"Y must hold 0 and 1 (or booleans), but Y[{row}, {column}] is {found[row, column]!r}."
+            f"Y must hold 0 and 1 (or booleans), but Y[{row}, {column}] is {wrong!r}."
         )
     return positive
 

@@ -24,8 +24,9 @@ from setpoint._internal.processes import all_gather, all_reduce_sum
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal, check_plain
 from setpoint.thresholds.caution import Cautious
+from setpoint.thresholds.checks import check_classes, check_scores
 from setpoint.thresholds.histogram import BUCKETS, Scores, from_keys, to_keys
-from setpoint.thresholds.operating_point import OperatingPoint, check_classes, check_scores
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.stream_search import (
     CutSearch,
     Floats,

@@ -175,7 +175,7 @@ def threshold_below(lowest_positive: float | None, *classes: Floats) -> float:
     """
     dtype = classes[0].dtype.type
     if lowest_positive is None:
-        high = max(c[-1] for c in classes)
+        high = max(c[-1] for c in classes if len(c))
         low = _neighbour(high, classes, -1)
         return _beyond(high, low, np.inf)
     high = dtype(lowest_positive)

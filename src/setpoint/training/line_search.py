@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from setpoint.goals.goal import Goal
-from setpoint.thresholds.operating_point import OperatingPoint, best_point, choose_threshold
+from setpoint.thresholds.choose import best_point, choose_threshold
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.sweep import sort_keys
 from setpoint.thresholds.tallied import TalliedRows
 from setpoint.training.bundle import LinearBundle

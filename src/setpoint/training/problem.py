@@ -19,16 +19,13 @@ from setpoint._internal.threads import map_in_threads
 from setpoint.errors import DivergedError, SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal, only_fractions
-from setpoint.goals.metrics import Counts
+from setpoint.goals.linear_fraction import Counts
 from setpoint.goals.tallies import PLAIN
 from setpoint.thresholds.caution import Cautious, cautious, row_weights_of
+from setpoint.thresholds.checks import check_classes
+from setpoint.thresholds.choose import best_point, point_at
 from setpoint.thresholds.halves import Halves
-from setpoint.thresholds.operating_point import (
-    OperatingPoint,
-    best_point,
-    check_classes,
-    point_at,
-)
+from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.thresholds.sweep import Ranking
 from setpoint.thresholds.tallied import TalliedRows
 from setpoint.training.gpu import exact_points

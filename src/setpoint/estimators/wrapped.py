@@ -1,0 +1,149 @@
+"""What SetpointThreshold and SetpointBand share: the classifier that they wrap, and its scores."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from setpoint._internal.validation import one_row_per_group
+from setpoint.data.splits import Rows, certification_split
+from setpoint.errors import SetpointError
+from setpoint.estimators.base import SetpointEstimator
+from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, two_columns
+
+
+class Unseen(NamedTuple):
+    """A classifier, and scores of rows that were new to it or to a clone of it.
+
+    ``seen`` are the rows that it may have been fitted on or, if it was fitted before, those that
+    were scored; ``certification`` are rows that are new to all of them; ``on`` describes the scored
+    rows.
+    """
+
+    estimator: Any
+    folds: list[Fold]
+    seen: Rows
+    certification: Rows | None
+    on: str
+
+    @property
+    def merged(self) -> Fold:
+        """All scored rows, under the classifier that decides."""
+        return Fold.merged(self.estimator, self.folds)
+
+
+def _has(name: str) -> Any:
+    """Return a check that the classifier has a method, for ``available_if``."""
+
+    def check(self: WrappedClassifier) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), name)  # or its AttributeError
+        return True
+
+    return check
+
+
+class WrappedClassifier(SetpointEstimator):
+    """Any classifier with one or two thresholds that are found on rows new to it."""
+
+    estimator: Any
+    cv: Any
+    refit: bool
+    confidence: float | None
+    certification: Any
+    n_jobs: int | None
+    estimator_: Any
+
+    def _score_unseen(
+        self,
+        data: LabelledRows,
+        method: str,
+        sample_weight: Any,
+        groups: Any,
+        fit_params: dict[str, Any],
+        seed: int,
+    ) -> Unseen:
+        """Fit the classifier, and score rows that it has not seen, as ``cv`` says."""
+        fit_params, split_params = self._route(sample_weight, groups, fit_params)
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            check_is_fitted(self.estimator)
+            rows = data.rows
+            if self.confidence is not None and data.groups is not None:
+                rows = rows[one_row_per_group(data.groups[rows], seed)]
+            folds = [data.score(self.estimator, rows, method)]
+            return Unseen(self.estimator, folds, rows, None, "the rows given")
+        seen, certification = data.rows, None
+        if self.confidence is not None:
+            seen, certification = certification_split(
+                self.certification, data.positive, data.weight, data.groups, seed,
+                whole_groups=bool(data.columns.periods),
+            )  # fmt: skip
+        data.labels.check_counts(data.positive[seen])
+        splits = cv_splits(self.cv, data, seen, seed, split_params)
+        if len(splits) != 1 and not self.refit:
+            raise SetpointError(
+                f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
+                "fraction such as cv=0.25."
+            )
+        folds = data.cross_fit(self.estimator, splits, fit_params, method, self.n_jobs)
+        on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
+        estimator = folds[0].classifier
+        if self.refit:
+            estimator = data.fit(clone(self.estimator), seen, fit_params)
+        return Unseen(estimator, folds, seen, certification, on)
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the classifier's own probabilities; thresholds do not change them."""
+        check_is_fitted(self, "estimator_")
+        found = self.estimator_.predict_proba(X)
+        several = self._labels.positive_labels
+        return two_columns(found, self.estimator_.classes_, self._labels) if several else found
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Return the classifier's own decision function; thresholds do not change it."""
+        check_is_fitted(self, "estimator_")
+        found = self.estimator_.decision_function(X)
+        if self._labels.positive_labels and np.ndim(found) == 2:
+            raise SetpointError(
+                f"the classifier has a decision function for each of its {np.shape(found)[1]} "
+                "classes; use positive_scores or predict_proba."
+            )
+        return found
+
+    # --- scikit-learn ---------------------------------------------------------------------------
+
+    def _route(
+        self, sample_weight: Any, groups: Any, fit_params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the classifier's ``fit`` and the splitter get besides rows and labels."""
+        own = {"sample_weight": sample_weight, "groups": groups}
+        own = {name: value for name, value in own.items() if value is not None}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **own, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        if "sample_weight" in own and has_fit_parameter(self.estimator, "sample_weight"):
+            fit_params = {**fit_params, "sample_weight": sample_weight}
+        return fit_params, {}
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return which metadata go to the classifier and which to the splitter."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        splitter = self.cv if hasattr(self.cv, "split") else StratifiedKFold()
+        return router.add(splitter=splitter, method_mapping=to_split)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
