@@ -59,7 +59,7 @@ test-browser: $(VENV)/.dev docs ## test reports and the site in headless Chromiu
 test-cuda: $(VENV)/.dev ## run the tests that need a GPU
 	$(BIN)/python -m pytest tests/cuda
 
-validity: $(VENV)/.dev ## simulate how often certificates and verdicts are false (takes minutes)
+validity: $(VENV)/.dev ## simulate how often certificates and verdicts are false (half an hour)
 	$(BIN)/python -m pytest --numprocesses auto validity
 
 lint: $(VENV)/.dev ## run ruff and mypy, and check the import layers

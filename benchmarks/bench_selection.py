@@ -33,8 +33,8 @@ from bench_heldout import GOALS, Parts, weighted_regressions
 from setpoint import Goal, OperatingPoint, choose_threshold, evaluate_threshold
 from setpoint._internal.provenance import machine
 from setpoint.thresholds.caution import cautious
+from setpoint.thresholds.choose import best_point
 from setpoint.thresholds.halves import Halves
-from setpoint.thresholds.operating_point import best_point
 from setpoint.training.candidates import Selection, TrainedModel
 
 DATA = bench_heldout.DATA[:7]  # without groups, and quick

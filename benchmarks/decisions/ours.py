@@ -97,6 +97,17 @@ def per_group(problem: groups.Problem) -> Labels:
     return found.above(problem.test_p, np.asarray(problem.test_groups, dtype=str)) > 0
 
 
+def certified_per_group(problem: groups.Problem) -> Labels:
+    """Return decisions at thresholds that are certified jointly; no alarm in the other groups."""
+    from setpoint import certify_by_segment
+
+    found = certify_by_segment(
+        problem.y, problem.p, problem.goal, segments={problem.column: problem.groups}
+    )
+    of_rows = [found.thresholds.get(str(group), np.inf) for group in problem.test_groups]
+    return problem.test_p > np.array(of_rows)
+
+
 # --- review band ----------------------------------------------------------------------------------
 
 
@@ -139,7 +150,11 @@ METHODS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "money": {"setpoint": one_threshold, "setpoint, per row": expected_value},
     "training": {"setpoint": trained},
     "budgets": {"setpoint": budgeted(""), "setpoint, on average": budgeted(" on average")},
-    "groups": {"setpoint, one threshold": one_for_all, "setpoint, per group": per_group},
+    "groups": {
+        "setpoint, one threshold": one_for_all,
+        "setpoint, per group": per_group,
+        "setpoint, certified": certified_per_group,
+    },
     "band": {"setpoint": tuned_band, "setpoint, certified": certified_band},
     "labels": {"setpoint, macro": averaged("macro"), "setpoint, micro": averaged("micro")},
 }
