@@ -214,18 +214,28 @@ def test_a_segment_that_is_not_in_the_table(table, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("goal", "way", "words"),
+    ("goal", "way", "column"),
     [
-        (COST, ("--decision", "expected-value"), "decide by expected value"),
-        (EACH, ("--thresholds", "per-group"), "decide with thresholds per group"),
+        (COST, ("--decision", "expected-value"), "amount"),
+        (EACH, ("--thresholds", "per-group"), "region"),
     ],
 )
-def test_models_that_need_a_column_cannot_be_exported(goal, way, words, table, tmp_path, capsys):
+def test_onnx_models_take_the_column_that_decides(goal, way, column, table, tmp_path, capsys):
+    import onnxruntime
+
     assert fit(table, tmp_path / "m.zip", goal, *way) == 0
-    capsys.readouterr()
-    message = failure(capsys, "export", tmp_path / "m.zip", tmp_path / "m.onnx")
-    assert f"models that {words} need a column beside the features" in message
-    assert not (tmp_path / "m.onnx").exists()
+    assert run("export", tmp_path / "m.zip", tmp_path / "m.onnx") == 0
+    model, frame = load(tmp_path / "m.zip"), pd.read_csv(table)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    _, other = session.get_inputs()
+    given = frame[[column]].to_numpy(np.float64) if column == "amount" else frame[column].to_numpy()
+    X = model.features(frame, ignore_extra=True).astype(np.float64)
+    scores, decisions = session.run(["score", "decision"], {"X": X, other.name: given})
+    wanted = model.predict(frame, ignore_extra=True)
+    assert np.allclose(scores, wanted["score"], rtol=1e-5, atol=1e-5)  # features are float32
+    clear = np.abs(scores) > 1e-4
+    assert clear.mean() > 0.99
+    assert np.array_equal(decisions[clear], wanted["alarm"][clear])
 
 
 def test_certify_scores_with_segments_periods_and_costs(table, tmp_path, capsys):

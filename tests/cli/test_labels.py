@@ -8,6 +8,7 @@ import pytest
 from cli_tables import failure, printed, run
 
 from label_rows import tickets
+from setpoint.model_files import load
 
 GOAL = "max recall s.t. precision >= 0.6"
 
@@ -67,6 +68,19 @@ def test_predict_and_evaluate(folder, tmp_path, capsys):
     found = printed(capsys)["evaluated"]["labels"]["spam"]
     assert found["tp"] + found["fp"] == result["labels"]["spam"]
     assert page.exists()
+
+
+def test_the_onnx_model_decides_all_labels(folder, tmp_path, capsys):
+    import onnxruntime
+
+    assert run("export", folder / "m.zip", tmp_path / "m.onnx") == 0
+    model, new = load(folder / "m.zip"), pd.read_csv(folder / "new.csv")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    X = model.features(new, ignore_extra=True).astype(np.float64)
+    _, decisions = session.run(["score", "decision"], {"X": X})
+    wanted = model.predict(new, ignore_extra=True)
+    assert np.array_equal(decisions, wanted[["spam_alarm", "urgent_alarm"]])
+    assert decisions.any(axis=0).all()
 
 
 def test_a_check_continues_after_an_earlier_one(folder, tmp_path, capsys):

@@ -19,12 +19,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from torch import nn
 
-from setpoint import SetpointClassifier, SetpointThreshold
-from setpoint.errors import ModelFileError, OnnxError
+from setpoint import SetpointClassifier, SetpointMultilabel, SetpointThreshold
+from setpoint.errors import ModelFileError, OnnxError, UncertifiedWarning
 from setpoint.export import export_onnx
 from setpoint.export import onnx as export
 
@@ -56,12 +59,13 @@ def fitted(model, X=X, y=Y, **parameters):
         return clf.fit(X, y)
 
 
-def served(path, X):
+def served(path, X, **named):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     kinds = {"tensor(double)": np.float64, "tensor(float)": np.float32}
-    (entry,) = session.get_inputs()
+    entry, *others = session.get_inputs()
     assert entry.name == "X"
-    return session.run(["score", "decision"], {"X": np.asarray(X, kinds[entry.type])})
+    assert [other.name for other in others] == list(named)
+    return session.run(["score", "decision"], {"X": np.asarray(X, kinds[entry.type]), **named})
 
 
 def expected(clf, X):
@@ -196,7 +200,7 @@ def test_text_features_and_string_labels(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # arrays have no column names
         assert_agrees(clf, tmp_path / "model.onnx", NEW, 1e-13)
-    facts = {p.key: p.value for p in onnx.load(tmp_path / "model.onnx").metadata_props}
+    facts = properties(tmp_path / "model.onnx")
     assert facts["goal"] == "max f1"
     assert (facts["positive"], facts["negative"]) == ("ä", "b")
     assert json.loads(facts["features"]) == list("wxyz")
@@ -250,6 +254,152 @@ def test_a_threshold_on_a_setpoint_classifier(tmp_path):
         assert_agrees(clf, tmp_path / "model.onnx", NEW, 1e-13)
 
 
+AMOUNT, FEE = np.random.default_rng(2).lognormal(3, 2, (2, len(NEW)))
+REGION = np.array(["north", "süd", "", "🐟 never seen", "rare"], dtype=object)[
+    np.random.default_rng(3).integers(0, 5, len(NEW))
+]
+
+
+def properties(path):
+    return {p.key: p.value for p in onnx.load(path).metadata_props}
+
+
+@pytest.mark.parametrize(
+    ("goal", "names"),
+    [
+        ("min cost(fp=5, fn=amount)", ["amount"]),
+        ("max profit(tp=0.5*amount, fp=-1*fee, tn=1, fn=-0.1*amount)", ["amount", "fee"]),
+        ("min cost(fp=5, fn=amount) s.t. recall >= 0.8, cost(fp=1, fn=fee) <= 1e9", ["amount"]),
+        ("min cost(fp=5, fn=20)", []),
+    ],
+)
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("model", [LogisticRegression(max_iter=1000), HGB, FOREST])
+def test_decisions_by_expected_value(model, goal, names, positive, tmp_path):
+    amounts = {"amount": AMOUNT, "fee": FEE}
+    seen = {name: column[: len(X)] for name, column in amounts.items()}
+    clf = SetpointThreshold(
+        model, goal, decision="expected_value", cv=0.5, pos_label=positive, random_state=0
+    ).fit(X, Y, amounts=seen)
+    export_onnx(clf, tmp_path / "model.onnx")
+    given = {"amounts": np.column_stack([amounts[name] for name in names])} if names else {}
+    scores, decisions = served(tmp_path / "model.onnx", NEW, **given)
+    assert json.loads(properties(tmp_path / "model.onnx")["amounts"]) == names
+    wanted = clf.positive_scores(NEW, amounts=amounts) - clf.threshold_
+    assert np.allclose(scores, wanted, rtol=1e-12, atol=1e-9)
+    clear = np.abs(wanted) > 1e-9
+    decided = clf.predict(NEW, amounts=amounts) == clf.pos_label_
+    assert clear.mean() > 0.9  # savings of a forest may be 0
+    assert 0 < decided.mean() < 1
+    assert np.array_equal(decisions[clear], decided[clear])
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("confidence", [None, 0.8])
+@pytest.mark.parametrize("model", [LogisticRegression(max_iter=1000), HGB])
+def test_thresholds_per_group(model, confidence, pooled, tmp_path):
+    rows, y = make_rows(3000, seed=5)
+    seen = np.where(np.arange(3000) % 2, "north", "süd").astype(object)
+    if pooled:
+        for name, first in (("rare", 0), ("rarer", 9)):
+            seen[np.flatnonzero(y)[first : first + 9]] = name
+            seen[np.flatnonzero(~y)[first : first + 9]] = name
+    clf = SetpointThreshold(
+        model, "max recall s.t. precision >= 0.4 for each region", thresholds="per group", cv=0.5,
+        confidence=confidence, random_state=0,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncertifiedWarning)
+        clf.fit(rows, y, segments={"region": seen})
+    assert ("(other)" in clf.segment_thresholds_.thresholds) == pooled
+    export_onnx(clf, tmp_path / "model.onnx")
+    assert properties(tmp_path / "model.onnx")["segments"] == "region"
+    scores, decisions = served(tmp_path / "model.onnx", NEW, segments=REGION)
+    texts = {"region": np.where(REGION == "", "never seen", REGION)}
+    wanted = clf.positive_scores(NEW, segments=texts) - clf.threshold_
+    assert np.allclose(scores, wanted, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(decisions, clf.predict(NEW, segments=texts) == clf.pos_label_)
+    assert 0 < decisions.mean() < 1
+
+
+def test_a_group_without_alarms_has_none(tmp_path):
+    rows, y = make_rows(3000, seed=5)
+    region = np.where(np.arange(3000) % 2, "north", "south")
+    goal = "max recall s.t. precision >= 0.6 for each region"
+    clf = SetpointThreshold(HGB, goal, thresholds="per group", cv=0.5, random_state=0)
+    clf.fit(rows, y, segments={"region": region})
+    clf.segment_thresholds_.thresholds["south"] = np.inf
+    export_onnx(clf, tmp_path / "model.onnx")
+    south = np.full(len(NEW), "south", dtype=object)
+    scores, decisions = served(tmp_path / "model.onnx", NEW, segments=south)
+    assert not decisions.any()
+    assert (scores == -np.inf).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(max_iter=1000),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        HGB,
+        FOREST,
+        OneVsRestClassifier(HGB),
+        MultiOutputClassifier(LogisticRegression(max_iter=1000)),
+    ],
+)
+def test_several_labels(model, tmp_path):
+    rows, y = make_rows(800, seed=6)
+    rng = np.random.default_rng(7)
+    labels = pd.DataFrame(
+        {
+            "spam": y,
+            "never": np.zeros(800, dtype=bool),
+            "äbuse": rows[:, 0] + rng.normal(size=800) > 1,
+            "always": np.ones(800, dtype=bool),
+            "other": ~y,
+        }
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = SetpointMultilabel(model, "max micro f1", cv=0.5, random_state=0).fit(rows, labels)
+    export_onnx(clf, tmp_path / "model.onnx")
+    for new in (NEW, NEW[:1]):
+        scores, decisions = served(tmp_path / "model.onnx", new)
+        assert scores.shape == decisions.shape == (len(new), 5)
+        assert np.array_equal(decisions, clf.predict(new) == 1)
+        wanted = clf.decision_function(new)
+        assert np.array_equal(np.isinf(scores), np.isinf(wanted))
+        assert np.allclose(scores[np.isfinite(wanted)], wanted[np.isfinite(wanted)], atol=1e-12)
+    facts = properties(tmp_path / "model.onnx")
+    assert json.loads(facts["labels"]) == list(labels)
+    assert facts["goal"] == "max micro f1"
+
+
+def test_a_fitted_classifier_of_several_labels_that_saw_one_class(tmp_path):
+    labels = np.column_stack([Y, np.zeros(len(Y), dtype=bool), ~Y]).astype(int)
+    for model in (FOREST, MultiOutputClassifier(FOREST)):
+        fitted = model.fit(X, labels)
+        new = np.column_stack([Y, Y, ~Y]).astype(int)
+        clf = SetpointMultilabel(fitted, "max f1", cv="prefit").fit(X, new)
+        export_onnx(clf, tmp_path / "model.onnx")
+        scores, decisions = served(tmp_path / "model.onnx", NEW)
+        assert np.array_equal(decisions, clf.predict(NEW) == 1)
+        assert np.allclose(scores, clf.decision_function(NEW))
+
+
+def test_labels_that_cannot_be_exported(tmp_path):
+    labels = np.column_stack([Y, ~Y]).astype(int)
+    network = MLPClassifier((3,), max_iter=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = SetpointMultilabel(network, "max f1", cv=0.5, random_state=0).fit(X, labels)
+        nothing = SetpointMultilabel(FOREST, "max f1", cv=0.5, random_state=0).fit(X, 0 * labels)
+    with pytest.raises(OnnxError, match="MLPClassifier, fitted to a matrix of labels, cannot"):
+        export_onnx(clf, tmp_path / "model.onnx")
+    with pytest.raises(OnnxError, match="no label has a classifier"):
+        export_onnx(nothing, tmp_path / "model.onnx")
+
+
 def test_unsupported_models_raise_an_error(tmp_path):
     path = tmp_path / "model.onnx"
     texts = [f"w{i % 5} x" for i in range(60)]
@@ -283,7 +433,7 @@ def test_a_wrong_export_is_not_written(tmp_path, monkeypatch):
     original = export.classifier_scores
     monkeypatch.setattr(export, "classifier_scores", wrong)
     (tmp_path / "model.onnx").write_text("the old one")
-    with pytest.raises(OnnxError, match="does not agree with the classifier on 500 of 500 rows"):
+    with pytest.raises(OnnxError, match="does not agree with the classifier on 500 of 500 scores"):
         export_onnx(fitted("linear"), tmp_path / "model.onnx")
     assert (tmp_path / "model.onnx").read_text() == "the old one"
 

@@ -17,9 +17,10 @@ def export(
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:
-    """Write a saved model's classifier and threshold as ONNX.
+    """Write a saved model's classifier and thresholds as ONNX.
 
-    Its input is the encoded features: turning a table into numbers stays in Python.
+    Its inputs are the encoded features and, for decisions that need them, amounts or segments.
+    Turning a table into numbers stays in Python.
     """
     with first_imports():
         from setpoint.cli.output_paths import check_file

@@ -15,12 +15,16 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline
 from torch import nn
 
 from setpoint._internal.imports import need
 from setpoint.errors import OnnxError
 from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.cross_fit import METHODS
+from setpoint.estimators.label_classifiers import LabelClassifiers
 from setpoint.export.graph import ML, ML_OPSET, OPSET, Graph, run
 from setpoint.export.trees import boosted_scores, forest_scores
 
@@ -54,8 +58,9 @@ def estimator_scores(graph: Graph, estimator: Any, X: str, method: str, positive
     if method == _BY_DECISION and kind is SetpointClassifier:
         scores = graph.cast(classifier_scores(graph, estimator, X), np.float64)
         return _with_sign(graph, scores, estimator._labels.positive_index == positive_index)
-    if method == _BY_DECISION and kind is HistGradientBoostingClassifier:
-        return _with_sign(graph, boosted_scores(graph, estimator, X), positive_index == 1)
+    if kind is HistGradientBoostingClassifier:
+        scores = _with_sign(graph, boosted_scores(graph, estimator, X), positive_index == 1)
+        return scores if method == _BY_DECISION else graph.add("Sigmoid", scores)
     if method == _BY_DECISION and isinstance(estimator, LinearClassifierMixin):
         weight = graph.constant(np.asarray(estimator.coef_, dtype=np.float64).reshape(1, -1))
         bias = graph.constant(np.asarray(estimator.intercept_, dtype=np.float64).reshape(-1)[:1])
@@ -63,6 +68,48 @@ def estimator_scores(graph: Graph, estimator: Any, X: str, method: str, positive
         scores = graph.add("Reshape", scores, graph.constant(np.array([-1])))
         return _with_sign(graph, scores, positive_index == 1)
     return _by_skl2onnx(graph, estimator, X, method, positive_index)
+
+
+def label_scores(graph: Graph, classifiers: LabelClassifiers, X: str) -> list[str | None]:
+    """Add the classifiers of several labels; return the name of each one's float64 scores.
+
+    It is None for a label without a classifier.
+    """
+    of_all = classifiers.of_all
+    if of_all is None:
+        return [
+            None if one is None else estimator_scores(graph, one, X, _scoring_method(one), 1)
+            for one in classifiers.of_each
+        ]
+    found: list[str | None]
+    if type(of_all) in (RandomForestClassifier, ExtraTreesClassifier):
+        found = [
+            forest_scores(graph, of_all, X, _place_of_1(known), label) if 1 in known else None
+            for label, known in enumerate(of_all.classes_)
+        ]
+    elif type(of_all) in (OneVsRestClassifier, MultiOutputClassifier):
+        method = _scoring_method(of_all)
+        found = [
+            estimator_scores(graph, one, X, method, _place_of_1(one.classes_))
+            if 1 in one.classes_
+            else None
+            for one in of_all.estimators_
+        ]
+    else:
+        raise OnnxError(
+            f"{type(of_all).__name__}, fitted to a matrix of labels, cannot be exported; wrap it "
+            "in sklearn.multioutput.MultiOutputClassifier."
+        )
+    scores = iter(found)
+    return [next(scores) if kept else None for kept in classifiers.kept]
+
+
+def _place_of_1(classes: Any) -> int:
+    return list(classes).index(1)
+
+
+def _scoring_method(estimator: Any) -> str:
+    return next(name for name in METHODS if hasattr(estimator, name))
 
 
 def _with_sign(graph: Graph, scores: str, plus: bool) -> str:

@@ -19,7 +19,7 @@ _IR_VERSION = 9
 
 
 class Graph:
-    """Nodes and constants of a graph with the input ``X``.
+    """Nodes and constants of a graph with the input ``X``, and others if they are added.
 
     Parameters
     ----------
@@ -35,17 +35,31 @@ class Graph:
         self.dtype = np.dtype(dtype)
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
+        self._inputs: list[Any] = []
         self._models = 0
+        self.input("X", dtype, n_features)
         self._ml_opset = ML_OPSET
 
     def type_of(self, dtype: Any) -> int:
         """Return ONNX's code for a dtype."""
         return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
+    def input(self, name: str, dtype: Any, columns: int | None = None) -> str:
+        """Add an input with one entry, or some columns, per row, and return its name."""
+        shape = ["n"] if columns is None else ["n", columns]
+        self._inputs.append(
+            self.onnx.helper.make_tensor_value_info(name, self.type_of(dtype), shape)
+        )
+        return name
+
+    def tensor(self, values: ArrayLike, name: str | None = None) -> Any:
+        """Return an array as a tensor of ONNX, e.g. for an attribute."""
+        return self.onnx.numpy_helper.from_array(np.asarray(values), name)
+
     def constant(self, values: ArrayLike) -> str:
         """Add a constant and return its name."""
         name = f"c{len(self._constants)}"
-        self._constants.append(self.onnx.numpy_helper.from_array(np.asarray(values), name))
+        self._constants.append(self.tensor(values, name))
         return name
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
@@ -80,13 +94,14 @@ class Graph:
         properties: dict[str, str],
         dtype: Any,
         band: tuple[float, float] | None = None,
+        columns: int | None = None,
     ) -> Any:
         """Return the model: scores relative to the threshold, and whether they are above 0.
 
         Parameters
         ----------
         scores : str
-            The name of a vector.
+            The name of a vector, or of a matrix with a column for each label.
         properties : dict of str to str
             Properties to store in the model.
         dtype : numpy dtype
@@ -94,6 +109,8 @@ class Graph:
         band : (float, float), optional
             The thresholds of a review band. The scores are then as they are, and decisions are how
             many of the thresholds a score is above: 0 (clear), 1 (review) or 2 (alarm).
+        columns : int, optional
+            The number of labels, if scores are a matrix.
         """
         helper = self.onnx.helper
         number, decision = self.type_of(dtype), self.onnx.TensorProto.BOOL
@@ -105,14 +122,15 @@ class Graph:
             cuts = (self.constant(np.asarray(cut, dtype=dtype)) for cut in band)
             above = [self.cast(self.add("Greater", scores, cut), np.int64) for cut in cuts]
             last = helper.make_node("Add", above, ["decision"])
+        shape = ["n"] if columns is None else ["n", columns]
         nodes = [*self._nodes, helper.make_node("Identity", [scores], ["score"]), last]
         graph = helper.make_graph(
             nodes,
             "setpoint",
-            [helper.make_tensor_value_info("X", self.type_of(self.dtype), ["n", self.n_features])],
+            self._inputs,
             [
-                helper.make_tensor_value_info("score", number, ["n"]),
-                helper.make_tensor_value_info("decision", decision, ["n"]),
+                helper.make_tensor_value_info("score", number, shape),
+                helper.make_tensor_value_info("decision", decision, shape),
             ],
             self._constants,
         )
@@ -131,8 +149,8 @@ class Graph:
 _ONLY_FATAL = 4  # log level: errors are raised as exceptions, onnxruntime would also print them
 
 
-def run(model: Any, rows: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return all outputs of a model for some rows, from onnxruntime."""
+def run(model: Any, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return all outputs of a model for some rows, from onnxruntime, given all inputs in order."""
     runtime = need("onnxruntime", "onnx", "An ONNX export")
     options = runtime.SessionOptions()
     options.log_severity_level = _ONLY_FATAL
@@ -140,6 +158,7 @@ def run(model: Any, rows: NDArray[Any]) -> list[NDArray[Any]]:
         session = runtime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        return list(session.run(None, {session.get_inputs()[0].name: rows}))
+        names = [entry.name for entry in session.get_inputs()]
+        return list(session.run(None, dict(zip(names, inputs, strict=True))))
     except Exception as error:  # onnxruntime has no base class of its errors
         raise OnnxError(f"onnxruntime cannot run the exported model: {error}") from error

@@ -101,12 +101,15 @@ def _has(bits: NDArray[np.uint32], codes: NDArray[np.integer]) -> NDArray[np.boo
     return np.asarray((bits[codes // 32] >> (codes % 32).astype(np.uint32)) & 1 == 1)
 
 
-def forest_scores(graph: Graph, model: Any, X: str, positive_index: int) -> str:
-    """Add a forest; return the name of its probability of the positive class."""
+def forest_scores(graph: Graph, model: Any, X: str, positive_index: int, label: int = 0) -> str:
+    """Add a forest; return the name of its probability of the positive class.
+
+    ``label`` is the column of a forest that is fitted to a matrix of labels.
+    """
     trees = []
     for estimator in model.estimators_:
         t = estimator.tree_
-        fraction = t.value[:, 0, positive_index] / t.value[:, 0, :].sum(axis=1)
+        fraction = t.value[:, label, positive_index] / t.value[:, label, :].sum(axis=1)
         missing = np.asarray(t.missing_go_to_left) == 1
         trees.append(
             _Tree(
@@ -145,7 +148,7 @@ def _sum_of_trees(graph: Graph, trees: Iterable[_Tree], X: str) -> str:
         for way, child in (("true", left), ("false", right)):
             ways[way].extend(number[child].tolist())
             ways[f"{way}_leaf"].extend(tree.is_leaf[child].astype(int).tolist())
-    tensor = graph.onnx.numpy_helper.from_array
+    tensor = graph.tensor
     total = graph.add(
         "TreeEnsemble",
         X,
