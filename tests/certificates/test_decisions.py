@@ -194,13 +194,6 @@ def test_amounts_in_rates_have_no_test(rows):
     assert found.bounds[-1].bound is None
 
 
-def test_later_rows_cannot_be_checked(rows):
-    found = certified(rows, "max recall s.t. precision >= 0.8 for each region")
-    assert not found.can_be_checked
-    with pytest.raises(SetpointError, match="certify again on later rows"):
-        found.check(rows["y"], rows["scores"])
-
-
 @pytest.mark.parametrize(
     ("caps", "message"),
     [

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from certificate_rows import rows_with_counts
 from setpoint import Constraint, Goal, OperatingPoint, SetpointError, certify
-from setpoint.certificates.monitor import _stakes, check_guarantees, evidence_against
+from setpoint.certificates.monitor import _draws, check_guarantees, evidence_against, staked
 from setpoint.certificates.rates import rate_of
 from setpoint.goals.metrics import metric
 
@@ -225,14 +225,14 @@ def test_the_message_states_how_unlikely_the_counts_are():
     certified = certificate()
     verdict = certified.check(*rows(tp=12, fp=8, fn=2, tn=60))
     assert str(verdict) == (
-        "Not broken so far: precision is 0.600 (12 of 20; guaranteed: >= 0.8); such counts "
+        "Not broken so far: precision is 0.600 (12 of 20; guaranteed: >= 0.8); such results "
         f"have a probability of at most 1 in {verdict.evidence[0]:.3g} under the guarantee "
         "(broken at 1 in 20)."
     )
     assert verdict.contradicted == ()
     broken = certified.check(*rows(tp=120, fp=800, fn=2, tn=60))
     assert str(broken) == (
-        "BROKEN: precision is 0.130 (120 of 920; guaranteed: >= 0.8); such counts have a "
+        "BROKEN: precision is 0.130 (120 of 920; guaranteed: >= 0.8); such results have a "
         "probability of less than 1 in 1,000,000 under the guarantee (broken at 1 in 20). "
         "Certify again on recent rows before relying on it."
     )
@@ -318,8 +318,8 @@ def test_the_expected_evidence_with_restarts_is_1():
     for a, b, c in itertools.product(range(0, 11), repeat=3):
         point = point_with(a + b + c, 30 - a - b - c)
         starts = ((a, 10.0 - a, 0.0, 0.0), (a + b, 20.0 - a - b, 0.0, 0.0))
-        terms, rest = _stakes(rate, point, starts, 1.0)
-        total += chance[a] * chance[b] * chance[c] * (terms.sum() + rest)
+        evidence, _ = staked(evidence_against(*_draws(rate, point, starts)))
+        total += chance[a] * chance[b] * chance[c] * evidence
     assert total == pytest.approx(1.0)
     assert certified.check(*rows(8, 2, 0, 0)).reserve == (1.0,)
 

@@ -1,6 +1,8 @@
 """Goals with amounts, segments and periods on the command line, from a table to a report."""
 
-import shlex
+import contextlib
+import io
+import json
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from cli_tables import failure, printed, run
 from setpoint.model_files import load
 
 COST = "min cost(tp=2, fp=2, fn=amount)"
+CEILING = "max recall s.t. cost(tp=2, fp=2, fn=amount) <= 10"
 EACH = "max recall s.t. precision >= 0.5 for each region"
 BUDGET = "max recall s.t. alarms <= 6 per day"
 
@@ -258,43 +261,90 @@ def test_certify_scores_with_segments_periods_and_costs(table, tmp_path, capsys)
 
 
 @pytest.mark.parametrize(
-    ("goal", "more", "claim"),
+    ("goal", "more", "observed"),
     [
-        (COST + " s.t. recall >= 0.1", ("--cap", "amount=500"), "recall >= 0.1"),
-        (EACH, (), "precision >= 0.5 for each region"),
-        (BUDGET, (), "alarms <= 6 per day"),
+        (CEILING, ("--cap", "amount=100"), "cost(tp=2, fp=2, fn=amount) is "),
+        (EACH, (), "precision[region=north] is "),
+        (BUDGET, (), "fraction of days with more than 6 alarms is "),
     ],
 )
-def test_claims_that_evaluate_does_not_check_are_named_with_what_to_run(
-    goal, more, claim, table, tmp_path, capsys, monkeypatch
-):
-    out = tmp_path / "m.zip"
-    assert fit(table, out, goal, "--time", "when", "--confidence", "0.8", *more) == 0
-    assert "not monitored" in " ".join(capsys.readouterr().out.split())
-    assert run("evaluate", out, table, "--json") == 0
-    evaluated = printed(capsys)
-    assert evaluated["verdict"] is None
-    (found,) = evaluated["not_monitored"]["claims"]
-    assert found.startswith(claim.split(" per")[0])
-    assert run("evaluate", out, table) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert f"The certificate is not monitored: these rows do not tell whether {found}" in text
-    (tmp_path / "before.json").write_text("{}")
-    message = failure(capsys, "evaluate", out, table, "--after", tmp_path / "before.json")
-    assert "is not monitored" in message
-    assert "setpoint certify" in message
-    monkeypatch.chdir(tmp_path)
-    commands = [shlex.split(line) for line in evaluated["not_monitored"]["instead"]]
-    assert [command[:2] for command in commands] == [
-        ["setpoint", "predict"],
-        ["setpoint", "certify"],
-    ]
-    assert run(*commands[0][1:]) == 0
+def test_certificates_are_checked_file_by_file(goal, more, observed, table, tmp_path, capsys):
+    out, page = tmp_path / "m.zip", tmp_path / "r.html"
+    command = fit(
+        table, out, goal, "--time", "when", "--confidence", "0.8", "--report", page, *more
+    )
+    assert command == 0
+    assert "The rows of this report (the test rows) do not contradict it." in page.read_text(
+        "utf-8"
+    )
+    frame = pd.read_csv(table).sort_values("when")
+    early = frame["when"] < "2024-05-25"
+    frame[early].to_csv(tmp_path / "first.csv", index=False)
+    frame[~early].to_csv(tmp_path / "second.csv", index=False)
     capsys.readouterr()
-    assert run(*commands[1][1:], "--json") == 0
-    again = printed(capsys)["certificate"]
-    assert again["threshold"] == 0
-    assert again["confidence"] == 0.8
+    assert run("evaluate", out, tmp_path / "first.csv", "--json") == 0
+    text = capsys.readouterr().out
+    assert json.loads(text)["verdict"]["checks"] == 1
+    assert observed in json.loads(text)["verdict"]["message"]
+    (tmp_path / "before.json").write_text(text)
+    again = ["evaluate", out, tmp_path / "second.csv", "--after", tmp_path / "before.json"]
+    assert run(*again, "--json") == 0
+    both = printed(capsys)["verdict"]
+    assert both["checks"] == 2
+    assert run("evaluate", out, table, "--json") == 0
+    at_once = printed(capsys)["verdict"]
+    for part, whole in zip(both["parts"], at_once["parts"], strict=True):
+        if "rows" in part:
+            assert part["rows"] == whole["rows"] == len(frame)
+            assert part["mean"] == pytest.approx(whole["mean"])
+        else:
+            assert part["operating_point"] == whole["operating_point"]
+    broken = frame[~early].assign(**{"class": "ok", "a": 9.0, "b": 9.0, "amount": 400.0})
+    broken.loc[broken.index[::2], ["class", "a", "b"]] = ["fraud", -9.0, -9.0]
+    broken.to_csv(tmp_path / "second.csv", index=False)
+    page = tmp_path / "broken.html"
+    assert run(*again, "--strict", "--report", page) == 3
+    assert "BROKEN: " in capsys.readouterr().out
+    assert "contradict the certificate: " in page.read_text("utf-8")
+
+
+def test_a_day_is_not_checked_twice(table, tmp_path, capsys):
+    out = tmp_path / "m.zip"
+    assert fit(table, out, BUDGET, "--time", "when", "--confidence", "0.8") == 0
+    capsys.readouterr()
+    assert run("evaluate", out, table, "--json") == 0
+    (tmp_path / "before.json").write_text(capsys.readouterr().out)
+    message = failure(capsys, "evaluate", out, table, "--after", tmp_path / "before.json")
+    assert "rows of 2024-06-09 were in an earlier check" in message
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("last_periods",), 5), (("parts",), []), (("parts", 0, "mean"), 2.0),
+        (("parts", 0, "rows"), -1), (("parts", 0, "logs"), [0.0]),
+        (("parts", 0, "span"), [0, 1]), (("parts", 0, "logs", 0), "nan"),
+    ],
+)  # fmt: skip
+def test_damaged_checks_are_refused(place, value, cost_check, tmp_path, capsys):
+    model, table, text = cost_check
+    found = json.loads(text)
+    at = found["verdict"]
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    (tmp_path / "before.json").write_text(json.dumps(found))
+    message = failure(capsys, "evaluate", model, table, "--after", tmp_path / "before.json")
+    assert "is not the output of 'setpoint evaluate --json'" in message
+
+
+@pytest.fixture(scope="module")
+def cost_check(table, tmp_path_factory):
+    out = tmp_path_factory.mktemp("cost") / "m.zip"
+    assert fit(table, out, CEILING, "--confidence", "0.8", "--cap", "amount=100", "--quiet") == 0
+    with contextlib.redirect_stdout(io.StringIO()) as printed_text:
+        assert run("evaluate", out, table, "--json") == 0
+    return out, table, printed_text.getvalue()
 
 
 def test_a_certificate_that_is_checked_has_no_claims_left(table, tmp_path, capsys):

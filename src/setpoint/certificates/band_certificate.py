@@ -9,17 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint.certificates.band_bounds import BandBound
-from setpoint.certificates.band_monitor import BandVerdict, check_band_guarantees
 from setpoint.certificates.base import CertificateBase, Wording
+from setpoint.certificates.joint_monitor import (
+    Counted,
+    JointVerdict,
+    Monitored,
+    check_jointly,
+    later_scores,
+)
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.goals.bands import BandGoal
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.metrics import format_threshold
 from setpoint.thresholds.bands import BandPoint
 from setpoint.thresholds.operating_point import jsonable
 
 
 @dataclass(frozen=True)
-class BandCertificate(CertificateBase[BandVerdict]):
+class BandCertificate(CertificateBase[JointVerdict]):
     """Guarantees for a review band on new data, with their confidence and assumptions.
 
     ``print`` shows all of it as text.
@@ -115,20 +122,37 @@ class BandCertificate(CertificateBase[BandVerdict]):
             ],
         )
 
+    @property
+    def monitored(self) -> tuple[Monitored, ...]:
+        """How each guarantee is monitored: as one of a plain metric at one threshold."""
+        found = []
+        for c in self.goal.constraints:
+            name = f"1 - {c.metric}" if c.metric.name == "clear_rate" else str(c.metric)
+            threshold = self.high if c.metric.side == "alarm" else self.low
+            found.append(Monitored(c, name, c.plain, threshold))
+        return tuple(found)
+
     def _check(
         self,
         y: ArrayLike,
         scores: ArrayLike,
-        after: BandVerdict | None,
+        columns: GoalColumns,
+        after: JointVerdict | None,
         level: float,
         pos_label: Any,
         pending: int,
-    ) -> BandVerdict:
-        band = (self.low, self.high)
-        identity = (str(self.goal), *band, self.confidence, *self.operating_point.counts[:-1])
-        return check_band_guarantees(
-            self.goal, band, y, scores, after, level, pos_label, identity, pending
-        )
+    ) -> JointVerdict:
+        positive, s = later_scores(y, scores, pos_label)
+        raised = {
+            "alarm": s > self.high, "clear": s > self.low,
+            "review": (s > self.low) & (s <= self.high),
+        }  # fmt: skip
+        monitored = self.monitored
+        later = [Counted.of(positive, raised[each.guarantee.metric.side]) for each in monitored]
+        identity = (
+            str(self.goal), self.low, self.high, self.confidence, *self.operating_point.counts[:-1],
+        )  # fmt: skip
+        return check_jointly(monitored, tuple(later), after, level, identity, pending)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; numbers that are not finite are None."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint.certificates.band_monitor import plain_guarantees
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify_best, certify_threshold
 from setpoint.certificates.sequence import Rows
@@ -104,7 +103,7 @@ def plain_goal(goal: BandGoal, side: Side) -> Goal | None:
     Its objective is that of the goal, if it is of the same side. Otherwise it is the one that a
     narrower band improves: recall above the upper threshold, specificity at the lower one.
     """
-    constraints = plain_guarantees(goal, side)
+    constraints = tuple(c.plain for c in goal.of_side(side))
     if not constraints:
         return None
     objective = RECALL if side == "alarm" else SPECIFICITY

@@ -12,6 +12,7 @@ from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.validation import check_groups, one_row_per_group
 from setpoint.certificates.bounds import Bound, round_conservatively
 from setpoint.errors import SetpointError
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import jsonable
@@ -150,6 +151,9 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
         pos_label: Any = None,
         groups: ArrayLike | None = None,
         matured: ArrayLike | None = None,
+        amounts: Any = None,
+        segments: Any = None,
+        times: Any = None,
     ) -> AnyVerdict:
         """Check whether later labelled rows contradict the guarantees.
 
@@ -160,7 +164,7 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
         ----------
         y, scores : array-like of shape (n,)
             Labels and scores of cases since the certificate; with ``after``, since that check.
-        after : Verdict or BandVerdict, optional
+        after : Verdict or JointVerdict, optional
             The result of the previous check, which this one continues.
         level : float
             The probability of a false alarm, over all checks together.
@@ -173,6 +177,9 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
             Whether a label is final, e.g. because a chargeback is no longer possible. Other rows
             are left out, whatever their label is now, and counted as pending; give them again when
             they have matured. Whether a row has matured must not depend on its label.
+        amounts, segments, times : optional
+            The columns that the goal names, as for :func:`setpoint.certify`. For a budget per day,
+            a check needs whole days: a day must not appear again in a later check.
         """
         if not self.certified:
             raise SetpointError("nothing was certified, so later rows cannot contradict it.")
@@ -181,20 +188,32 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
                 "the guarantee is for one case of each group; give groups=, or one row of each and "
                 "groups=range(len(y))."
             )
+        columns = self._columns(np.shape(y)[0] if np.ndim(y) else 0, amounts, segments, times)
         pending = 0
         if matured is not None:
             final = _check_matured(matured, np.shape(y))
             pending = int((~final).sum())
-            y, scores = np.asarray(y)[final], np.asarray(scores)[final]
+            y, scores, columns = (
+                np.asarray(y)[final],
+                np.asarray(scores)[final],
+                columns.take(final),
+            )
             groups = None if groups is None else np.asarray(groups)[final]
-        y, scores = sample_groups(groups, 0, y, scores)
+        if groups is not None:
+            y, scores, chosen = sample_groups(groups, 0, y, scores, np.arange(np.shape(y)[0]))
+            columns = columns.take(chosen)
         label = self.pos_label if pos_label is None else pos_label
-        return self._check(y, scores, after, level, label, pending)
+        return self._check(y, scores, columns, after, level, label, pending)
+
+    def _columns(self, n: int, amounts: Any, segments: Any, times: Any) -> GoalColumns:
+        """Return the columns that the guarantees need, of n rows."""
+        return GoalColumns()
 
     def _check(
         self,
         y: ArrayLike,
         scores: ArrayLike,
+        columns: GoalColumns,
         after: AnyVerdict | None,
         level: float,
         pos_label: Any,

@@ -12,20 +12,24 @@ from setpoint._internal.renamed import renamed_property
 from setpoint._internal.validation import check_fraction
 from setpoint.certificates.base import CertificateBase, Wording
 from setpoint.certificates.bounds import Bound, bound_at_prevalence, round_conservatively
+from setpoint.certificates.joint_monitor import JointVerdict, Monitored, check_jointly
+from setpoint.certificates.later_rows import is_monitored, later_draws, monitored_as
 from setpoint.certificates.monitor import Verdict, check_guarantees
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.errors import SetpointError
+from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Constraint, Goal
-from setpoint.goals.metrics import Metric, format_threshold
+from setpoint.goals.metrics import RECALL, Metric, format_threshold
 from setpoint.goals.money import is_money, prices_of
+from setpoint.goals.tallies import PLAIN
 from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 
 Choice = Literal["beforehand", "planned", "any"]
 
 
 @dataclass(frozen=True)
-class Certificate(CertificateBase[Verdict]):
+class Certificate(CertificateBase[Verdict | JointVerdict]):
     """Guarantees for a threshold on new data, with their confidence and assumptions.
 
     ``print`` shows all of it as text.
@@ -272,31 +276,52 @@ class Certificate(CertificateBase[Verdict]):
     @property
     def unchecked(self) -> str | None:
         """Why :meth:`check` cannot compare later rows with the guarantees; None if it can."""
-        if not self.goal.is_plain:
-            return (
-                f"'{self.goal.stated or self.goal}' is about segments, periods or amounts, which "
-                "later rows are not checked for"
-            )
         for guarantee in self.guarantees:
-            if rate_of(guarantee.metric) is None:
+            if not is_monitored(guarantee):
                 return f"'{guarantee}' is not a fraction of independent draws and cannot be checked"
         return None
+
+    @property
+    def monitored(self) -> tuple[Monitored, ...] | None:
+        """How each guarantee is monitored; None if all are about the same rows."""
+        if all(c.metric.tallies == (PLAIN,) and rate_of(c.metric) for c in self.guarantees):
+            return None
+        within = dict(() if self.periods_within is None else [self.periods_within])
+        caps = dict(self.caps)
+        return tuple(monitored_as(c, self.threshold, within, caps) for c in self.guarantees)
+
+    def _columns(self, n: int, amounts: Any, segments: Any, times: Any) -> GoalColumns:
+        if self.monitored is None:
+            return GoalColumns()
+        stated = self.goal if self.goal.stated is None else self.goal.stated
+        needed = Goal(RECALL, stated.constraints) if stated.constraints else Goal(stated.objective)
+        columns = GoalColumns.of(needed, n, amounts, segments, times)
+        found = {name: values for name, values in self.goal.found if name in columns.segments}
+        return columns.keeping(found)
 
     def _check(
         self,
         y: ArrayLike,
         scores: ArrayLike,
-        after: Verdict | None,
+        columns: GoalColumns,
+        after: Verdict | JointVerdict | None,
         level: float,
         pos_label: Any,
         pending: int,
-    ) -> Verdict:
+    ) -> Verdict | JointVerdict:
         if self.unchecked is not None:
             raise SetpointError(f"{self.unchecked}; certify again on later rows instead.")
         identity = (str(self.goal), self.threshold, self.confidence, *self.operating_point.counts)
-        return check_guarantees(
-            self.guarantees, self.threshold, y, scores, after, level, pos_label, identity, pending
-        )
+        monitored = self.monitored
+        if monitored is None:
+            assert not isinstance(after, JointVerdict)
+            return check_guarantees(
+                self.guarantees, self.threshold, y, scores, after, level, pos_label, identity,
+                pending,
+            )  # fmt: skip
+        assert not isinstance(after, Verdict)
+        later, last = later_draws(monitored, y, scores, columns, dict(self.caps), pos_label, after)
+        return check_jointly(monitored, later, after, level, identity, pending, last)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; numbers that are not finite are None."""

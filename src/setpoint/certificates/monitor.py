@@ -111,42 +111,34 @@ class Verdict(NotebookSummary):
     def message(self) -> str:
         """The result as a sentence."""
         pairs = zip(self.guarantees, self.evidence, strict=True)
-        found = "; ".join(self._describe(guarantee, evidence) for guarantee, evidence in pairs)
-        if self.pending:
-            cases = "1 case is" if self.pending == 1 else f"{self.pending:,} cases are"
-            found += f" ({cases} pending)"
-        if self.broken:
-            return f"BROKEN: {found}. Certify again on recent rows before relying on it."
-        if any(self._is_missed(guarantee) for guarantee in self.guarantees):
-            return f"Not broken so far: {found}."
-        return f"Consistent with the certificate so far: {found}."
+        found = "; ".join(self.describe(guarantee, evidence) for guarantee, evidence in pairs)
+        missed = any(self.is_missed(guarantee) for guarantee in self.guarantees)
+        return as_sentence(found, self.broken, missed, self.pending)
 
-    def _is_missed(self, guarantee: Constraint) -> bool:
+    def is_missed(self, guarantee: Constraint) -> bool:
+        """Return whether the cases since the certificate miss a level."""
         trials = self.draws(guarantee)[1]
         return trials > 0 and bool(guarantee.shortfall(*self.operating_point.counts) > TOLERANCE)
 
-    def _describe(self, guarantee: Constraint, evidence: float) -> str:
+    def describe(
+        self, guarantee: Constraint, evidence: float, name: str = "", unit: str = "case"
+    ) -> str:
+        """Return what is observed, and what it says about a guarantee.
+
+        ``name`` is what its metric is called, if not by its own name, and ``unit`` what one of the
+        rows is.
+        """
+        name = name or str(guarantee.metric)
+        required = f"{guarantee.relation} {format_number(guarantee.level)}"
         successes, trials = self.draws(guarantee)
         if not trials:
-            return f"'{guarantee}' has no observations yet"
+            return f"'{name} {required}' has no observations yet"
         value = self.operating_point.value(guarantee.metric.name)
-        observed = (
-            f"{guarantee.metric} is {value:.3f} ({successes:,} of {trials:,}; guaranteed: "
-            f"{guarantee.relation} {format_number(guarantee.level)})"
-        )
-        if evidence <= 1:
-            if self._is_missed(guarantee):
-                return f"{observed}, which is too few to contradict it"
-            return f"{observed}, with no evidence against it"
-        chance = f"at most 1 in {f'{evidence:,.0f}' if evidence >= 100 else f'{evidence:.3g}'}"
-        if evidence > 1e6:
-            chance = "less than 1 in 1,000,000"
-        worst = "" if self.checks == 1 else "at worst, "
+        observed = f"{name} is {value:.3f} ({successes:,} of {trials:,}; guaranteed: {required})"
         since = dict(zip(self.guarantees, self.since, strict=False)).get(guarantee, 0)
-        later = f", mostly because of those after the first {since:,} cases" if since else ""
-        return (
-            f"{observed}; {worst}such counts have a probability of {chance} under the guarantee"
-            f"{later} (broken at 1 in {self.alarm_at:.3g})"
+        missed = self.is_missed(guarantee)
+        return evidence_in_words(
+            observed, evidence, missed, self.alarm_at, self.checks, since, f"{unit}s"
         )
 
     def _summary(self) -> Summary:
@@ -183,6 +175,42 @@ class Verdict(NotebookSummary):
         }
 
 
+def evidence_in_words(
+    observed: str,
+    evidence: float,
+    missed: bool,
+    alarm_at: float,
+    checks: int,
+    since: int,
+    units: str,
+) -> str:
+    """Return what is observed, and how much it says against a guarantee."""
+    if evidence <= 1:
+        if missed:
+            return f"{observed}, which is too few to contradict it"
+        return f"{observed}, with no evidence against it"
+    chance = f"at most 1 in {f'{evidence:,.0f}' if evidence >= 100 else f'{evidence:.3g}'}"
+    if evidence > 1e6:
+        chance = "less than 1 in 1,000,000"
+    worst = "" if checks == 1 else "at worst, "
+    later = f", mostly because of those after the first {since:,} {units}" if since else ""
+    return (
+        f"{observed}; {worst}such results have a probability of {chance} under the guarantee"
+        f"{later} (broken at 1 in {alarm_at:.3g})"
+    )
+
+
+def as_sentence(found: str, broken: bool, missed: bool, pending: int) -> str:
+    """Return a verdict, given what is said of each guarantee."""
+    if pending:
+        found += f" ({'1 case is' if pending == 1 else f'{pending:,} cases are'} pending)"
+    if broken:
+        return f"BROKEN: {found}. Certify again on recent rows before relying on it."
+    if missed:
+        return f"Not broken so far: {found}."
+    return f"Consistent with the certificate so far: {found}."
+
+
 _FEWEST = 10  # draws between restarts, at least,
 _GROWTH = 0.02  # and relative to all draws; so the number of restarts grows with their logarithm
 
@@ -203,32 +231,40 @@ def check_guarantees(
     Several guarantees divide the level equally.
     """
     level = check_fraction(level, "level")
-    if after is not None:
-        if after.guarantees != guarantees or after.identity != identity:
-            raise SetpointError("the verdict in after= belongs to another certificate.")
-        if after.level != level:
-            raise SetpointError(f"earlier checks had the level {after.level}, not {level}.")
-        if len(np.shape(y)) == 1 and len(np.asarray(y)) == 0:  # no new cases
-            return replace(after, checks=after.checks + 1, pending=pending)
+    if after is not None and len(np.shape(y)) == 1 and len(np.asarray(y)) == 0:  # no new cases
+        _check_continues(after, guarantees, level, identity)
+        return replace(after, checks=after.checks + 1, pending=pending)
+    goal = Goal(guarantees[0].metric, guarantees)
+    point = evaluate_threshold(y, scores, threshold, goal, pos_label=pos_label, on="later data")
+    return updated(guarantees, point, after, level, identity, pending)
+
+
+def updated(
+    guarantees: tuple[Constraint, ...],
+    point: OperatingPoint,
+    after: Verdict | None,
+    level: float,
+    identity: tuple[Any, ...],
+    pending: int,
+) -> Verdict:
+    """Return the verdict on guarantees after cases with the counts of an operating point."""
     starts: tuple[Start, ...] = ()
     before, reserve = (0.0,) * len(guarantees), (1.0,) * len(guarantees)
     since = (0,) * len(guarantees)
     if after is not None:
+        _check_continues(after, guarantees, level, identity)
         starts, before, since = after.starts, after.evidence, after.since or since
         reserve = after.reserve or tuple(_stake(g, after.operating_point) for g in guarantees)
-    goal = Goal(guarantees[0].metric, guarantees)
-    point = evaluate_threshold(y, scores, threshold, goal, pos_label=pos_label, on="later data")
-    if after is not None:
         point = _add_counts(after.operating_point, point)
     evidence, places = [], []
     for i, guarantee in enumerate(guarantees):
-        terms, rest = _stakes(guarantee, point, starts, reserve[i])
-        total, place = float(terms.sum() + rest), int(terms.argmax())
+        successes, trials, p = _draws(guarantee, point, starts)
+        total, place = staked(evidence_against(successes, trials, p), reserve[i])
         is_larger = total > before[i]
         evidence.append(total if is_larger else before[i])
         cases = int(sum(starts[place - 1])) if place else 0
         places.append(cases if is_larger else since[i])
-    if any(_is_due(guarantee, point, starts) for guarantee in guarantees):
+    if any(restarts_after(_draws(guarantee, point, starts)[1]) for guarantee in guarantees):
         tp, fp, P, N = (float(count) for count in point.counts)
         starts = (*starts, (tp, fp, P - tp, N - fp))
     checks = 1 if after is None else after.checks + 1
@@ -239,18 +275,29 @@ def check_guarantees(
     return replace(found, broken=bool(found.contradicted))
 
 
-def _stakes(
-    guarantee: Constraint,
-    point: OperatingPoint,
-    starts: tuple[Start, ...],
-    reserve: float,
-) -> tuple[NDArray[np.float64], float]:
-    """Return what the first stake and that of each restart have become, and what is not staked."""
-    successes, trials, p = _draws(guarantee, point, starts)
-    terms = evidence_against(successes, trials, p) / 2
+def _check_continues(
+    after: Verdict, guarantees: tuple[Constraint, ...], level: float, identity: tuple[Any, ...]
+) -> None:
+    if after.guarantees != guarantees or after.identity != identity:
+        raise SetpointError("the verdict in after= belongs to another certificate.")
+    if after.level != level:
+        raise SetpointError(f"earlier checks had the level {after.level}, not {level}.")
+
+
+def staked(evidence: NDArray[np.float64], reserve: float = 1.0) -> tuple[float, int]:
+    """Return the evidence in total, and the place of the restart that most of it comes from.
+
+    ``evidence`` has that of all cases first, and then that since each restart.
+    """
+    terms = evidence / 2
     j = np.arange(1, len(terms))
     terms[1:] *= reserve / (j * (j + 1))
-    return terms, reserve / len(terms) / 2
+    return float(terms.sum() + reserve / len(terms) / 2), int(terms.argmax())
+
+
+def restarts_after(trials: NDArray[np.float64]) -> bool:
+    """Return whether to restart, given the draws since the certificate and each restart."""
+    return bool(trials[-1] >= max(_FEWEST, _GROWTH * trials[0]))
 
 
 def _draws(
@@ -265,12 +312,6 @@ def _draws(
     k, n = rate.draws(a, b, a + c, b + d)
     p = rate.to_fraction(guarantee.level)
     return (k, n, p) if guarantee.metric.direction == "max" else (n - k, n, 1 - p)
-
-
-def _is_due(guarantee: Constraint, point: OperatingPoint, starts: tuple[Start, ...]) -> bool:
-    """Return whether enough draws have been made since the last restart."""
-    _, trials, _ = _draws(guarantee, point, starts)
-    return bool(trials[-1] >= max(_FEWEST, _GROWTH * trials[0]))
 
 
 def _stake(guarantee: Constraint, point: OperatingPoint) -> float:

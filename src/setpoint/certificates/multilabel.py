@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._internal.validation import check_fraction, listed
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import Method, certify
+from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.certificates.monitor import Verdict
 from setpoint.errors import SetpointError
 from setpoint.goals.metrics import format_threshold
@@ -123,10 +124,10 @@ class MultilabelCertificate:
         Y: ArrayLike,
         scores: ArrayLike,
         *,
-        after: Mapping[str, Verdict] | None = None,
+        after: Mapping[str, Verdict | JointVerdict] | None = None,
         level: float = 0.05,
         groups: ArrayLike | None = None,
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, Verdict | JointVerdict]:
         """Check whether later labelled rows contradict the certificates of the labels.
 
         Returns the verdict of each label that has a certificate which can be checked. The level is

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -29,10 +28,9 @@ from setpoint.cli.points import (
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
-    from setpoint.certificates.band_certificate import BandCertificate
-    from setpoint.certificates.band_monitor import BandVerdict
+    from setpoint.certificates.joint_monitor import JointVerdict, Monitored
+    from setpoint.certificates.mean_monitor import MeanVerdict
     from setpoint.certificates.monitor import Verdict
-    from setpoint.goals.band_metrics import Side
     from setpoint.goals.goal import Constraint
     from setpoint.tables.fitted_columns import FittedColumns
     from setpoint.tables.model import TableModel
@@ -96,9 +94,7 @@ def evaluate(
                 f"{model} has no certificate that can be checked, so there is no check to continue."
             )
         if not certificate.can_be_checked:
-            raise SetpointError(
-                f"there is no check to continue. {NotMonitored.of(loaded, model, data)}"
-            )
+            raise SetpointError(f"there is no check to continue. {not_monitored(certificate)}")
         before = _read_verdict(after, certificate)
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
@@ -111,16 +107,17 @@ def evaluate(
         output.note(note)
     named = loaded.goal_columns(frame)
     point = loaded.rule.evaluate(y, scores, name, named)
-    verdict, not_monitored = None, None
+    verdict, unmonitored = None, None
     if certificate is not None and not certificate.can_be_checked:
-        not_monitored = NotMonitored.of(loaded, model, data)
+        unmonitored = not_monitored(certificate)
     elif certificate is not None:
-        verdict = certificate.check(y, scores, after=before, groups=groups_of(loaded, frame))
+        groups = groups_of(loaded, frame)
+        verdict = certificate.check(y, scores, after=before, groups=groups, **named)
     parts = [point_table(loaded.operating_point, point)]
     if missing_class(point) is not None:
         parts.append(one_class_message(point))
-    if not_monitored is not None:
-        parts.append(str(not_monitored))
+    if unmonitored is not None:
+        parts.append(unmonitored)
     if verdict is not None:
         parts.append(str(verdict))
         if caution := one_class_caution(point, verdict.guarantees):
@@ -138,7 +135,7 @@ def evaluate(
             "model": str(model),
             "evaluated": point_fields(point),
             "verdict": None if verdict is None else verdict_fields(verdict),
-            "not_monitored": None if not_monitored is None else not_monitored._asdict(),
+            "not_monitored": unmonitored,
         },
         *parts,
         files=request.files(
@@ -173,40 +170,12 @@ def _check_both_classes(model: TableModel, frame: Any, name: str) -> None:
             )
 
 
-class NotMonitored(NamedTuple):
-    """Claims of a certificate that later rows are not checked for, why, and what to run instead."""
-
-    claims: tuple[str, ...]
-    reason: str
-    instead: tuple[str, str]
-
-    @classmethod
-    def of(cls, model: TableModel, path: Path, data: Path) -> NotMonitored:
-        """Return the claims of a certified model, whose certificate cannot be checked."""
-        from setpoint.tables.goal_columns import named_columns
-
-        certificate = model.certificate
-        goal_names = named_columns(model.goal, model.time)
-        kept = [f"--keep={name}" for name in dict.fromkeys([model.target, *goal_names])]
-        scored = ["setpoint", "predict", path, data, *kept, "--out", "scored.csv"]
-        positive = ",".join(map(str, model.positive_labels or (model.positive,)))
-        certified = [
-            "setpoint", "certify", "scored.csv", "--label", model.target,
-            f"--positive={positive}", "--score", "score",
-            "--threshold", "0", "--goal", model.goal, "--confidence", certificate.confidence,
-            *(f"--cap={name}={cap:g}" for name, cap in certificate.caps),
-            *(["--time", model.time] if model.goal.periods else []),
-        ]  # fmt: skip
-        commands = (shlex.join(map(str, scored)), shlex.join(map(str, certified)))
-        return cls(certificate.claims, certificate.unchecked, commands)
-
-    def __str__(self) -> str:
-        first, second = self.instead
-        return (
-            f"The certificate is not monitored: these rows do not tell whether "
-            f"{' and '.join(self.claims)} still holds. {self.reason}. Certify the threshold again "
-            f"on later labelled rows instead:\n  {first}\n  {second}"
-        )
+def not_monitored(certificate: Any) -> str:
+    """Return why later rows are not compared with a certificate, and what to do instead."""
+    return (
+        f"The certificate is not monitored: {certificate.unchecked}. Certify the threshold again "
+        "on later labelled rows instead."
+    )
 
 
 def groups_of(model: FittedColumns, frame: Any) -> Any:
@@ -223,21 +192,19 @@ def groups_of(model: FittedColumns, frame: Any) -> Any:
 
 def verdict_fields(verdict: Any) -> dict[str, Any]:
     """Return a verdict for JSON, with the certificate that it belongs to."""
-    if parts := getattr(verdict, "parts", None):  # of a review band
-        own = {side: verdict_fields(part) for side, part in parts.items()}
-        return {**verdict.to_dict(), "parts": own}
-    # JSON has no infinity, which a threshold of a review band may be.
+    found: dict[str, Any] = verdict.to_dict()
+    if parts := getattr(verdict, "parts", None):
+        return {**found, "parts": [verdict_fields(part) for part in parts]}
+    if "operating_point" in found:
+        found["operating_point"] = point_fields(verdict.operating_point)
+    # JSON has no infinity, which a threshold may be.
     identity = [str(x) if x in (math.inf, -math.inf) else x for x in verdict.identity]
-    return {
-        **verdict.to_dict(),
-        "operating_point": point_fields(verdict.operating_point),
-        "certificate": identity,
-    }
+    return {**found, "certificate": identity}
 
 
 def _read_verdict(path: Path, certificate: Any) -> Any:
     """Return the verdict in the output of ``evaluate --json``."""
-    return read_output(path, lambda found: _parse_any_verdict(found["verdict"], certificate))
+    return read_output(path, lambda found: parse_verdict(found["verdict"], certificate))
 
 
 def read_output(path: Path, read: Callable[[Any], T]) -> T:
@@ -261,30 +228,50 @@ def read_output(path: Path, read: Callable[[Any], T]) -> T:
         ) from error
 
 
-def _parse_any_verdict(fields: dict[str, Any], certificate: Any) -> Any:
-    if "parts" in fields:
-        return _parse_band_verdict(fields, certificate)
-    return parse_verdict(fields, certificate.guarantees, certificate.threshold)
+def parse_verdict(fields: dict[str, Any], certificate: Any) -> Verdict | JointVerdict:
+    """Return a verdict from its values in JSON; ValueError if it is of another certificate."""
+    from setpoint.certificates.joint_monitor import JointVerdict
 
-
-def _parse_band_verdict(fields: dict[str, Any], certificate: BandCertificate) -> BandVerdict:
-    from setpoint.certificates.band_monitor import BandVerdict, plain_guarantees
-
-    thresholds: dict[Side, float] = {
-        "alarm": certificate.high, "clear": certificate.low, "review": 0.5,
-    }  # fmt: skip
-    wanted = {side: plain_guarantees(certificate.goal, side) for side in thresholds}
-    wanted = {side: guarantees for side, guarantees in wanted.items() if guarantees}
-    if set(fields["parts"]) != set(wanted):
+    monitored = certificate.monitored
+    if monitored is None:
+        return _parse_counted(fields, certificate.guarantees, certificate.threshold)
+    if len(fields["parts"]) != len(monitored):
         raise ValueError("it belongs to another certificate")
-    parts: dict[str, Verdict] = {
-        side: parse_verdict(fields["parts"][side], guarantees, thresholds[side])
-        for side, guarantees in wanted.items()
-    }
-    return BandVerdict(certificate.goal.constraints, parts, float(fields["level"]))
+    parts = [
+        _parse_counted(own, (each.plain,), each.threshold)
+        if each.span is None
+        else _parse_mean(own, each)
+        for own, each in zip(fields["parts"], monitored, strict=True)
+    ]
+    last = tuple((str(kind), str(name)) for kind, name in fields["last_periods"].items())
+    return JointVerdict(monitored, tuple(parts), float(fields["level"]), last)
 
 
-def parse_verdict(
+def _parse_mean(fields: dict[str, Any], each: Monitored) -> MeanVerdict:
+    from setpoint.certificates.mean_monitor import MeanVerdict
+
+    assert each.span is not None
+    logs = tuple(map(float, fields["logs"]))
+    starts = tuple(tuple(map(float, start)) for start in fields["starts"])
+    if fields["span"] != list(each.span) or {1 + len(logs)} != {1 + len(logs), *map(len, starts)}:
+        raise ValueError("it belongs to another certificate")
+    evidence = math.inf if fields["evidence"] is None else float(fields["evidence"])
+    rows, mean = int(fields["rows"]), float(fields["mean"])
+    numbers = (evidence, rows, mean, *logs, *(x for start in starts for x in start))
+    if rows < 0 or not 0 <= mean <= 1 or any(map(math.isnan, numbers)):
+        raise ValueError("its values are not those of a check")
+    return MeanVerdict(
+        bool(fields["broken"]), each.plain, each.span, evidence, float(fields["level"]), rows, mean,
+        logs, starts, int(fields["since"]), int(fields["checks"]), _identity(fields),
+        int(fields["pending"]),
+    )  # fmt: skip
+
+
+def _identity(fields: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(float(x) if x in ("inf", "-inf") else x for x in fields["certificate"])
+
+
+def _parse_counted(
     fields: dict[str, Any], guarantees: tuple[Constraint, ...], threshold: float
 ) -> Verdict:
     """Return a verdict from its values in JSON; ValueError if it is of other guarantees."""
@@ -312,7 +299,7 @@ def parse_verdict(
         OperatingPoint(threshold, tp, fp, fn, tn, goal, "later data"),
         float(fields["level"]),
         int(fields["looks"]),
-        tuple(float(x) if x in ("inf", "-inf") else x for x in fields["certificate"]),
+        _identity(fields),
         tuple(map(int, since)),
         int(fields.get("pending", 0)),
         starts,

@@ -13,6 +13,7 @@ import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.app import exit_if_missed, first_imports
+from setpoint.cli.evaluate import not_monitored
 from setpoint.cli.output import (
     Output,
     is_main_process,
@@ -25,10 +26,6 @@ _IN_MEMORY = 2 << 30  # bytes; a larger table is streamed, as training takes sev
 _MONITOR = (
     "Check it on later labelled rows with 'setpoint evaluate', with --after to combine several "
     "files into one check."
-)
-_NOT_MONITORED = (
-    "The certificate is not monitored: 'setpoint evaluate' counts later labelled rows, but does "
-    "not check its claims on them. It prints the commands that certify the threshold again."
 )
 
 
@@ -154,7 +151,7 @@ def fit(
     if certificate is not None:
         parts.append(str(certificate))
         if certificate.certified:
-            parts.append(_MONITOR if certificate.can_be_checked else _NOT_MONITORED)
+            parts.append(_MONITOR if certificate.can_be_checked else not_monitored(certificate))
     files: Iterator[tuple[str, Path]] = iter(())
     if request.wanted and fitted.test is None:
         output.note(

@@ -12,6 +12,7 @@ from setpoint.cli.output import Output
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
+    from setpoint.certificates.joint_monitor import JointVerdict
     from setpoint.certificates.monitor import Verdict
     from setpoint.certificates.multilabel import MultilabelCertificate
     from setpoint.cli.reports import ReportRequest
@@ -43,7 +44,7 @@ def evaluate_several(
     for note in unseen:
         output.note(note)
     point = model.point_of(Y, scores, on=name)
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict | JointVerdict] = {}
     if certificate is not None and certificate.certified_labels:
         verdicts = certificate.check(Y, scores, after=before, groups=groups_of(model, frame))
     facts = {
@@ -74,7 +75,7 @@ def evaluate_several(
     exit_if_missed(given["strict"], content.met and not content.contradicted)
 
 
-def _outcome(verdicts: dict[str, Verdict]) -> str:
+def _outcome(verdicts: dict[str, Verdict | JointVerdict]) -> str:
     """Return what the checks of the certificates have found."""
     broken = {label: verdict for label, verdict in verdicts.items() if verdict.broken}
     if not broken:
@@ -84,7 +85,7 @@ def _outcome(verdicts: dict[str, Verdict]) -> str:
 
 def _read_verdicts(
     path: Any, certificate: MultilabelCertificate | None, model: Any
-) -> dict[str, Verdict]:
+) -> dict[str, Verdict | JointVerdict]:
     """Return the verdicts in the output of ``evaluate --json``."""
     if certificate is None or not certificate.certified_labels:
         raise SetpointError(
@@ -93,9 +94,7 @@ def _read_verdicts(
     return read_output(
         path,
         lambda found: {
-            label: parse_verdict(
-                fields, certificate[label].guarantees, certificate[label].threshold
-            )
+            label: parse_verdict(fields, certificate[label])
             for label, fields in found["verdicts"].items()
         },
     )

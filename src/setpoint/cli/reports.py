@@ -165,7 +165,8 @@ def report_of_fit(
     verdict = None
     certificate = model.certificate
     if certificate is not None and certificate.certified and certificate.can_be_checked:
-        verdict = certificate.check(test.y, test.scores, groups=test.groups)
+        named = test.named or {}
+        verdict = certificate.check(test.y, test.scores, groups=test.groups, **named)
     counts = {
         _RENAMED.get(name, name): value
         for name, value in model.facts.items()

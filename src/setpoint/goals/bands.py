@@ -30,7 +30,7 @@ from setpoint.goals.band_metrics import (
     band_metric,
     parse_cost,
 )
-from setpoint.goals.goal import TOLERANCE, Goal
+from setpoint.goals.goal import TOLERANCE, Constraint, Goal
 
 # All that this module uses of the plain language; both share directions, separators and levels.
 from setpoint.goals.language import (
@@ -44,7 +44,7 @@ from setpoint.goals.language import (
     _parse_level,
 )
 from setpoint.goals.linear_fraction import where
-from setpoint.goals.metrics import format_number
+from setpoint.goals.metrics import ALARM_RATE, format_number, metric
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,19 @@ class BandConstraint:
 
     def __str__(self) -> str:
         return f"{self.metric} {self.metric.relation} {format_number(self.level)}"
+
+    @property
+    def plain(self) -> Constraint:
+        """The same constraint as one of a plain metric at one threshold.
+
+        A rate of cleared rows becomes that of the others, and one of reviews the rate of rows that
+        are reviewed, as if these were the alarms.
+        """
+        which = (
+            ALARM_RATE if self.metric.side == "review" else metric(str(self.metric.at_threshold))
+        )
+        level = 1 - self.level if self.metric.name == "clear_rate" else self.level
+        return Constraint(which, level)
 
     def shortfall(self, counts: BandCounts) -> Any:
         """Return the distance of the metric from its level; <= 0 where the constraint is met."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from setpoint.certificates.band_certificate import BandCertificate
-from setpoint.certificates.band_monitor import BandVerdict
+from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.goals.bands import BandGoal
 from setpoint.report.content import Described, Rows
 from setpoint.report.fractions import FEW, between, fraction
@@ -60,7 +60,7 @@ class BandReport(Described):
         ``score > high`` is an alarm, ``score <= low`` is cleared, all else is reviewed.
     certificate : BandCertificate, optional
         For this goal and these thresholds.
-    verdict : BandVerdict, optional
+    verdict : JointVerdict, optional
         The result of ``certificate.check`` on the rows. Without it, unseen rows are checked here,
         unless the certificate is about one case of each group.
     tuned : BandBaseline, optional
@@ -78,7 +78,7 @@ class BandReport(Described):
     low: float
     high: float
     certificate: BandCertificate | None = None
-    verdict: BandVerdict | None = None
+    verdict: JointVerdict | None = None
     tuned: BandBaseline | None = None
     currency: str = "€"
     title: str = "What this review band does"

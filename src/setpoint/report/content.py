@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint.certificates.certificate import Certificate
+from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.certificates.monitor import Verdict
 from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
@@ -196,9 +197,10 @@ class Described:
             return self.verdict
         if not (self.rows.unseen and certificate.certified) or certificate.one_per_group:
             return None
-        if not certificate.can_be_checked:
+        if not certificate.can_be_checked or isinstance(self.rows.named, GoalColumns):
             return None
-        return certificate.check(self.rows.y, self.rows.scores, pos_label=True)
+        named = dict(self.rows.named)
+        return certificate.check(self.rows.y, self.rows.scores, pos_label=True, **named)
 
     @property
     def broken(self) -> bool:
@@ -247,7 +249,7 @@ class Report(Described):
         ``score > threshold`` raises an alarm.
     certificate : Certificate, optional
         For this goal and this threshold.
-    verdict : Verdict, optional
+    verdict : Verdict or JointVerdict, optional
         The result of ``certificate.check`` on the rows, which then count as later data. Without it,
         unseen rows are checked here, unless the certificate is about one case of each group.
     baseline : Baseline, optional
@@ -286,7 +288,7 @@ class Report(Described):
     rows: Rows
     threshold: float
     certificate: Certificate | None = None
-    verdict: Verdict | None = None
+    verdict: Verdict | JointVerdict | None = None
     baseline: Baseline | None = None
     tuned: Baseline | None = None
     history: History | None = None

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from setpoint.certificates.certificate import Certificate
+from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.certificates.monitor import Verdict
 from setpoint.certificates.multilabel import MultilabelCertificate
 from setpoint.goals.goal import Constraint, Goal, format_metric
@@ -59,7 +60,7 @@ class LabelResult(NamedTuple):
     point: OperatingPoint
     met: bool | None
     certificate: Certificate | None
-    verdict: Verdict | None
+    verdict: Verdict | JointVerdict | None
 
     @property
     def one_class(self) -> str:
@@ -97,7 +98,7 @@ class LabelsReport:
 
     point: MultilabelPoint
     certificate: MultilabelCertificate | None = None
-    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    verdicts: Mapping[str, Verdict | JointVerdict] = field(default_factory=dict)
     usual: MultilabelPoint | None = None
     title: str = "Several labels"
     facts: Mapping[str, Any] = field(default_factory=dict)

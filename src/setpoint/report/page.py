@@ -128,7 +128,7 @@ def report_of(
         rows = Rows(positive, scores, on="the rows given", unseen=True, named=named)
         checked = certificate is not None and certificate.certified and certificate.can_be_checked
         if groups is not None and checked:
-            verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups)
+            verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups, **named)
             options.setdefault("verdict", verdict)
     else:
         labelled = getattr(classifier, "_threshold_rows", None)

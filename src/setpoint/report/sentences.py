@@ -12,9 +12,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
-from setpoint.goals.budgets import is_count, per_of
-from setpoint.goals.goal import TOLERANCE, Constraint, format_metric, format_requirement
-from setpoint.goals.metrics import Metric, display_name
+from setpoint.certificates.joint_monitor import JointVerdict
+from setpoint.certificates.mean_monitor import MeanVerdict
+from setpoint.certificates.monitor import Verdict
+from setpoint.goals.budgets import format_percent, is_count, per_of
+from setpoint.goals.goal import Constraint, format_metric, format_requirement
+from setpoint.goals.metrics import Metric, display_name, format_number
 from setpoint.goals.money import is_money
 from setpoint.goals.tallies import Tally
 from setpoint.report.breakdown import BySegment, Measured, by_period, plain_name
@@ -34,7 +37,6 @@ from setpoint.report.wording import (
     value_in_words,
     value_text,
 )
-from setpoint.thresholds.operating_point import OperatingPoint
 
 # --- the headline --------------------------------------------------------------------------------
 
@@ -83,9 +85,12 @@ def _broken(report: Report) -> str:
         return ""
     found = []
     for constraint in verdict.contradicted:
-        now = _value(verdict.operating_point, constraint)
+        now = _observed(verdict, constraint, report.currency)
         level = at_level(constraint, report.currency)
-        if constraint.shortfall(*verdict.operating_point.counts) > TOLERANCE:
+        if (per := per_of(constraint.metric)) is not None:
+            each, _ = verdict.part_of(constraint)
+            level = f"at most {format_percent(each.plain.level)} of {per.period}s"
+        if verdict.is_missed(constraint):
             found.append(f"{now}, but {level} was certified")
         else:  # a contradicted certificate stays contradicted
             found.append(f"{now} now, but an earlier check contradicted {level}")
@@ -93,10 +98,21 @@ def _broken(report: Report) -> str:
     return f"{rows} contradict the certificate: {'; '.join(found)}."
 
 
-def _value(point: OperatingPoint, constraint: Constraint) -> str:
-    """Write the value of a constrained metric, e.g. "precision is 0.812"."""
+def _observed(verdict: Verdict | JointVerdict, constraint: Constraint, currency: str) -> str:
+    """Write what was observed of a guaranteed metric, e.g. "precision is 0.812"."""
     which = constraint.metric
-    return f"{display_name(which.name)} is {format_metric(point.value(which.name), constraint)}"
+    if isinstance(verdict, Verdict):
+        value = verdict.operating_point.value(which.name)
+        return f"{display_name(which.name)} is {format_metric(value, constraint)}"
+    each, part = verdict.part_of(constraint)
+    if isinstance(part, MeanVerdict):
+        return f"{metric_label(which)} is {value_text(which, part.value, currency, constraint)}"
+    if (per := per_of(which)) is not None:
+        over, periods = part.draws(each.plain)
+        more = f"more than {format_number(constraint.level)} alarms"
+        return f"{over:,} of {periods:,} {per.period}s have {more}"
+    value = part.operating_point.value(each.plain.metric.name)
+    return f"{metric_label(which)} is {format_metric(value, constraint)}"
 
 
 def _expected(report: Report) -> str:
@@ -235,11 +251,13 @@ def _too_few(report: Report) -> str:
     found = []
     for constraint in missed:
         _, trials = verdict.draws(constraint)
+        per = per_of(constraint.metric)
+        one, many = ("row", "rows") if per is None else (per.period, f"{per.period}s")
         one, many = {
             "alarms": ("alarm", "alarms"),
             "positives": (report.singular, report.plural),
             "negatives": ("other case", "other cases"),
-        }.get(str(constraint.metric.population), ("row", "rows"))
+        }.get(str(constraint.metric.population), (one, many))
         found.append(f"1 {one} is" if trials == 1 else f"{trials:,} {many} are")
     return f"The certificate still stands: {' and '.join(found)} too few to contradict it."
 

@@ -1,4 +1,4 @@
-"""Monitoring of review bands: each guarantee is that of a plain certificate at one threshold."""
+"""Monitoring of several guarantees, by the example of review bands."""
 
 import json
 import pickle
@@ -27,13 +27,12 @@ def test_parts_are_plain_verdicts(certificate):
     y, scores = normal(1)
     verdict = certificate.check(y, scores, level=0.04)
     alarm = certify(*normal(0, n=3000), "max recall s.t. precision >= 0.8", threshold=2.2)
-    assert verdict.parts["alarm"].evidence == alarm.check(y, scores, level=0.01).evidence
+    assert verdict.evidence[:1] == alarm.check(y, scores, level=0.01).evidence
     clear = certify(*normal(0, n=3000), "max f1 s.t. npv >= 0.9, alarm_rate <= 0.7", threshold=0.5)
-    assert verdict.parts["clear"].evidence == clear.check(y, scores, level=0.02).evidence
+    assert verdict.evidence[1:3] == clear.check(y, scores, level=0.02).evidence
     inside = ((scores > 0.5) & (scores <= 2.2)).sum()
-    review = verdict.parts["review"]
-    assert review.draws(review.guarantees[0]) == (inside, len(y))
-    assert {part.alarm_at for part in verdict.parts.values()} == {4 / 0.04}
+    assert verdict.draws(certificate.guarantees[3]) == (inside, len(y))
+    assert {part.alarm_at for part in verdict.parts} == {4 / 0.04}
     assert not verdict.broken
     assert verdict.message.startswith("Consistent with the certificate so far: precision(alarm) is")
     assert "; 1 - clear_rate is" in verdict.message
@@ -47,7 +46,7 @@ def test_checks_continue(certificate):
     third = certificate.check([], [], after=second)
     assert (first.checks, second.checks, third.checks) == (1, 2, 3)
     assert third.evidence == second.evidence
-    for part in second.parts.values():
+    for part in second.parts:
         assert sum(part.operating_point.counts[2:]) == 900
 
 
@@ -97,7 +96,7 @@ def test_labels_groups_and_pending_rows(certificate):
     with pytest.raises(SetpointError, match="one case of each group"):
         grouped.check(y, scores)
     pairs = grouped.check(y, scores, groups=np.arange(400) // 2)
-    assert sum(pairs.parts["alarm"].operating_point.counts[2:]) == 200
+    assert sum(pairs.parts[0].operating_point.counts[2:]) == 200
 
 
 def test_errors(certificate):
