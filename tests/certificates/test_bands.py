@@ -17,6 +17,7 @@ from setpoint.certificates.band_bounds import most_reviewed, review_bound
 from setpoint.certificates.certify import _draw_rows, _seed_from, certify_best
 from setpoint.certificates.sequence import Rows
 from setpoint.errors import GoalError, SetpointError
+from setpoint.goals.metrics import format_threshold
 from setpoint.thresholds.bands import evaluate_band
 
 BOTH = "min review_rate s.t. precision(alarm) >= 0.85, npv(clear) >= 0.93"
@@ -359,3 +360,11 @@ def test_text_notebook_and_json():
     assert "unknown" in refused._repr_html_()
     cost = certify_band(y, scores, "min cost(fp=1, fn=5, review=1) s.t. npv(clear) >= 0.9")
     assert cost.bounds[-1].bound is None
+
+
+def test_certified_thresholds_are_limited_by_the_reviews():
+    found = certify_band(*normal(0, n=3000), "max recall(alarm) s.t. review_rate <= 40%")
+    assert found.certified
+    low, high = format_threshold(found.low), format_threshold(found.high)
+    assert f"certified lower thresholds, within {low} to {high}: any" in str(found)
+    assert not found.allows(-10, 10)

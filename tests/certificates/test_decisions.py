@@ -39,7 +39,7 @@ def certified(rows, goal, **options):
 def test_a_floor_in_each_segment(rows):
     found = certified(rows, "max recall s.t. precision >= 0.8 for each region")
     assert found.certified
-    assert found.claims == ("precision >= 0.8 for each region",)
+    assert found.claims == ("precision >= 0.8 for each region (north, south)",)
     assert [b.metric.name for b in found.bounds] == [
         "precision[region=north]", "precision[region=south]", "recall",
     ]  # fmt: skip
@@ -47,6 +47,41 @@ def test_a_floor_in_each_segment(rows):
     point = found.operating_point
     assert all(point.value(b.metric.name) >= 0.8 for b in found.bounds[:2])
     assert "precision >= 0.8 for each region" in found.message
+
+
+def test_segments_that_are_left_out_are_named_in_the_certificate(rows):
+    some = np.where(np.arange(N) % 50, rows["region"], "(none)")
+    goal = "max recall s.t. precision >= 0.8 for each region"
+    found = certified({**rows, "region": some}, goal)
+    assert found.certified
+    assert "precision >= 0.8 for each region (north, south)" in found.message
+    assert "Nothing is guaranteed for other values of 'region', which 1.99 % of" in found.message
+    text = "nothing is guaranteed for other values of 'region' than north, south"
+    assert text in found.assumptions
+    assert text in certified(rows, goal).assumptions  # new rows may have others
+    assert "Nothing is guaranteed" not in certified(rows, goal).message
+    point = found.operating_point
+    assert point.uncovered == {"region": pytest.approx(0.02 * (point.tp + point.fp + point.fn
+                                                               + point.tn), rel=0.1)}  # fmt: skip
+    assert "The constraints 'for each region' do not apply to" in point.message
+    many = certified({**rows, "region": rows["day"] % 7}, goal.replace("0.8", "0.5"))
+    assert many.claims == ("precision >= 0.5 for each region (7 segments)",)
+
+
+@pytest.mark.parametrize(
+    ("goal", "caps"),
+    [
+        ("max recall s.t. precision >= 0.8 for each region", None),
+        ("max recall s.t. alarms <= 20 per day on 80% of days", None),
+        ("max recall s.t. cost(fp=5, fn=amount) <= 9", CAPS),
+    ],
+)
+def test_there_is_no_certificate_at_another_prevalence(goal, caps, rows):
+    found = certified(rows, goal, caps=caps)
+    assert found.certified
+    assert not any("at_prevalence" in text for text in found.assumptions)
+    with pytest.raises(SetpointError, match="no bounds at another prevalence"):
+        found.at_prevalence(0.2)
 
 
 def test_a_floor_that_cannot_be_reached_names_the_smallest_segment(rows):
@@ -165,8 +200,10 @@ def test_several_kinds_share_the_error(rows):
     )
     found = certified(rows, goal, caps=CAPS)
     assert found.certified
-    *others, cost = map(str, Goal.parse(goal).constraints)
-    assert found.claims == (*others, f"{cost} (where amount above 400 counts as 400)")
+    each, budget, cost = map(str, Goal.parse(goal).constraints)
+    assert found.claims == (
+        f"{each} (north, south)", budget, f"{cost} (where amount above 400 counts as 400)",
+    )  # fmt: skip
     for constraint in Goal.parse(goal).constraints:
         alone = certified(
             rows, f"max recall s.t. {constraint}", caps=CAPS if "cost" in str(constraint) else None

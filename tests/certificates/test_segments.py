@@ -140,7 +140,23 @@ def test_individual_and_joint_certificates():
         assert found.joint[name].certified_thresholds == both.certified_thresholds
         assert found.thresholds[name] == both.threshold
     assert [row["segment"] for row in found.rows()] == list(testing)
-    assert str(found).startswith("3 of 3 segments are certified at 90 % confidence each")
+    lines = str(found).splitlines()
+    assert lines[0] == (
+        "Certified at 90 % confidence: 3 of 3 segments, each by itself, and 3 of 3 all at once."
+    )
+    for line, (name, threshold) in zip(lines[1:], found.thresholds.items(), strict=True):
+        assert line.startswith(f"  {name}: threshold by itself ")
+        assert line.endswith(f", together with the others {threshold:.6g}")
+
+
+def test_unknown_segments_and_amounts_are_refused():
+    y, scores, regions = table(4, n=1500)
+    fixed = dict.fromkeys(np.unique(regions).tolist(), 1.5) | {"mars": 0.3}
+    with pytest.raises(SetpointError, match="a threshold of region=mars, and no row"):
+        certify_by_segment(y, scores, EACH, segments={"region": regions}, thresholds=fixed)
+    goal = "min cost(fp=5, fn=amount) s.t. precision >= 0.6 for each region"
+    with pytest.raises(GoalError, match="names amounts, which"):
+        certify_by_segment(y, scores, goal, segments={"region": regions})
 
 
 def test_joint_errors_multiply_to_the_whole():

@@ -10,7 +10,7 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from setpoint import (
     GoalError,
@@ -255,6 +255,8 @@ def test_metadata_are_routed_as_a_data_frame():
     with sklearn.config_context(enable_metadata_routing=True):
         for clf in estimators(COST):
             clf.set_fit_request(amounts=True)
+            if isinstance(clf, SetpointThreshold):
+                clf.set_score_request(amounts=False)  # one threshold decides without them
             params = {"amounts": pd.DataFrame(named["amounts"])}
             found = cross_validate(clf, X, y, cv=2, params=params, return_estimator=True)
             for fitted in found["estimator"]:
@@ -305,3 +307,50 @@ def test_the_warning_of_small_segments_is_at_the_line_that_calls_fit(model):
         model.fit(X, y, segments={"region": region})
     (found,) = [w for w in caught if "too small" in str(w.message)]
     assert (found.filename, found.lineno) == (__file__, line + 2)
+
+
+def test_amounts_and_segments_may_be_columns_of_the_table():
+    X, y, named = data()
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    table = table.assign(amount=named["amounts"]["amount"], region=named["segments"]["region"])
+    features = make_pipeline(
+        FunctionTransformer(lambda t: t[["a", "b", "c"]]), LogisticRegression()
+    )
+    for goal, options, given in (
+        (COST, {"decision": "expected_value"}, {"amounts": named["amounts"]}),
+        (EACH, {"thresholds": "per group"}, {"segments": named["segments"]}),
+    ):
+        own = SetpointThreshold(features, goal, random_state=0, **options)
+        expected = own.fit(table, y, **given).predict(table, **given)
+        clf = SetpointThreshold(features, goal, random_state=0, **options).fit(table, y)
+        assert np.array_equal(clf.predict(table), expected)
+        assert clf.score(table, y) == np.mean(expected == y)
+        assert clf.evaluate(table, y) == own.evaluate(table, y, **given)
+        with pytest.raises(SetpointError, match=r"pass (amounts|segments)="):
+            clf.predict(table[["a", "b", "c"]])
+
+
+def test_scores_of_a_cross_validation_with_amounts():
+    X, y, named = data()
+    amounts = pd.DataFrame(named["amounts"])
+    clf = SetpointThreshold(LogisticRegression(), COST, decision="expected_value", random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        clf.set_fit_request(amounts=True).set_score_request(amounts=True)
+        found = cross_validate(clf, X, y, params={"amounts": amounts})["test_score"]
+    assert ((found > 0) & (found < 1)).all()
+
+
+def test_a_region_that_is_too_small_is_not_part_of_the_guarantee():
+    X, y, named = data()
+    region = named["segments"]["region"].astype(object)
+    region[:12] = "islands"
+    goal = "max recall s.t. precision >= 0.3 for each region"
+    clf = SetpointThreshold(LogisticRegression(), goal, confidence=0.8, random_state=0)
+    with pytest.warns(UserWarning, match="too small to be judged"):
+        clf.fit(X, y, segments={"region": region})
+    assert clf.certificate_.certified
+    assert "for each region (east, west)" in str(clf.certificate_)
+    assert "nothing is guaranteed for other values of 'region'" in str(clf.certificate_)
+    point = clf.evaluate(X, y, segments={"region": region})
+    assert point.uncovered == {"region": 12}
+    assert "'for each region' do not apply to 12 of 1500 rows" in str(point)

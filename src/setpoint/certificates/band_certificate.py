@@ -111,12 +111,13 @@ class BandCertificate(CertificateBase[JointVerdict]):
         elif given:
             origin = f"{given[0]} given beforehand; {origin}"
         sets = {"lower": self.clear_thresholds, "upper": self.alarm_thresholds}
+        within = "" if self.goal.most_reviews is None else f", within {low} to {high}"
         return Wording(
             observed,
             f"cleared up to {low}, alarms above {high}",
             f"low {self.low:.6g}, high {self.high:.6g} ({origin})",
             [
-                f"certified {name} thresholds: {thresholds}"
+                f"certified {name} thresholds{within}: {thresholds}"
                 for name, thresholds in sets.items()
                 if thresholds and not thresholds.is_one_threshold
             ],

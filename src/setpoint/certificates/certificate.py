@@ -18,7 +18,7 @@ from setpoint.certificates.monitor import Verdict, check_guarantees
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.errors import SetpointError
-from setpoint.goals.columns import GoalColumns
+from setpoint.goals.columns import OTHER, GoalColumns
 from setpoint.goals.goal import Constraint, Goal
 from setpoint.goals.metrics import RECALL, Metric, format_threshold
 from setpoint.goals.money import is_money, prices_of
@@ -26,6 +26,7 @@ from setpoint.goals.tallies import PLAIN
 from setpoint.thresholds.operating_point import OperatingPoint, jsonable
 
 Choice = Literal["beforehand", "planned", "any"]
+_MOST_NAMED = 6  # segments in a claim
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,14 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         for c in stated.constraints:
             if c.per is not None and c.per.share == 1 and self.periods_within is not None:
                 c = replace(c, per=replace(c.per, share=self.periods_within[1]))
-            found.append(str(c) + self._capped(c.metric))
+            names = f" ({self._segments(c.each)})" if c.each else ""
+            found.append(str(c) + names + self._capped(c.metric))
         return tuple(found)
+
+    def _segments(self, column: str) -> str:
+        """Return the segments that are guaranteed something, as text."""
+        names = dict(self.goal.found)[column]
+        return ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} segments"
 
     def _capped(self, which: Metric) -> str:
         """Return what a claim about a cost leaves out, as the end of its text."""
@@ -138,18 +145,36 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
             f"season that the rows do not cover, breaks the guarantee on {period}s"
             for period in self.goal.periods
         ]
+        stated = self.goal if self.goal.stated is None else self.goal.stated
+        for column in dict.fromkeys(c.each for c in stated.constraints if c.each):
+            text = f"nothing is guaranteed for other values of {column!r} than "
+            more.append(text + self._segments(column))
+            if OTHER in dict(self.goal.found)[column]:
+                more.append(f"{OTHER} is about all small segments of {column!r} together")
         more += [f"values of {name!r} above {cap:,g} count as {cap:,g}" for name, cap in self.caps]
+        shifted = " (at_prevalence() gives the bounds at another prevalence)"
         return (
             *super().assumptions,
-            "the prevalence stays the same, for precision and other metrics that depend on it "
-            "(at_prevalence() gives the bounds at another prevalence)",
+            "the prevalence stays the same, for precision and other metrics that depend on it"
+            f"{shifted if self._counts_all_alike else ''}",
             *more,
         )
+
+    @property
+    def _counts_all_alike(self) -> bool:
+        """Whether the goal names neither segments nor periods, amounts or prices."""
+        return self.goal.is_plain and not any(is_money(which) for which in self.goal.metrics)
 
     @property
     def _observed(self) -> str:
         point, objective = self.operating_point, self.goal.objective
         observed = f" On {point.on} {objective} is {point.objective:.3f}."
+        total = float(sum(point.counts[2:]))
+        for column, rows in point.uncovered.items():
+            observed = (
+                f" Nothing is guaranteed for other values of {column!r}, which "
+                f"{100 * rows / total:.3g} % of {point.on} have.{observed}"
+            )
         missing = "positives" if point.tp + point.fn == 0 else "negatives"
         if np.isnan(point.objective) or (missing == "negatives" and point.fp + point.tn == 0):
             observed = f" On {point.on} there are no {missing}."
@@ -233,6 +258,12 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         and one on fpr, each with half the error.
         """
         prevalence = check_fraction(prevalence, "prevalence")
+        if not self._counts_all_alike:
+            raise SetpointError(
+                f"there are no bounds at another prevalence for '{self.goal.stated or self.goal}', "
+                "which names segments, periods or prices: the prevalence of each segment, or of "
+                "large amounts, may change in many ways. Certify on rows with that prevalence."
+            )
         counts = self.operating_point.counts
         # At one threshold each constraint has the whole error; several thresholds divide it, also
         # among the constraints.

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setpoint._internal.validation import check_fraction
+from setpoint._internal.validation import check_fraction, did_you_mean, listed
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify_best, certify_threshold, planning_draw
 from setpoint.certificates.rates import shortage
@@ -103,13 +103,16 @@ class SegmentCertificates:
         percent = f"{100 * self.confidence:g} %"
         every, joint = len(self.individual), self.jointly_certified
         lines = [
-            f"{len(self.individually_certified)} of {every} segments are certified at {percent} "
-            f"confidence each, and {len(joint)} jointly, that is, all of them at once.",
+            f"Certified at {percent} confidence: {len(self.individually_certified)} of {every} "
+            f"segments, each by itself, and {len(joint)} of {every} all at once.",
         ]
         for row in self.rows():
             if row["certified"]:
-                also = "also jointly" if row["certified jointly"] else "not jointly"
-                lines.append(f"  {row['segment']}: threshold {row['threshold']:.6g}; {also}")
+                also = "not together with the others"
+                if row["certified jointly"]:
+                    also = f"together with the others {row['joint threshold']:.6g}"
+                own = f"threshold by itself {row['threshold']:.6g}"
+                lines.append(f"  {row['segment']}: {own}, {also}")
             else:
                 lines.append(f"  {row['segment']}: not certified: {row['why not']}")
         return "\n".join(lines)
@@ -168,6 +171,12 @@ def certify_by_segment(
     goal = Goal.parse(goal)
     check_fraction(confidence, "confidence")
     column = segment_column(goal)
+    if goal.amounts:
+        raise GoalError(
+            f"'{goal}' names amounts, which certificates of a threshold for each segment do not "
+            "support; use an objective such as recall, or setpoint.certify, which certifies one "
+            "threshold for all segments."
+        )
     if others := [c for c in goal.constraints if not c.each]:
         raise GoalError(
             f"'{others[0]}' is about all rows, and thresholds of each segment are certified one "
@@ -191,6 +200,11 @@ def certify_by_segment(
         thresholds = {
             str(segment_texts(column, [name], 1)[0]): value for name, value in thresholds.items()
         }
+        if unknown := [name for name in thresholds if name not in rows]:
+            raise SetpointError(
+                f"there is a threshold of {column}={unknown[0]}, and no row of that segment; there "
+                f"are {listed(list(rows), 4)}.{did_you_mean(unknown[0], list(rows))}"
+            )
     return _certify_each(column, rows, own, confidence, thresholds, on)
 
 

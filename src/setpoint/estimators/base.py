@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from setpoint.certificates.certificate import Certificate
 from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
-from setpoint.goals.columns import NO_SEGMENT, OTHER, GoalColumns, segment_texts
+from setpoint.goals.columns import NO_SEGMENT, OTHER, GoalColumns, from_table, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.choose import evaluate_threshold
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -61,7 +62,9 @@ class SetpointEstimator:
         Segments that were too small to be judged, or unknown, in ``fit`` are pooled in the same
         way.
         """
-        named = self.pooled({"amounts": amounts, "segments": segments, "times": times})
+        given = {"amounts": amounts, "segments": segments, "times": times}
+        check_is_fitted(self, "goal_")
+        named = self.pooled(from_table(X, self.goal_, given))
         scores = self._scores_of(X, named)
         return evaluate_threshold(
             self._labels.is_positive(y), scores,

@@ -25,7 +25,7 @@ from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, check_pair, check_splitter
 from setpoint.errors import SetpointError
 from setpoint.estimators.fitting import pool_segments, whole_periods
-from setpoint.goals.columns import GoalColumns
+from setpoint.goals.columns import GoalColumns, from_table
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import SegmentThresholds, thresholds_by_segment
 from setpoint.thresholds.choose import best_point_of, choose_threshold
@@ -102,6 +102,8 @@ class LabelledRows:
 
         ``named`` are the amounts, segments and times that the goal may name.
         """
+        if goal is not None:
+            named = from_table(X, goal, named)
         X, y = indexable(X, y)
         if y is None:
             raise SetpointError("requires y to be passed, but the target y is None.")

@@ -21,7 +21,7 @@ from setpoint.data.splits import Rows, certification_split, validation_split
 from setpoint.data.standardize import Standardizer
 from setpoint.errors import GoalError, SetpointError
 from setpoint.estimators.base import draw_seed
-from setpoint.goals.columns import GoalColumns
+from setpoint.goals.columns import GoalColumns, from_table
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import ALARMS
 from setpoint.training import get_solver
@@ -124,6 +124,7 @@ class FitData:
         if classifier.callback is not None and not callable(classifier.callback):
             raise SetpointError(f"callback {classifier.callback!r} cannot be called.")
         asked = requested_device(classifier.device)
+        named = from_table(X, goal, named)
         X, y = validate_data(classifier, X, y, dtype=[np.float64, np.float32])
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         labels = Labels.of(y, classifier.pos_label, stacklevel=4)

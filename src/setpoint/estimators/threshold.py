@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from setpoint._internal.validation import check_fraction
@@ -23,7 +24,7 @@ from setpoint.estimators.cross_fit import (
 )
 from setpoint.estimators.fitting import check_trainable
 from setpoint.estimators.wrapped import WrappedClassifier
-from setpoint.goals.columns import GoalColumns, segment_texts
+from setpoint.goals.columns import GoalColumns, from_table, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import segment_column
 from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
@@ -183,9 +184,10 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         groups : array-like of shape (n,), optional
             Rows of one group, e.g. of one patient, stay in the same split.
         amounts, segments, times : optional
-            The columns that the goal names, as for :func:`setpoint.choose_threshold`. Segments of
-            fewer than ten positives or negatives are pooled. With a budget per period, whole
-            periods stay in the same split.
+            The columns that the goal names, as for :func:`setpoint.choose_threshold`; amounts and
+            segments that are not given are columns of a data frame X. Segments of fewer than ten
+            positives or negatives are pooled. With a budget per period, whole periods stay in the
+            same split.
         **fit_params
             Given to the classifier's ``fit``; parameters with one entry per row are split with
             the rows. With scikit-learn's metadata routing enabled, they go where requested.
@@ -307,10 +309,11 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         goal names. With thresholds per group they are measured from the threshold of each row's
         segment, in ``segments``. Both may be columns of the data frame X instead.
         """
-        table = X if hasattr(X, "keys") else None
+        check_is_fitted(self, "threshold_")
+        decisive = Goal(self.goal_.objective) if self.decision == "expected_value" else self.goal_
         named = {
-            "amounts": table if amounts is None else amounts,
-            "segments": table if segments is None else segments,
+            **from_table(X, decisive, {"amounts": amounts}),
+            **from_table(X, self.goal_, {"segments": segments}),
         }
         return self.decision_scores(self.raw_scores(X), named)
 
@@ -358,6 +361,25 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         """Return the label decided at the threshold; parameters as in ``positive_scores``."""
         scores = self.positive_scores(X, amounts=amounts, segments=segments)
         return self._labels.of_decisions(scores.astype(np.float64, copy=False) > self.threshold_)
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        amounts: Any = None,
+        segments: Any = None,
+    ) -> float:
+        """Return the accuracy of ``predict``, as everywhere in scikit-learn.
+
+        In a cross-validation with metadata routing, amounts and segments must be data frames:
+        scikit-learn does not divide the arrays in a dict among the folds.
+        """
+        if self._labels.positive_labels:  # predict returns classes
+            y = self._labels.of_decisions(self._labels.is_positive(y))
+        predicted = self.predict(X, amounts=amounts, segments=segments)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

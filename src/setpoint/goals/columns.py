@@ -276,6 +276,16 @@ def _all_defined(metrics: list[Metric], P: int, N: int) -> bool:
     return True
 
 
+def from_table(X: Any, goal: Goal, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return amounts, segments and times; those not given are columns of X, if it has them all."""
+    found = dict(named)
+    for kind, names in (("amounts", goal.amounts), ("segments", goal.segments)):
+        in_table = names and hasattr(X, "keys") and all(name in X for name in names)
+        if kind in found and found[kind] is None and in_table:
+            found[kind] = X
+    return found
+
+
 def _find(given: Any, kind: str, name: str, goal: Goal) -> Any:
     """Return the column that a goal names; raise SetpointError if it was not given."""
     example = f"{kind}={{{name!r}: ...}}"

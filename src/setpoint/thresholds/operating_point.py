@@ -21,7 +21,7 @@ from setpoint.goals.goal import (
     format_requirement,
 )
 from setpoint.goals.metrics import Metric, format_number, format_threshold, metric
-from setpoint.goals.tallies import PLAIN
+from setpoint.goals.tallies import PLAIN, Tally
 from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.sweep import rank_of
 
@@ -184,8 +184,37 @@ class OperatingPoint(NotebookSummary):
         return float(np.sqrt(variance))
 
     @property
+    def uncovered(self) -> dict[str, float]:
+        """How many rows no constraint "for each" segment applies to, by column, if there are some.
+
+        These are rows of segments that were too small, are new, or do not define the metric.
+        """
+        stated, found = self.goal.stated or self.goal, dict(self.goal.found)
+        counts = dict(zip(self.goal.tallies[1:], self.tallied, strict=True))
+        missing = {}
+        for column in dict.fromkeys(c.each for c in stated.constraints if c.each):
+            rows = sum(
+                sum(counts[Tally(segment=column, value=value)][2:])
+                for value in found.get(column, ())
+            )
+            rest = float(self.counts[2] + self.counts[3]) - rows
+            if rest > 1e-9 * rows:
+                missing[column] = rest
+        return missing
+
+    @property
     def message(self) -> str:
-        """A summary in one sentence."""
+        """The result in a sentence or two."""
+        total = format_number(float(self.counts[2] + self.counts[3]))
+        rest = [
+            f" The constraints 'for each {column}' do not apply to {format_number(rows)} of "
+            f"{total} rows, which are in other segments."
+            for column, rows in self.uncovered.items()
+        ]
+        return self._message + "".join(rest)
+
+    @property
+    def _message(self) -> str:
         objective, constraints = self.goal.objective, self.goal.constraints
         for total, name in zip(self.counts[2:], ("positives", "negatives"), strict=True):
             if total == 0:
