@@ -121,6 +121,57 @@ def test_the_highest_scores_of_each_day(table, tmp_path, capsys):
     assert pd.read_csv(scored)["alarm"].sum() == 7
 
 
+def results_by_day(file, tmp_path, capsys):
+    """Run all commands that use days; return what they found, and the alarms of each row."""
+    out, scored = tmp_path / f"{file.stem}.zip", tmp_path / f"{file.stem}-scores.csv"
+    assert fit(file, out, BUDGET, "--time", "when", "--confidence", "0.8", "--json") == 0
+    fitted = printed(capsys)
+    assert run("evaluate", out, file, "--json") == 0
+    evaluated = printed(capsys)
+    certified = run(
+        "certify", file, "--label", "class", "--score", "a", "--goal", BUDGET, "--time", "when",
+        "--json",
+    )  # fmt: skip
+    assert certified == 0
+    certificate = printed(capsys)["certificate"]
+    top = ("--top", 3, "--per", "day", "--batch-rows", 500)
+    assert run("predict", out, file, "--out", scored, *top, "-q") == 0
+    alarms = pd.read_csv(scored)["alarm"].tolist()
+    point = {k: v for k, v in evaluated["evaluated"].items() if k not in ("on", "message")}
+    return fitted["test"], point, evaluated["verdict"], certificate, alarms
+
+
+def test_a_day_is_the_day_as_it_is_written(table, tmp_path, capsys):
+    frame = pd.read_csv(table, parse_dates=["when"])
+    wanted = results_by_day(table, tmp_path, capsys)
+    texts = frame["when"].dt.strftime("%Y-%m-%d %H:%M:%S")
+    later = frame["when"] >= "2024-05-20"
+    offsets = tmp_path / "offsets.csv"
+    frame.assign(when=texts + np.where(later, "+02:00", "+03:00")).to_csv(offsets, index=False)
+    assert results_by_day(offsets, tmp_path, capsys) == wanted
+    zoned = tmp_path / "zoned.parquet"
+    frame.assign(when=frame["when"].dt.tz_localize("Asia/Tokyo")).to_parquet(zoned, index=False)
+    assert results_by_day(zoned, tmp_path, capsys) == wanted
+
+
+def test_a_missing_time_has_a_row_number(table, tmp_path, capsys):
+    out, file = tmp_path / "m.zip", tmp_path / "gap.csv"
+    assert fit(table, out, BUDGET, "--time", "when", "-q") == 0
+    frame = pd.read_csv(table)
+    frame.loc[1048, "when"] = None
+    frame.to_csv(file, index=False)
+    wanted = "1 of 2,400 times in 'when' is missing, the first in row 1,049"
+    top = ("--top", 3, "--per", "day", "--batch-rows", 500)
+    for command in (
+        ("predict", out, file, "--out", tmp_path / "p.csv", *top),
+        ("evaluate", out, file),
+        ("certify", file, "--label", "class", "--score", "a", "--goal", BUDGET, "--time", "when"),
+        ("fit", file, "--target", "class", "--goal", BUDGET, "--time", "when", "--out", out),
+        ("fit", file, "--target", "class", "--goal", "max f1", "--time", "when", "--out", out),
+    ):
+        assert wanted in failure(capsys, *command)
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

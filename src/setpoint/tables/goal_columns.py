@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.validation import did_you_mean, listed, quoted
-from setpoint.data.values import as_text, dates, is_present, numbers, without_categories
+from setpoint.data.values import (
+    as_text,
+    check_present,
+    dates,
+    is_present,
+    numbers,
+    without_categories,
+    without_zones,
+)
 from setpoint.errors import SchemaError
 from setpoint.goals.bands import AnyGoal
 from setpoint.goals.tallies import quoted_name
@@ -112,22 +120,36 @@ def _segments(series: Any) -> NDArray[np.object_]:
 
 
 def calendar_times(series: Any) -> NDArray[Any]:
-    """Return times as dates in the table's own time zone, or as numbers of days."""
+    """Return times as they are written, without their time zones, or as numbers of days.
+
+    A day is that of the place where the time was written down, whatever its offset from UTC. Of a
+    column with a time zone, as in Parquet files, it is the day in this zone.
+    """
     series = without_categories(series)
-    column = column_of(series)
+    remedy = "periods need the time of every row. Fill it in, or drop such rows."
+    check_present(series, "times", SchemaError, remedy)
+    written = without_zones(series)
+    column = column_of(written)
     if column.kind == "number":
-        return np.asarray(numbers(series, column.missing, column.format).values)
+        days = np.asarray(numbers(written, column.missing, column.format).values)
+        _check_times(series, ~np.isfinite(days), "finite number of days")
+        return days
     if column.kind != "date":
         raise SchemaError(
             f"{str(series.name)!r} holds neither dates nor numbers of days (e.g. "
             f"{quoted(series.iloc[0])}); write dates as 2024-12-31 or 2024-12-31 23:59:59."
         )
-    times, bad = dates(series, column.format, column.zone)
+    times, bad = dates(written, column.format, column.zone)
+    _check_times(series, bad, "time")
+    if times.dt.tz is not None:  # 31-12-2024 looks as if it had one
+        times = times.dt.tz_localize(None)
+    return np.asarray(times.to_numpy(), dtype="datetime64[s]")
+
+
+def _check_times(series: Any, bad: NDArray[np.bool_], what: str) -> None:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise SchemaError(
-            f"{quoted(series.iloc[row])} in row {row + 1:,} of {str(series.name)!r} is not a time."
+            f"{quoted(series.iloc[row])} in row {row + 1:,} of {str(series.name)!r} is not a "
+            f"{what}; correct it, or drop such rows."
         )
-    if column.zone is not None:
-        times = times.dt.tz_localize(None)
-    return np.asarray(times.to_numpy(), dtype="datetime64[s]")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import listed
 from setpoint.data.table_reader import BATCH_ROWS, TableFile
 from setpoint.data.table_writer import TableWriter
@@ -24,6 +25,8 @@ from setpoint.tables.schema import Schema, absent
 if TYPE_CHECKING:
     from setpoint.tables.label_model import LabelsTableModel
     from setpoint.tables.model import TableModel
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 _SHOWN = 3
 _OFTEN = 0.05  # of the rows; a lower fraction of missing values is not reported
@@ -163,12 +166,14 @@ def _top_rows(model: Any, file: TableFile, batch_rows: int, top: Top) -> NDArray
         except SchemaError as error:
             raise SchemaError(f"{error}{file.where(done)}") from error
         if top.time is not None:
-            times.append(calendar_times(frame[top.time]))
+            times.append(frame[top.time])
     if not scores:
         return np.zeros(0, dtype=bool)
     periods = None
     if top.period is not None:
-        periods = period_codes(np.concatenate(times), top.period).codes
+        # All at once: the format of times and the numbers of rows are those of the whole table.
+        whole = calendar_times(pd.concat(times, ignore_index=True))
+        periods = period_codes(whole, top.period).codes
     return highest_of_each(np.concatenate(scores), periods, top.alarms)
 
 
