@@ -211,6 +211,50 @@ def test_bad_options_of_fit(goal, more, message, table, tmp_path, capsys):
     assert not (tmp_path / "m.zip").exists()
 
 
+LEAKS = [
+    ("min cost(fp=5, fn=100*{})", "amounts"),
+    ("max recall[{}] s.t. precision >= 0.5", "amounts"),
+    ("max recall s.t. precision >= 0.5 for each {}", "segments"),
+    ("max recall[{}=1]", "segments"),
+    ("min cost(fp=5, fn=100*{}, review=1)", "amounts"),
+]
+
+
+@pytest.mark.parametrize(("goal", "use"), LEAKS)
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_a_goal_cannot_name_the_target(command, goal, use, table, tmp_path, capsys):
+    frame = pd.read_csv(table).drop(columns="when")
+    frame["class"] = (frame["class"] == "fraud").astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    goal, more = goal.format("class"), ()
+    if command == "fit":
+        more = ("--out", tmp_path / "m.zip")
+    elif "review" in goal:
+        return  # models with review bands are not compared
+    arguments = ("--target", "class", "--goal", goal, "--model", "logistic", *more)
+    found = failure(capsys, command, tmp_path / "t.csv", *arguments)
+    assert f"takes {use} from 'class', which is the target" in found
+    assert not (tmp_path / "m.zip").exists()
+
+
+@pytest.mark.parametrize(("goal", "use"), LEAKS)
+@pytest.mark.parametrize(
+    ("column", "role"), [("class", "the column of labels"), ("a", "the column of scores")]
+)
+def test_a_goal_to_certify_cannot_name_labels_or_scores(
+    column, role, goal, use, table, tmp_path, capsys
+):
+    frame = pd.read_csv(table)
+    frame["class"] = (frame["class"] == "fraud").astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("certify", tmp_path / "t.csv", "--label", "class", "--score", "a", "--goal")
+    found = failure(capsys, *arguments, goal.format(column))
+    assert f"takes {use} from {column!r}, which is {role}" in found
+    if use == "segments":
+        found = failure(capsys, *arguments, BUDGET, "--time", column)
+        assert f"takes times from {column!r}, which is {role}" in found
+
+
 @pytest.mark.parametrize("more", [("--decision", "best"), ("--thresholds", "two"), ("--cap", "x")])
 def test_options_are_checked_by_the_parser(more, table, tmp_path, capsys):
     arguments = ("fit", table, "--target", "class", "--goal", COST, "--out", tmp_path / "m", *more)

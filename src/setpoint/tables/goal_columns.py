@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,33 @@ def check_named(goal: AnyGoal, time: str | None, names: list[str]) -> None:
             )
 
 
+def check_named_roles(goal: AnyGoal, time: str | None, roles: Mapping[str, str]) -> None:
+    """Raise SchemaError if a goal names the target or the score, which would leak into decisions.
+
+    Parameters
+    ----------
+    goal : Goal or BandGoal
+        The goal.
+    time : str or None
+        The column of times.
+    roles : mapping of str to str
+        Columns that a goal cannot name, and what they are.
+    """
+    uses = {
+        "amounts": goal.amounts,
+        "segments": goal.segments,
+        "times": [time] if goal.periods and time is not None else [],
+    }
+    for use, names in uses.items():
+        for name in names:
+            if name in roles:
+                raise SchemaError(
+                    f"the goal '{goal}' takes {use} from {name!r}, which is {roles[name]}. "
+                    "Amounts, segments and times cannot depend on labels or scores; name another "
+                    "column."
+                )
+
+
 def goal_columns(frame: Any, goal: AnyGoal, time: str | None = None) -> dict[str, Any]:
     """Return the amounts, segments and times of a table's rows, as the estimators take them."""
     check_named(goal, time, list(frame.columns))
@@ -62,7 +89,7 @@ def goal_columns(frame: Any, goal: AnyGoal, time: str | None = None) -> dict[str
     if goal.amounts:
         found["amounts"] = {name: _amounts(frame[name]) for name in goal.amounts}
     if goal.segments:
-        found["segments"] = {name: _segments(frame[name]) for name in goal.segments}
+        found["segments"] = {name: segments_of(frame[name]) for name in goal.segments}
     if goal.periods and time is not None:
         found["times"] = calendar_times(frame[time])
     return found
@@ -72,7 +99,7 @@ def decision_values(frame: Any, goal: AnyGoal, wanted: Collection[str]) -> dict[
     """Return those amounts and segments of a table's rows that decisions need."""
     return {
         "amounts": {name: _amounts(frame[name]) for name in goal.amounts if name in wanted},
-        "segments": {name: _segments(frame[name]) for name in goal.segments if name in wanted},
+        "segments": {name: segments_of(frame[name]) for name in goal.segments if name in wanted},
     }
 
 
@@ -112,7 +139,8 @@ def _amounts(series: Any) -> NDArray[np.float64]:
     return values
 
 
-def _segments(series: Any) -> NDArray[np.object_]:
+def segments_of(series: Any) -> NDArray[np.object_]:
+    """Return the segment of each row as text; a missing one is a segment of its own."""
     series = without_categories(series)
     texts = np.array([as_text(value) for value in series], dtype=object)
     texts[~np.asarray(is_present(series))] = "(missing)"
