@@ -106,6 +106,51 @@ def test_segments_are_needed_to_predict_per_group(table, tmp_path, capsys):
     assert "decisions need the column 'region'" in message
 
 
+@pytest.mark.parametrize("column", ["region", "store"])
+@pytest.mark.parametrize("way", ["one", "per-group"])
+def test_rows_of_segments_without_a_constraint_are_noted(way, column, table, tmp_path, capsys):
+    frame = pd.read_csv(table).drop(columns="when")
+    frame["store"] = frame["region"].map({"north": 20240101, "south": 20240102})
+    old, new, out = tmp_path / "old.csv", tmp_path / "new.csv", tmp_path / "m.zip"
+    frame.to_csv(old, index=False)
+    goal = f"max recall s.t. precision >= 0.5 for each {column}"
+    more = ("--thresholds", way, "--drop", "region", "--drop", "store")
+    assert fit(old, out, goal, *more, "-q") == 0
+    frame.loc[:9, ["region", "store"]] = ["mars", 20240103]
+    frame.loc[10:11, ["region", "store"]] = [None, None]
+    frame.to_csv(new, index=False)
+    name = {"region": "mars", "store": "20240103"}[column]
+    wanted = (
+        f"The goal says nothing about 12 of 2,400 rows: their {column!r} ('{name}', '(missing)') "
+        "did not occur, or was too small, in training."
+    )
+    if way == "per-group":
+        wanted += f" The threshold for any other {column!r} applies to them."
+    predict = ("predict", out, new, "--out", tmp_path / "p.csv", "--batch-rows", 500)
+    for command in (predict, ("evaluate", out, new)):
+        assert run(*command, "--json") == 0
+        assert wanted in printed(capsys)["notes"]
+        assert run(*command) == 0
+        assert f"note: {wanted}" in capsys.readouterr().err
+    predict = ("predict", out, old, "--out", tmp_path / "p.csv")
+    for command in (predict, ("evaluate", out, old)):
+        assert run(*command, "--json") == 0
+        assert printed(capsys)["notes"] == []
+
+
+def test_new_segments_belong_to_the_pool_of_small_ones(table, tmp_path, capsys):
+    frame = pd.read_csv(table).drop(columns="when")
+    places = np.random.default_rng(1).integers(0, 60, len(frame))
+    frame["region"] = np.where(places < 40, "large", [f"small {place}" for place in places])
+    frame.to_csv(tmp_path / "old.csv", index=False)
+    assert fit(tmp_path / "old.csv", tmp_path / "m.zip", EACH, "--drop", "region", "-q") == 0
+    frame["region"] = frame["region"].replace("small 50", "mars")
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert run("evaluate", tmp_path / "m.zip", tmp_path / "new.csv", "--json") == 0
+    assert load(tmp_path / "m.zip").classifier.segments_["region"] == ("large", "(other)")
+    assert printed(capsys)["notes"] == []
+
+
 def test_the_highest_scores_of_each_day(table, tmp_path, capsys):
     out, scored = tmp_path / "m.zip", tmp_path / "p.csv"
     assert fit(table, out, "max f1", "--time", "when", "-q") == 0
