@@ -106,6 +106,51 @@ def test_segments_are_needed_to_predict_per_group(table, tmp_path, capsys):
     assert "decisions need the column 'region'" in message
 
 
+@pytest.mark.parametrize("column", ["region", "store"])
+@pytest.mark.parametrize("way", ["one", "per-group"])
+def test_rows_of_segments_without_a_constraint_are_noted(way, column, table, tmp_path, capsys):
+    frame = pd.read_csv(table).drop(columns="when")
+    frame["store"] = frame["region"].map({"north": 20240101, "south": 20240102})
+    old, new, out = tmp_path / "old.csv", tmp_path / "new.csv", tmp_path / "m.zip"
+    frame.to_csv(old, index=False)
+    goal = f"max recall s.t. precision >= 0.5 for each {column}"
+    more = ("--thresholds", way, "--drop", "region", "--drop", "store")
+    assert fit(old, out, goal, *more, "-q") == 0
+    frame.loc[:9, ["region", "store"]] = ["mars", 20240103]
+    frame.loc[10:11, ["region", "store"]] = [None, None]
+    frame.to_csv(new, index=False)
+    name = {"region": "mars", "store": "20240103"}[column]
+    wanted = (
+        f"The goal says nothing about 12 of 2,400 rows: their {column!r} ('{name}', '(missing)') "
+        "did not occur, or was too small, in training."
+    )
+    if way == "per-group":
+        wanted += f" The threshold for any other {column!r} applies to them."
+    predict = ("predict", out, new, "--out", tmp_path / "p.csv", "--batch-rows", 500)
+    for command in (predict, ("evaluate", out, new)):
+        assert run(*command, "--json") == 0
+        assert wanted in printed(capsys)["notes"]
+        assert run(*command) == 0
+        assert f"note: {wanted}" in capsys.readouterr().err
+    predict = ("predict", out, old, "--out", tmp_path / "p.csv")
+    for command in (predict, ("evaluate", out, old)):
+        assert run(*command, "--json") == 0
+        assert printed(capsys)["notes"] == []
+
+
+def test_new_segments_belong_to_the_pool_of_small_ones(table, tmp_path, capsys):
+    frame = pd.read_csv(table).drop(columns="when")
+    places = np.random.default_rng(1).integers(0, 60, len(frame))
+    frame["region"] = np.where(places < 40, "large", [f"small {place}" for place in places])
+    frame.to_csv(tmp_path / "old.csv", index=False)
+    assert fit(tmp_path / "old.csv", tmp_path / "m.zip", EACH, "--drop", "region", "-q") == 0
+    frame["region"] = frame["region"].replace("small 50", "mars")
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert run("evaluate", tmp_path / "m.zip", tmp_path / "new.csv", "--json") == 0
+    assert load(tmp_path / "m.zip").classifier.segments_["region"] == ("large", "(other)")
+    assert printed(capsys)["notes"] == []
+
+
 def test_the_highest_scores_of_each_day(table, tmp_path, capsys):
     out, scored = tmp_path / "m.zip", tmp_path / "p.csv"
     assert fit(table, out, "max f1", "--time", "when", "-q") == 0
@@ -119,6 +164,57 @@ def test_the_highest_scores_of_each_day(table, tmp_path, capsys):
     # Without a period: of the whole table, whatever the threshold.
     assert run("predict", out, table, "--out", scored, "--top", 7, "-q", "--ignore-extra") == 0
     assert pd.read_csv(scored)["alarm"].sum() == 7
+
+
+def results_by_day(file, tmp_path, capsys):
+    """Run all commands that use days; return what they found, and the alarms of each row."""
+    out, scored = tmp_path / f"{file.stem}.zip", tmp_path / f"{file.stem}-scores.csv"
+    assert fit(file, out, BUDGET, "--time", "when", "--confidence", "0.8", "--json") == 0
+    fitted = printed(capsys)
+    assert run("evaluate", out, file, "--json") == 0
+    evaluated = printed(capsys)
+    certified = run(
+        "certify", file, "--label", "class", "--score", "a", "--goal", BUDGET, "--time", "when",
+        "--json",
+    )  # fmt: skip
+    assert certified == 0
+    certificate = printed(capsys)["certificate"]
+    top = ("--top", 3, "--per", "day", "--batch-rows", 500)
+    assert run("predict", out, file, "--out", scored, *top, "-q") == 0
+    alarms = pd.read_csv(scored)["alarm"].tolist()
+    point = {k: v for k, v in evaluated["evaluated"].items() if k not in ("on", "message")}
+    return fitted["test"], point, evaluated["verdict"], certificate, alarms
+
+
+def test_a_day_is_the_day_as_it_is_written(table, tmp_path, capsys):
+    frame = pd.read_csv(table, parse_dates=["when"])
+    wanted = results_by_day(table, tmp_path, capsys)
+    texts = frame["when"].dt.strftime("%Y-%m-%d %H:%M:%S")
+    later = frame["when"] >= "2024-05-20"
+    offsets = tmp_path / "offsets.csv"
+    frame.assign(when=texts + np.where(later, "+02:00", "+03:00")).to_csv(offsets, index=False)
+    assert results_by_day(offsets, tmp_path, capsys) == wanted
+    zoned = tmp_path / "zoned.parquet"
+    frame.assign(when=frame["when"].dt.tz_localize("Asia/Tokyo")).to_parquet(zoned, index=False)
+    assert results_by_day(zoned, tmp_path, capsys) == wanted
+
+
+def test_a_missing_time_has_a_row_number(table, tmp_path, capsys):
+    out, file = tmp_path / "m.zip", tmp_path / "gap.csv"
+    assert fit(table, out, BUDGET, "--time", "when", "-q") == 0
+    frame = pd.read_csv(table)
+    frame.loc[1048, "when"] = None
+    frame.to_csv(file, index=False)
+    wanted = "1 of 2,400 times in 'when' is missing, the first in row 1,049"
+    top = ("--top", 3, "--per", "day", "--batch-rows", 500)
+    for command in (
+        ("predict", out, file, "--out", tmp_path / "p.csv", *top),
+        ("evaluate", out, file),
+        ("certify", file, "--label", "class", "--score", "a", "--goal", BUDGET, "--time", "when"),
+        ("fit", file, "--target", "class", "--goal", BUDGET, "--time", "when", "--out", out),
+        ("fit", file, "--target", "class", "--goal", "max f1", "--time", "when", "--out", out),
+    ):
+        assert wanted in failure(capsys, *command)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +254,50 @@ def test_bad_options_of_fit(goal, more, message, table, tmp_path, capsys):
                  "--out", tmp_path / "m.zip", "--model", "logistic", *more)  # fmt: skip
     assert message in failure(capsys, *arguments)
     assert not (tmp_path / "m.zip").exists()
+
+
+LEAKS = [
+    ("min cost(fp=5, fn=100*{})", "amounts"),
+    ("max recall[{}] s.t. precision >= 0.5", "amounts"),
+    ("max recall s.t. precision >= 0.5 for each {}", "segments"),
+    ("max recall[{}=1]", "segments"),
+    ("min cost(fp=5, fn=100*{}, review=1)", "amounts"),
+]
+
+
+@pytest.mark.parametrize(("goal", "use"), LEAKS)
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_a_goal_cannot_name_the_target(command, goal, use, table, tmp_path, capsys):
+    frame = pd.read_csv(table).drop(columns="when")
+    frame["class"] = (frame["class"] == "fraud").astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    goal, more = goal.format("class"), ()
+    if command == "fit":
+        more = ("--out", tmp_path / "m.zip")
+    elif "review" in goal:
+        return  # models with review bands are not compared
+    arguments = ("--target", "class", "--goal", goal, "--model", "logistic", *more)
+    found = failure(capsys, command, tmp_path / "t.csv", *arguments)
+    assert f"takes {use} from 'class', which is the target" in found
+    assert not (tmp_path / "m.zip").exists()
+
+
+@pytest.mark.parametrize(("goal", "use"), LEAKS)
+@pytest.mark.parametrize(
+    ("column", "role"), [("class", "the column of labels"), ("a", "the column of scores")]
+)
+def test_a_goal_to_certify_cannot_name_labels_or_scores(
+    column, role, goal, use, table, tmp_path, capsys
+):
+    frame = pd.read_csv(table)
+    frame["class"] = (frame["class"] == "fraud").astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ("certify", tmp_path / "t.csv", "--label", "class", "--score", "a", "--goal")
+    found = failure(capsys, *arguments, goal.format(column))
+    assert f"takes {use} from {column!r}, which is {role}" in found
+    if use == "segments":
+        found = failure(capsys, *arguments, BUDGET, "--time", column)
+        assert f"takes times from {column!r}, which is {role}" in found
 
 
 @pytest.mark.parametrize("more", [("--decision", "best"), ("--thresholds", "two"), ("--cap", "x")])

@@ -1,13 +1,14 @@
-"""Columns that a goal names: amounts that are no numbers, and segments that are too small."""
+"""Columns that a goal names: amounts that are no numbers, and segments of any type and size."""
 
 import warnings
 from datetime import date
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from setpoint import Goal, SetpointError
-from setpoint.goals.columns import GoalColumns
+from setpoint.goals.columns import GoalColumns, segment_texts
 
 GOAL = Goal.parse("max recall s.t. precision >= 0.5 for each region")
 
@@ -89,3 +90,45 @@ def test_a_segment_without_rows():
     goal = Goal.parse("max recall[region=Mid] s.t. precision[region=n] >= 0.5")
     with pytest.raises(SetpointError, match="no region 'Mid' .* Did you mean 'mid'"):
         GoalColumns.of(goal, len(region), segments={"region": region}).check_values(goal)
+
+
+@pytest.mark.parametrize(
+    "stores",
+    [
+        np.array([20240101.0, 20240102.0]),
+        [20240101.0, 20240102],
+        np.array([20240101.0, 20240102.0], dtype=object),
+        np.array([20240101, 20240102], dtype=object),
+        pd.Series([20240101, 20240102], dtype="Int64"),
+        pd.Series([20240101, 20240102], dtype="Float64"),
+        pd.Categorical([20240101.0, 20240102.0]),
+        ["20240101", "20240102"],
+    ],
+)
+def test_whole_numbers_are_the_same_segments_whatever_their_type(stores):
+    assert segment_texts("store", stores, 2).tolist() == ["20240101", "20240102"]
+
+
+def test_segments_that_are_fractions_keep_all_digits():
+    sizes = [1.5, 1.0000001, 1.0000002, 0.1, -0.0, 123456789.25]
+    wanted = ["1.5", "1.0000001", "1.0000002", "0.1", "0", "123456789.25"]
+    assert segment_texts("size", sizes, 6).tolist() == wanted
+    assert segment_texts("size", np.array(sizes, dtype=object), 6).tolist() == wanted
+    assert segment_texts("size", np.array([0.1, 2], dtype=np.float32), 2).tolist() == ["0.1", "2"]
+
+
+@pytest.mark.parametrize(
+    "stores",
+    [
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series(["a", None], dtype="string"),
+        pd.Series([True, None], dtype="boolean"),
+        [1.5, np.nan],
+        ["a", ""],
+        ["a", None],
+    ],
+)
+def test_missing_segments(stores):
+    message = r"segments\['store'\] is missing in 1 of 2 rows, the first at position 1"
+    with pytest.raises(SetpointError, match=message):
+        segment_texts("store", stores, 2)

@@ -105,7 +105,7 @@ def test_no_rows():
     [
         (["2024-03-01"], "year", "a period is hour, day, week, month, not 'year'"),
         (["2024-03-01", "tomorrow"], "day", "'tomorrow' at position 1 is not a date or time"),
-        (["2024-03-01", None], "day", "times is missing in 1 of 2 rows, the first at position 1"),
+        (["2024-03-01", None], "day", "times are missing in 1 of 2 rows, the first at position 1"),
         (["2024-03-01", ""], "day", "missing"),
         (pd.Series(pd.to_datetime(["2024-03-01", None])), "day", "missing"),
         ([1.0, float("nan")], "day", "missing"),

@@ -80,6 +80,7 @@ def test_the_rate_of_false_certificates_at_a_prevalence():
         ("max specificity s.t. recall >= 0.9", {"positives": []}, "needs positives"),
         ("max precision s.t. recall >= 0.9", {}, "give prevalence="),
         ("max recall", {}, "no constraint"),
+        ("max recall s.t. fpr <= 0.1 for each region", {}, "segments or periods .'region'"),
         ("max specificity s.t. recall >= 0.9", {"positives": [np.nan]}, "positives: .*NaN"),
         ("max f1 s.t. precision >= 0.9", {"prevalence": 2}, "prevalence must lie between"),
     ],

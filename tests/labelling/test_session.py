@@ -213,6 +213,8 @@ def test_scores_that_are_not_scores(scores, expected):
     [
         ("max recall s.t. fpr <= 0.1", "cannot be certified from a partly labelled pool"),
         ("max f1", "has no floor"),
+        ("max recall s.t. precision >= 0.9 for each region", r"segments or periods \('region'\)"),
+        ("max recall[amount] s.t. precision >= 0.9", r"is about amounts, .* \('amount'\)"),
         ("max recall s.t. precision >= 1", "a floor of 1 cannot be certified"),
         ("max precision s.t. fnr <= 1", "a floor of 0 cannot be certified"),
         ("max recall s.t. precision > 2", "precision"),

@@ -29,7 +29,7 @@ def test_times(values):
 def test_invalid_times():
     with pytest.raises(SplitError, match="neither dates nor numbers .*'soon'"):
         times_of(pd.Series(["soon", "later"], name="when"))
-    with pytest.raises(SplitError, match="1 of 2 times in 'when' are missing, the first in row 2"):
+    with pytest.raises(SplitError, match="1 of 2 times in 'when' is missing, the first in row 2"):
         times_of(pd.Series(["2024-01-01", None], name="when"))
 
 

@@ -46,7 +46,12 @@ def certify(
         from setpoint.data.table_reader import read_table
         from setpoint.goals.bands import BandGoal, parse_any_goal
         from setpoint.report.content import Rows
-        from setpoint.tables.goal_columns import check_group, goal_columns, named_columns
+        from setpoint.tables.goal_columns import (
+            check_group,
+            check_named_roles,
+            goal_columns,
+            named_columns,
+        )
 
     parsed = parse_any_goal(goal)
     is_band = isinstance(parsed, BandGoal)
@@ -65,6 +70,7 @@ def certify(
     request.note_unused_options(output)
     check_group(parsed, group)
     named = named_columns(parsed, time)
+    check_named_roles(parsed, time, {score: "the column of scores", label: "the column of labels"})
     columns = tuple(dict.fromkeys(c for c in (label, score, group, *named) if c is not None))
     frame = read_table(data, columns=columns)
     found = read_target(frame[label], positive)

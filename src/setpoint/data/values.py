@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ MARKERS = frozenset(
 ) - {"none"}  # fmt: skip
 LARGEST = 1e100  # beyond it a square overflows; such a number counts as infinite
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+# A zone that follows a time of day; 31-12-2024 has none.
+_WRITTEN_ZONE = re.compile(r"([T ]\d\d[\d:.,]*)\s*(?:Z|[+-]\d\d(?::?\d\d)?)\s*$")
 _TRUTH = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 
@@ -72,9 +74,11 @@ def check_present(series: Any, what: str, error: type[SetpointError], remedy: st
     """Raise an error if values of a column are missing; ``what`` names them, e.g. "labels"."""
     missing = ~is_present(series)
     if missing.any():
+        count = int(missing.sum())
         raise error(
-            f"{int(missing.sum()):,} of {len(missing):,} {what} in {str(series.name)!r} are "
-            f"missing, the first in row {int(missing.argmax()) + 1:,}; {remedy}"
+            f"{count:,} of {len(missing):,} {what} in {str(series.name)!r} "
+            f"{'is' if count == 1 else 'are'} missing, the first in row "
+            f"{int(missing.argmax()) + 1:,}; {remedy}"
         )
 
 
@@ -219,8 +223,37 @@ def zone_of(values: Any) -> str | None:
     return "UTC" if any(_ZONE.search(v.strip()) for v in values.head(100)) else None
 
 
+def without_zones(series: Any) -> Any:
+    """Return times as they are written, without their time zones; other values stay as they are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> without_zones(pd.Series(["2024-03-31 00:30:00+01:00", "2024-03-31"])).tolist()
+    ['2024-03-31 00:30:00', '2024-03-31']
+    """
+    if pd.api.types.is_datetime64_any_dtype(series):
+        return series if series.dt.tz is None else series.dt.tz_localize(None)
+    if isinstance(series.dtype, pd.StringDtype):
+        return series.str.replace(_WRITTEN_ZONE, r"\1", regex=True)
+    if not is_text_like(series):
+        return series
+    return pd.Series(
+        [_without_zone(v) for v in series], index=series.index, name=series.name, dtype=object
+    )
+
+
+def _without_zone(value: Any) -> Any:
+    if isinstance(value, str):
+        return _WRITTEN_ZONE.sub(r"\1", value)
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
 def _read(texts: Any, fmt: str, zoned: bool) -> Any:
-    return pd.to_datetime(texts, format=fmt, errors="coerce", utc=zoned)
+    try:
+        return pd.to_datetime(texts, format=fmt, errors="coerce", utc=zoned)
+    except ValueError:  # offsets that zone_of did not see differ: later ones, or short ones (+02)
+        return pd.to_datetime(texts, format=fmt, errors="coerce", utc=True)
 
 
 def _no_times(series: Any, zone: str | None) -> Any:

@@ -344,15 +344,24 @@ def _not_numbers(values: NDArray[Any]) -> str | None:
 
 
 def segment_texts(name: str, given: Any, n: int) -> NDArray[np.str_]:
-    """Return a column of segments as texts; raise SetpointError if some are missing."""
+    """Return a column of segments as texts; raise SetpointError if some are missing.
+
+    Whole numbers are written alike, whatever their type.
+
+    Examples
+    --------
+    >>> segment_texts("store", [20240101.0, 2.5], 2).tolist()
+    ['20240101', '2.5']
+    """
     values = np.asarray(given)
     _check_shape("segments", name, values, n)
     if values.dtype.kind == "f":
         missing = np.isnan(values)
-        texts = np.array([f"{value:g}" for value in values.tolist()], dtype=str)
+        distinct, places = np.unique(values, return_inverse=True)
+        texts = np.array([_text(value) for value in distinct], dtype=str)[places]
     elif values.dtype.kind in "OU":
         plain = values.tolist()
-        missing = np.array([v is None or v != v or str(v) == "" for v in plain], dtype=bool)
+        missing = np.array([_is_missing(v) for v in plain], dtype=bool)
         texts = np.array([_text(v) for v in plain], dtype=str)
     else:
         missing, texts = np.zeros(n, dtype=bool), values.astype(str)
@@ -366,7 +375,16 @@ def segment_texts(name: str, given: Any, n: int) -> NDArray[np.str_]:
 
 
 def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value) or str(value) == ""
+    except TypeError:  # pandas' NA is neither equal to itself nor not
+        return True
 
 
 def _periods(times: Any, period: str, n: int, goal: Goal) -> Codes:

@@ -228,7 +228,7 @@ def _moment(value: Any, row: int) -> np.datetime64:
 def _check_complete(missing: NDArray[np.bool_], what: str = "missing") -> None:
     if missing.any():
         raise SetpointError(
-            f"times is {what} in {int(missing.sum()):,} of {len(missing):,} rows, the first at "
+            f"times are {what} in {int(missing.sum()):,} of {len(missing):,} rows, the first at "
             f"position {int(np.argmax(missing))}; a budget per period needs the time of every row. "
             "Fill it in, or drop such rows."
         )

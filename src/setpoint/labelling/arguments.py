@@ -8,11 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from setpoint._internal.validation import listed
 from setpoint.errors import GoalError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.labelling.planning import Guess
 from setpoint.labelling.top_down import Answers, Floats, Indices
 from setpoint.thresholds.checks import check_scores
+
+
+def check_names_nothing(goal: Goal) -> None:
+    """Raise GoalError if a goal names amounts, segments or periods, which scores do not have."""
+    named = [*goal.amounts, *goal.segments, *(f"per {period}" for period in goal.periods)]
+    if named:
+        raise GoalError(
+            f"'{goal}' is about amounts, segments or periods ({listed(named)}), and only scores "
+            "and labels are known here; leave them out. 'setpoint certify' takes labelled rows and "
+            "such goals."
+        )
 
 
 def floors_of(goal: Goal) -> tuple[float | None, float | None]:
@@ -30,6 +42,7 @@ def floors_of(goal: Goal) -> tuple[float | None, float | None]:
                 f"'{constraint}' cannot be certified from a partly labelled pool; floors on "
                 "precision and recall can. 'setpoint certify' takes labelled rows and other goals."
             )
+    check_names_nothing(goal)
     if precision is None and recall is None:
         raise GoalError(
             f"'{goal}' has no floor to certify; add one, e.g. 'max recall s.t. precision >= 0.9'."

@@ -31,7 +31,7 @@ from setpoint.certificates.sequence import Rows
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import SPECIFICITY, Metric
-from setpoint.labelling.arguments import check_pool
+from setpoint.labelling.arguments import check_names_nothing, check_pool
 from setpoint.thresholds.sweep import threshold_below
 
 Floats = NDArray[np.float64]
@@ -119,6 +119,7 @@ def certify_known_classes(
     (True, 1.63)
     """
     parsed = Goal.parse(goal)
+    check_names_nothing(parsed)
     classes = [
         _check(values, of) for values, of in ((positives, "positives"), (negatives, "negatives"))
     ]

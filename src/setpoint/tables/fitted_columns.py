@@ -91,9 +91,10 @@ class FittedColumns:
         """Return a sentence for each column with values that training has not seen.
 
         These are new levels of categories and new texts for missing values, with their counts, and
-        columns that are missing much more often than in training.
+        columns that are missing much more often than in training; and segments that the goal does
+        not cover, since they are new or were too small in training.
         """
-        found = UnseenValues(self.schema, self.encoder)
+        found = UnseenValues(self.schema, self.encoder, self.classifier)
         found.add(self.schema.check(frame, ignore_extra=ignore_extra), frame)
         return found.notes
 

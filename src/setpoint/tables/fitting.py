@@ -39,7 +39,13 @@ from setpoint.tables.classifiers import (
     takes_raw_columns,
 )
 from setpoint.tables.encoder import TEXT_FEATURES
-from setpoint.tables.goal_columns import check_group, check_named, goal_columns, take
+from setpoint.tables.goal_columns import (
+    check_group,
+    check_named,
+    check_named_roles,
+    goal_columns,
+    take,
+)
 from setpoint.tables.labelled_table import (
     LabelledTable,
     as_splitter,
@@ -194,6 +200,7 @@ def fit_table(
         )
     roles = find_roles(list(frame.columns), target, group, time, drop)
     check_named(goal, time, list(frame.columns))
+    check_named_roles(goal, time, {target: "the target"})
     labels = read_target(frame[target], positive)
     schema = Schema.of(frame, roles)
     named = goal_columns(frame, goal, time)

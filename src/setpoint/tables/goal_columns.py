@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.validation import did_you_mean, listed, quoted
-from setpoint.data.values import as_text, dates, is_present, numbers, without_categories
+from setpoint.data.values import (
+    as_text,
+    check_present,
+    dates,
+    is_present,
+    numbers,
+    without_categories,
+    without_zones,
+)
 from setpoint.errors import SchemaError
 from setpoint.goals.bands import AnyGoal
 from setpoint.goals.tallies import quoted_name
@@ -47,6 +55,33 @@ def check_named(goal: AnyGoal, time: str | None, names: list[str]) -> None:
             )
 
 
+def check_named_roles(goal: AnyGoal, time: str | None, roles: Mapping[str, str]) -> None:
+    """Raise SchemaError if a goal names the target or the score, which would leak into decisions.
+
+    Parameters
+    ----------
+    goal : Goal or BandGoal
+        The goal.
+    time : str or None
+        The column of times.
+    roles : mapping of str to str
+        Columns that a goal cannot name, and what they are.
+    """
+    uses = {
+        "amounts": goal.amounts,
+        "segments": goal.segments,
+        "times": [time] if goal.periods and time is not None else [],
+    }
+    for use, names in uses.items():
+        for name in names:
+            if name in roles:
+                raise SchemaError(
+                    f"the goal '{goal}' takes {use} from {name!r}, which is {roles[name]}. "
+                    "Amounts, segments and times cannot depend on labels or scores; name another "
+                    "column."
+                )
+
+
 def goal_columns(frame: Any, goal: AnyGoal, time: str | None = None) -> dict[str, Any]:
     """Return the amounts, segments and times of a table's rows, as the estimators take them."""
     check_named(goal, time, list(frame.columns))
@@ -54,7 +89,7 @@ def goal_columns(frame: Any, goal: AnyGoal, time: str | None = None) -> dict[str
     if goal.amounts:
         found["amounts"] = {name: _amounts(frame[name]) for name in goal.amounts}
     if goal.segments:
-        found["segments"] = {name: _segments(frame[name]) for name in goal.segments}
+        found["segments"] = {name: segments_of(frame[name]) for name in goal.segments}
     if goal.periods and time is not None:
         found["times"] = calendar_times(frame[time])
     return found
@@ -64,7 +99,7 @@ def decision_values(frame: Any, goal: AnyGoal, wanted: Collection[str]) -> dict[
     """Return those amounts and segments of a table's rows that decisions need."""
     return {
         "amounts": {name: _amounts(frame[name]) for name in goal.amounts if name in wanted},
-        "segments": {name: _segments(frame[name]) for name in goal.segments if name in wanted},
+        "segments": {name: segments_of(frame[name]) for name in goal.segments if name in wanted},
     }
 
 
@@ -104,7 +139,8 @@ def _amounts(series: Any) -> NDArray[np.float64]:
     return values
 
 
-def _segments(series: Any) -> NDArray[np.object_]:
+def segments_of(series: Any) -> NDArray[np.object_]:
+    """Return the segment of each row as text; a missing one is a segment of its own."""
     series = without_categories(series)
     texts = np.array([as_text(value) for value in series], dtype=object)
     texts[~np.asarray(is_present(series))] = "(missing)"
@@ -112,22 +148,36 @@ def _segments(series: Any) -> NDArray[np.object_]:
 
 
 def calendar_times(series: Any) -> NDArray[Any]:
-    """Return times as dates in the table's own time zone, or as numbers of days."""
+    """Return times as they are written, without their time zones, or as numbers of days.
+
+    A day is that of the place where the time was written down, whatever its offset from UTC. Of a
+    column with a time zone, as in Parquet files, it is the day in this zone.
+    """
     series = without_categories(series)
-    column = column_of(series)
+    remedy = "periods need the time of every row. Fill it in, or drop such rows."
+    check_present(series, "times", SchemaError, remedy)
+    written = without_zones(series)
+    column = column_of(written)
     if column.kind == "number":
-        return np.asarray(numbers(series, column.missing, column.format).values)
+        days = np.asarray(numbers(written, column.missing, column.format).values)
+        _check_times(series, ~np.isfinite(days), "finite number of days")
+        return days
     if column.kind != "date":
         raise SchemaError(
             f"{str(series.name)!r} holds neither dates nor numbers of days (e.g. "
             f"{quoted(series.iloc[0])}); write dates as 2024-12-31 or 2024-12-31 23:59:59."
         )
-    times, bad = dates(series, column.format, column.zone)
+    times, bad = dates(written, column.format, column.zone)
+    _check_times(series, bad, "time")
+    if times.dt.tz is not None:  # 31-12-2024 looks as if it had one
+        times = times.dt.tz_localize(None)
+    return np.asarray(times.to_numpy(), dtype="datetime64[s]")
+
+
+def _check_times(series: Any, bad: NDArray[np.bool_], what: str) -> None:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise SchemaError(
-            f"{quoted(series.iloc[row])} in row {row + 1:,} of {str(series.name)!r} is not a time."
+            f"{quoted(series.iloc[row])} in row {row + 1:,} of {str(series.name)!r} is not a "
+            f"{what}; correct it, or drop such rows."
         )
-    if column.zone is not None:
-        times = times.dt.tz_localize(None)
-    return np.asarray(times.to_numpy(), dtype="datetime64[s]")

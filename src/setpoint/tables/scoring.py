@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import listed
 from setpoint.data.table_reader import BATCH_ROWS, TableFile
 from setpoint.data.table_writer import TableWriter
@@ -20,10 +21,13 @@ from setpoint.tables.encoder import CATEGORIES
 from setpoint.tables.goal_columns import calendar_times
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema, absent
+from setpoint.tables.uncovered_segments import UncoveredSegments
 
 if TYPE_CHECKING:
     from setpoint.tables.label_model import LabelsTableModel
     from setpoint.tables.model import TableModel
+
+pd = OptionalModule("pandas", "cli", "a table")
 
 _SHOWN = 3
 _OFTEN = 0.05  # of the rows; a lower fraction of missing values is not reported
@@ -125,8 +129,9 @@ def score_file(
     known = [*keep, *timed, *model.decision_columns]
     model.schema.check_names(file.names, ignore_extra, known=known)
     decided = [name for name in model.decision_columns if name in file.names]
-    wanted = list(dict.fromkeys([*keep, *model.schema.names, *decided]))
-    unseen = UnseenValues(model.schema, model.encoder)
+    segments = [n for n in UncoveredSegments(model.classifier).columns if n in file.names]
+    wanted = list(dict.fromkeys([*keep, *model.schema.names, *decided, *segments]))
+    unseen = UnseenValues(model.schema, model.encoder, model.classifier)
     chosen = None if top is None else _top_rows(model, file, batch_rows, top)
     rows, counts = 0, Counter(dict.fromkeys(model.rule.counts, 0))
     with TableWriter(out) as writer:
@@ -163,12 +168,14 @@ def _top_rows(model: Any, file: TableFile, batch_rows: int, top: Top) -> NDArray
         except SchemaError as error:
             raise SchemaError(f"{error}{file.where(done)}") from error
         if top.time is not None:
-            times.append(calendar_times(frame[top.time]))
+            times.append(frame[top.time])
     if not scores:
         return np.zeros(0, dtype=bool)
     periods = None
     if top.period is not None:
-        periods = period_codes(np.concatenate(times), top.period).codes
+        # All at once: the format of times and the numbers of rows are those of the whole table.
+        whole = calendar_times(pd.concat(times, ignore_index=True))
+        periods = period_codes(whole, top.period).codes
     return highest_of_each(np.concatenate(scores), periods, top.alarms)
 
 
@@ -198,11 +205,13 @@ class UnseenValues:
     """Counts levels of categories that training has not seen, and unusually many missing values.
 
     Rows may be added in batches. Categories that the encoder represents by their letters, since
-    they have many levels, have no unseen values. Schema and encoder are those of the model.
+    they have many levels, have no unseen values. Schema and encoder are those of the model. With
+    the model's classifier, rows of segments that the goal does not cover are counted as well.
     """
 
-    def __init__(self, schema: Schema, encoder: Any) -> None:
+    def __init__(self, schema: Schema, encoder: Any, classifier: Any = None) -> None:
         self._rows = 0
+        self._segments = UncoveredSegments(classifier)
         self._columns = schema.columns
         self._missing_counts: Counter[str] = Counter()
         self._known: dict[str, set[str]] = {}
@@ -216,6 +225,7 @@ class UnseenValues:
     def add(self, checked: Any, original: Any) -> None:
         """Count rows, as :meth:`Schema.check` returned them and as they were before."""
         self._rows += len(checked)
+        self._segments.add(original)
         for column in self._columns:
             name = column.name
             missing = absent(checked[name]).to_numpy(dtype=bool)
@@ -228,8 +238,8 @@ class UnseenValues:
 
     @property
     def notes(self) -> list[str]:
-        """A sentence for each column with unseen or unusually many missing values."""
-        found = []
+        """A sentence for each column with unseen, uncovered or unusually many missing values."""
+        found = self._segments.notes
         for name, counts in self._unseen.items():
             if counts:
                 found.append(
