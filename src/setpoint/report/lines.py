@@ -168,8 +168,9 @@ def _periods_line(stated: Constraint, which: Metric, periods: int) -> Line:
         exceeds = (tp + fp > stated.level + TOLERANCE) * 1
         return exceeds.sum(axis=0) if periods > 1 else exceeds
 
+    share = "" if stated.per.share == 1 else f"-{100 * (stated.per.share or 0):g}"
     return Line(
-        f"over-{stated.per.period}",
+        f"over-{stated.per.period}{share}",
         f"{stated.per.period}s with more than {stated.level:,g} alarms",
         over,
         lambda found: f"{found:,.0f} of {periods:,}",
