@@ -69,9 +69,9 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         ``threshold``, even after looking at results: the guarantees hold for all of them at once.
     reasons : tuple of str
         Why nothing was certified, for goals that name segments, periods or amounts.
-    periods_within : tuple of (str, float) or None
-        The kind of period and the fraction of future periods that keep to a budget, if the goal
-        asks it of every period, which no finite number of past periods can show.
+    periods_within : tuple of (str, float)
+        For each budget that the goal asks of every period, which no finite number of past periods
+        can show: the kind of period, and the fraction of future periods that keep to the budget.
     caps : tuple of (str, float)
         The largest amounts that were stated; larger ones count as these.
     """
@@ -89,7 +89,7 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
     pos_label: Any = field(default=None, compare=False)
     certified_thresholds: ThresholdSet = NO_THRESHOLDS
     reasons: tuple[str, ...] = ()
-    periods_within: tuple[str, float] | None = None
+    periods_within: tuple[tuple[str, float], ...] = ()
     caps: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -100,10 +100,10 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         stated = self.goal if self.goal.stated is None else self.goal.stated
         if not stated.constraints:
             return tuple(str(c) + self._capped(c.metric) for c in self.guarantees)
-        found = []
+        found, within = [], dict(self.periods_within)
         for c in stated.constraints:
-            if c.per is not None and c.per.share == 1 and self.periods_within is not None:
-                c = replace(c, per=replace(c.per, share=self.periods_within[1]))
+            if c.per is not None and c.per.share == 1 and c.per.period in within:
+                c = replace(c, per=replace(c.per, share=within[c.per.period]))
             found.append(str(c) + self._capped(c.metric))
         return tuple(found)
 
@@ -286,8 +286,7 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         """How each guarantee is monitored; None if all are about the same rows."""
         if all(c.metric.tallies == (PLAIN,) and rate_of(c.metric) for c in self.guarantees):
             return None
-        within = dict(() if self.periods_within is None else [self.periods_within])
-        caps = dict(self.caps)
+        within, caps = dict(self.periods_within), dict(self.caps)
         return tuple(monitored_as(c, self.threshold, within, caps) for c in self.guarantees)
 
     def _columns(self, n: int, amounts: Any, segments: Any, times: Any) -> GoalColumns:
@@ -329,7 +328,7 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
             "goal": str(self.goal), "threshold": jsonable(self.threshold), **super().to_dict(),
             "certified_thresholds": [list(map(jsonable, i)) for i in self.certified_thresholds],
             "choice": self.choice, "tested": self.tested,
-            "periods_within": None if self.periods_within is None else list(self.periods_within),
+            "periods_within": dict(self.periods_within),
             "caps": dict(self.caps),
         }  # fmt: skip
 
