@@ -159,9 +159,9 @@ class Truth:
             bound = found.bounds[-1]
             truth = self.population.cost(np.array([found.threshold]), bound.metric)[0]
             return bool(bound.metric.sign * (bound.bound - truth) > 1e-6 * abs(truth))
-        share = None if found.periods_within is None else found.periods_within[1]
+        within = dict(found.periods_within)
         for c in self.goal.constraints:
-            own = share if c.per is not None and c.per.share == 1 else None
+            own = within[c.per.period] if c.per is not None and c.per.share == 1 else None
             key = str(c), own
             if key not in self.missed:
                 self.missed[key] = GRID[self.population.misses(c, GRID, own)]

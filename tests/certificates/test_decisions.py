@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from setpoint import SetpointError, certify
+from setpoint import GoalError, SetpointError, certify, certify_by_segment, certify_labels
+from setpoint.certificates import certify_best, certify_threshold
 from setpoint.certificates.costs import CostRows, cost_bound
 from setpoint.certificates.decision_tests import check_caps
 from setpoint.certificates.periods import day_thresholds, every_day_bound
+from setpoint.certificates.sequence import Rows
 from setpoint.goals.goal import Goal
 
 N = 4000
@@ -118,7 +120,7 @@ def test_a_budget_for_every_day_says_on_how_many_it_holds(rows):
     highest = day_thresholds(rows["scores"], rows["day"], 12).max()
     assert found.certified
     assert found.threshold >= highest
-    period, share = found.periods_within
+    ((period, share),) = found.periods_within
     assert period == "day"
     assert share == pytest.approx(1 - every_day_bound(60, 0.9), abs=1e-4)
     assert share <= 1 - every_day_bound(60, 0.9)
@@ -133,7 +135,7 @@ def test_a_budget_on_a_share_of_days(rows):
     found = certified(rows, "max recall s.t. alarms <= 12 per day on 90% of days")
     every = certified(rows, "max recall s.t. alarms <= 12 per day")
     assert found.certified
-    assert found.periods_within is None
+    assert found.periods_within == ()
     assert found.threshold <= every.threshold
     few = {name: column[rows["day"] < 15] for name, column in rows.items()}
     found = certified(few, "max recall s.t. alarms <= 12 per day on 90% of days")
@@ -148,7 +150,8 @@ def test_days_that_are_covered_in_part_do_not_count(rows):
     part = {name: column[late] for name, column in rows.items()}
     part["day"] = times[late]
     found = certified(part, "max recall s.t. alarms <= 12 per day")
-    assert found.periods_within[1] == pytest.approx(1 - every_day_bound(59, 0.9), abs=1e-4)
+    ((_, share),) = found.periods_within
+    assert share == pytest.approx(1 - every_day_bound(59, 0.9), abs=1e-4)
 
 
 def test_an_average_number_of_alarms_has_no_bound(rows):
@@ -269,9 +272,81 @@ def test_the_result_does_not_depend_on_a_seed(rows):
 def test_certificates_as_plain_values(rows):
     found = certified(rows, "max recall s.t. alarms <= 12 per day").to_dict()
     assert found["goal"] == "max recall s.t. alarms <= 12 per day"
-    assert found["periods_within"] == list(
+    assert found["periods_within"] == dict(
         certified(rows, "max recall s.t. alarms <= 12 per day").periods_within
     )
+
+
+def test_two_budgets_have_a_share_each(rows):
+    goal = "max recall s.t. alarms <= 12 per day, alarms <= 75 per week"
+    found = certified(rows, goal)
+    assert found.certified
+    highest = [day_thresholds(rows["scores"], rows["day"], 12).max(),
+               day_thresholds(rows["scores"], rows["day"] // 7, 75).max()]  # fmt: skip
+    assert found.threshold >= max(highest)
+    # 60 days, and 8 whole weeks of 9; each budget has half of the error
+    within = dict(found.periods_within)
+    assert within["day"] == pytest.approx(1 - every_day_bound(60, 0.95), abs=1e-4)
+    assert within["week"] == pytest.approx(1 - every_day_bound(8, 0.95), abs=1e-4)
+    assert found.claims == (
+        f"alarms <= 12 per day on {100 * within['day']:g}% of days",
+        f"alarms <= 75 per week on {100 * within['week']:g}% of weeks",
+    )
+    assert found.to_dict()["periods_within"] == within
+
+
+@pytest.mark.parametrize("threshold", [None, 1.0])
+def test_a_refusal_names_the_segments_that_fail(rows, threshold):
+    mixed = dict(rows)
+    mixed["region"] = np.where(np.arange(N) < 400, "tough", rows["region"])
+    mixed["scores"] = rows["scores"] - 1.8 * ((mixed["region"] == "tough") & rows["y"])
+    goal = "max recall s.t. precision >= 0.6 for each region"
+    found = certified(mixed, goal, threshold=threshold)
+    assert not found.certified
+    bound = next(b for b in found.bounds if b.metric.name == "precision[region=tough]")
+    observed = f"{bound.value:.3f} ({bound.successes} of {bound.trials}; >= 0.6 is required)"
+    assert f"precision[region=tough] is {observed}" in found.refusal
+    failing = [b.metric.name for b in found.bounds[:-1] if b.p_value > 0.1]
+    for bound in found.bounds[:-1]:
+        assert (bound.metric.name in found.refusal) == (bound.metric.name in failing)
+
+
+def test_a_refusal_names_three_segments_at_most(rows):
+    many = {**rows, "region": (np.arange(N) % 12).astype(str)}
+    found = certified(many, "max recall s.t. precision >= 0.8 for each region", threshold=0.5)
+    assert found.refusal.count("precision[region=") == 3
+    assert found.refusal.endswith("; and 9 more.")
+
+
+@pytest.mark.parametrize(
+    ("goal", "instead"),
+    [
+        ("max precision@200", "'precision@200 per day', or .* 'precision@1%'"),
+        ("max recall@200", "'alarms <= 200 per day', or .* 'alarms <= 1%'"),
+        ("max recall s.t. alarms <= 200", "'alarms <= 200 per day', or .* 'alarms <= 1%'"),
+        ("max recall s.t. alarms <= 9 for each region", "'alarm_rate <= 0.01 for each region'"),
+        ("max recall s.t. alarms[region=north] <= 9", r"alarm_rate\[region=north\] <= 0.01'"),
+    ],
+)
+@pytest.mark.parametrize("threshold", [None, 1.0])
+def test_a_number_of_alarms_in_all_rows_is_refused(rows, goal, instead, threshold):
+    with pytest.raises(GoalError, match=f"does not say in what time.* Write .*{instead}"):
+        certified(rows, goal, threshold=threshold)
+
+
+def test_a_number_of_alarms_in_all_rows_is_refused_everywhere(rows):
+    y, scores = rows["y"], rows["scores"]
+    every, goal = Rows.of(y, scores), Goal.parse("max recall s.t. alarms <= 200")
+    with pytest.raises(GoalError, match="does not say in what time"):
+        certify_best(every, every, goal, 0.9, on="rows")
+    with pytest.raises(GoalError, match="does not say in what time"):
+        certify_threshold(every, goal, 0.0, 0.9, on="rows")
+    with pytest.raises(GoalError, match="does not say in what time"):
+        certify_labels(np.stack([y, ~y], axis=1), np.stack([scores, -scores], axis=1), str(goal))
+    with pytest.raises(GoalError, match="does not say in what time"):
+        certify_by_segment(
+            y, scores, f"{goal} for each region", segments={"region": rows["region"]}
+        )
 
 
 def test_a_given_threshold_keeps_a_budget_only_if_no_day_is_over_it(rows):
@@ -289,7 +364,8 @@ def test_a_few_days_say_nothing_about_a_budget(rows, days, passes):
     found = certified(rows, "max recall s.t. alarms <= 900 per day", times=rows["day"] % days)
     assert found.certified is passes
     if not passes:
-        assert f"at least 4 days of certification rows, and there are {days}" in found.refusal
+        be = "is 1" if days == 1 else f"are {days}"
+        assert f"at least 4 days of certification rows, and there {be}" in found.refusal
 
 
 def test_a_claim_about_a_cost_names_the_cap(rows):
@@ -320,3 +396,12 @@ def test_a_bound_that_needs_no_rows_is_refused(rows):
 def test_no_other_method(rows):
     with pytest.raises(SetpointError, match="leave method='split' out"):
         certified(rows, "max recall s.t. precision >= 0.8 for each region", method="split")
+
+
+def test_the_bound_of_a_daily_budget_states_its_share(rows):
+    found = certified(rows, "max recall s.t. alarms <= 40 per day")
+    ((_, share),) = found.periods_within
+    text = f"alarms per day on {100 * share:g}% of days <= 40 (observed "
+    assert text in str(found)
+    assert found.to_dict()["bounds"][0]["metric"] == f"alarms per day on {100 * share:g}% of days"
+    assert f"on {100 * share:g}% of days" in found._repr_html_()

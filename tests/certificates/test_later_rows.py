@@ -112,10 +112,23 @@ def test_days_over_budget_are_counted():
 
 def test_a_budget_for_every_day_is_checked_for_the_certified_share():
     certificate = certified("max recall s.t. alarms <= 60 per day")
-    _, share = certificate.periods_within
+    ((_, share),) = certificate.periods_within
     verdict = certificate.check(**named(make_rows(6), "times"))
     assert verdict.monitored[0].plain.level == pytest.approx(1 - share)
     assert not verdict.broken
+
+
+def test_each_of_two_budgets_is_checked_for_its_own_share():
+    certificate = certified("max recall s.t. alarms <= 60 per day, alarms <= 350 per week")
+    within = dict(certificate.periods_within)
+    assert within["week"] < within["day"]
+    verdict = certificate.check(**named(make_rows(6), "times"))
+    assert [each.name for each in verdict.monitored] == [
+        "fraction of days with more than 60 alarms",
+        "fraction of weeks with more than 350 alarms",
+    ]
+    for each, period in zip(verdict.monitored, ("day", "week"), strict=True):
+        assert each.plain.level == pytest.approx(1 - within[period])
 
 
 def test_costs_are_capped_and_checked():

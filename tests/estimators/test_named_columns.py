@@ -263,6 +263,32 @@ def test_metadata_are_routed_as_a_data_frame():
                 assert 0 < fitted.operating_point_.objective < named["amounts"]["amount"].mean()
 
 
+def test_two_budgets_keep_whole_weeks_in_the_same_split():
+    X, y, named = data()
+    goal = f"{BUDGET}, alarms <= 45 per week"
+    named["times"] = np.datetime64("2024-01-01") + np.arange(N) % 140
+    weeks = (named["times"] - np.datetime64("2024-01-01")).astype(int) // 7
+    for clf in estimators(goal, confidence=0.5, certification=0.6):
+        clf.fit(X, y, **named)
+        found = clf.certificate_
+        assert found.certified
+        assert [period for period, _ in found.periods_within] == ["day", "week"]
+        point = clf.evaluate(X, y, **named)
+        alarm = clf.predict(X)
+        days = np.unique(named["times"], return_inverse=True)[1]
+        assert point.value("alarms per day") == np.bincount(days, alarm).max()
+        assert point.value("alarms per week") == np.bincount(weeks, alarm).max()
+        rows = dict(found.operating_point.goal.found)
+        assert len(rows["per day"]) > 3 * len(rows["per week"])  # not single days of many weeks
+
+
+def test_weeks_and_months_cannot_both_stay_whole():
+    X, y, named = data()
+    for clf in estimators("max recall s.t. alarms <= 45 per week, alarms <= 200 per month"):
+        with pytest.raises(GoalError, match="months do not consist of whole weeks"):
+            clf.fit(X, y, **named)
+
+
 def test_a_number_of_alarms_without_a_period_is_refused():
     X, y, named = data()
     for clf in estimators("max recall s.t. alarms <= 9"):

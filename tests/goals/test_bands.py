@@ -152,6 +152,8 @@ def test_parts_may_be_text():
             "'npv.clear. >= 0.9 for each region': a review band cannot be required 'for each' "
             "segment; choose a band for the rows of each segment, or leave out 'for each'",
         ),
+        ("max profit(tp=3)", r"'profit\(tp=3\)' is not a metric of a review band.*'min cost\("),
+        ("min review_rate s.t. profit(tp=3) >= 2", "not a metric of a review band"),
         (
             "min review_rate s.t. npv(clear) >= 0.9 for each 'Sales, East', alarm_rate <= 5%",
             "leave out 'for each'",

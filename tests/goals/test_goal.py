@@ -227,6 +227,11 @@ def test_values_are_described():
     ):
         goal = Goal.parse(f"max recall s.t. alarms <= 8 {scope}").bind(found)
         assert describe_value(goal.constraints[0].metric, 12.0) == text
+    for period, text in (("hour", "in"), ("day", "on"), ("week", "in"), ("month", "in")):
+        goal = Goal.parse(f"max recall s.t. alarms <= 8 per {period}")
+        bound = goal.bind({f"per {period}": ("2024-01", "2024-02")})
+        words = describe_value(bound.constraints[0].metric, 12.0)
+        assert words == f"12 alarms {text} the busiest {period}"
     assert describe_value(metric("alarms"), 1.0) == "1 alarm"
     assert describe_value(metric("cost(fp=5)"), 1.191) == "cost(fp=5) is 1.19 per row"
     assert describe_value(metric("recall"), 0.5) == "recall is 0.500"

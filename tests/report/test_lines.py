@@ -11,6 +11,7 @@ from setpoint import evaluate_threshold
 from setpoint.report import Baseline, html
 from setpoint.report import data as data_module
 from setpoint.report.data import ReportData
+from setpoint.report.lines import lines_of
 
 AMOUNT = 'net "amount", €'
 GOALS = {
@@ -90,3 +91,12 @@ def test_a_goal_on_200_segments_has_two_lines():
     assert labels == ["precision", "recall", "F1", "lowest precision in any shop",
                       "segments of shop that miss it"]  # fmt: skip
     assert len(html(report)) < 300_000
+
+
+def test_two_budgets_per_day_have_lines_of_their_own():
+    y, scores = scored(300)
+    goal = "max recall s.t. alarms <= 9 per day, alarms <= 6 per day on 75% of days"
+    report = report_of(goal, y, scores, times=np.arange(300) % 21)
+    keys = [line.key for line in lines_of(report)]
+    assert len(set(keys)) == len(keys)
+    assert {"over-day", "over-day-2"} <= set(keys)

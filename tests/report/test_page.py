@@ -442,6 +442,19 @@ def test_the_level_of_each_segment_is_not_drawn_for_all_rows(rows):
     assert "floor" not in curve
 
 
+def test_two_budgets_have_a_tile_and_a_section_each():
+    y, scores = scored(300)
+    goal = "max recall s.t. alarms <= 9 per day, alarms <= 40 per week"
+    report = report_of(goal, y, scores, times=np.arange(300) % 21)
+    found = {name: (value, lines) for name, value, lines in tiles(report)}
+    assert found["alarms on the busiest day"][1][0] == "allowed: 9"
+    assert found["alarms in the busiest week"][1][0] == "allowed: 40"
+    page = html(report)
+    for period in ("day", "week"):
+        assert f"Alarms per {period}</h2>" in page
+    assert "on every day at most 9 alarms are raised and in every week at most 40" in page
+
+
 def test_tiles_show_what_the_goal_is_about():
     y, scores = scored(300)
     named = {"amounts": {"amount": 2.0 * np.ones(300)}, "times": np.arange(300) % 3,

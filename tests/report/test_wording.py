@@ -71,7 +71,7 @@ FRAUDS = Terms("fraud", "frauds")
         ),
         (
             "max recall s.t. alarms <= 1 per week on 95% of weeks",
-            "Catch as many frauds as possible, provided that on 95 % of weeks at most 1 alarm is "
+            "Catch as many frauds as possible, provided that in 95 % of weeks at most 1 alarm is "
             "raised.",
         ),
         (

@@ -15,9 +15,11 @@ from setpoint import SetpointClassifier, SetpointThreshold, load
 from setpoint.certificates import Bound, Certificate, certify
 from setpoint.certificates.certificate import ShiftedCertificate
 from setpoint.errors import ModelFileError, UncertifiedWarning
+from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import metric
 from setpoint.model_files import save
 from setpoint.saving.certificate import _parsed, certificate_from_json, certificate_to_json
+from setpoint.saving.values import encode
 
 NAN = {"$": "float", "value": "nan"}
 maybe = st.none() | st.floats()
@@ -68,6 +70,31 @@ def test_a_computed_certificate_survives_json():
         assert str(back) == str(one)
         assert back.to_dict() == one.to_dict()
     assert certificate.certified
+
+
+def test_shares_of_periods_survive_json():
+    rng = np.random.default_rng(0)
+    y, scores, times = rng.random(2000) < 0.3, rng.standard_normal(2000), np.arange(2000) // 20
+    goal = "max recall s.t. alarms <= 9 per day, alarms <= 50 per week"
+    one = certify(y, scores, goal, times=times)
+    values = through_json(certificate_to_json(one))
+    back = certificate_from_json(values, Goal.parse(goal))
+    assert back == one
+    assert [period for period, _ in back.periods_within] == ["day", "week"]
+    # An earlier version wrote None, or one pair.
+    goal = "max recall s.t. alarms <= 9 per day"
+    for own, within in ((goal, ("day", 0.9)), ("max f1 s.t. precision >= 0.1", None)):
+        values = certificate_to_json(certify(y, scores, own, times=times))
+        back = certificate_from_json(
+            through_json({**values, "periods_within": encode(within)}), Goal.parse(own)
+        )
+        assert back.periods_within == (() if within is None else (within,))
+    for wrong in (("day", 2.0), (("day", "0.9"),), (("fortnight", 0.9),), (("day",),), 3):
+        values = certificate_to_json(certify(y, scores, goal, times=times))
+        with pytest.raises(ModelFileError, match="certificate"):
+            certificate_from_json(
+                through_json({**values, "periods_within": encode(wrong)}), Goal.parse(goal)
+            )
 
 
 @pytest.fixture(scope="module", params=["classifier", "threshold"])

@@ -109,7 +109,14 @@ def test_unknown_segments_have_the_threshold_of_all_rows_together():
         ("max recall s.t. precision >= 0.5 for each a, alarms <= 3 per day", "use one threshold"),
         ("max gmean s.t. precision >= 0.5 for each a", "not a quotient of sums"),
         ("max precision[m] s.t. precision >= 0.5 for each a", "count all rows alike"),
-        ("max recall s.t. precision >= 0.5 for each a, recall[m] >= 0.2", "count all rows alike"),
+        (
+            "max recall s.t. precision >= 0.5 for each a, recall[m] >= 0.2",
+            r"count all rows alike, and 'recall\[m\] >= 0.2' does not",
+        ),
+        (
+            "min cost(fp=1, fn=m) s.t. precision >= 0.5 for each a, recall >= 0.2",
+            r"'recall >= 0.2'., the objective must count all rows alike, and cost.fp=1, fn=m. does",
+        ),
     ],
 )
 def test_goals_that_do_not_separate(goal, message):

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, recall_score
 
 from setpoint import GoalError, SetpointError, choose_class_weights, choose_threshold
-from setpoint.thresholds.class_goals import ClassGoal, Counts
+from setpoint.thresholds.class_goals import ClassGoal, Counts, parse_term
 from setpoint.thresholds.multiclass import _Rows
 
 GOALS = [
@@ -194,6 +194,12 @@ def test_a_class_that_does_not_occur_is_left_out_of_means():
         ("max accuracy for each class", "is a constraint"),
         ("max macro recal", "unknown metric"),
         ("max accuracy s.t. recall <= 0.9 for each class", "better when higher"),
+        ("max accuracy s.t. alarms <= 10 per day", "about periods .'per day'., which goals of "),
+        ("max accuracy s.t. recall >= 0.5 for each region", "about segments .'region'."),
+        ("max accuracy s.t. precision[region=north] >= 0.5", "about segments .'region'."),
+        ("max accuracy s.t. cost(fp=1, fn=amount) <= 3", "about amounts of the rows .'amount'."),
+        ("max macro recall[amount]", "about amounts of the rows"),
+        ("max macro precision@20", "have no '@'"),
         (3, "a goal is a text"),
     ],
 )
@@ -222,3 +228,13 @@ def test_invalid_data(change, message):
     arguments = {"y": y, "proba": proba, "goal": "max accuracy", "classes": [0, 1, 2], **change}
     with pytest.raises(SetpointError, match=message):
         choose_class_weights(**arguments)
+
+
+def test_a_term_of_amounts_is_refused():
+    with pytest.raises(GoalError, match="about amounts of the rows"):
+        parse_term("recall[amount][class=2]", [0, 1, 2])
+
+
+def test_goals_are_written_with_their_levels():
+    text = "max accuracy s.t. alarms <= 10 for each class, precision[class=2] >= 70%"
+    assert str(ClassGoal.parse(text, [0, 1, 2])) == text.replace("70%", "0.7")

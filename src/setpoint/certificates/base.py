@@ -88,6 +88,10 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
             "neither the model nor its features were trained or chosen on the certification rows",
         )
 
+    def name_of(self, bound: Bound) -> str:
+        """Return what the metric of a bound is called."""
+        return str(bound.metric)
+
     def _summary(self) -> Summary:
         rows = [["metric", "required", "observed", "on new data"]]
         for bound in self.bounds:
@@ -98,7 +102,8 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
                 known += "" if bound.kind == "exact" else " (estimate)"
             draws = "" if bound.trials is None else f" ({bound.successes:,} of {bound.trials:,})"
             required = "" if bound.level is None else f"{side} {format_number(bound.level)}"
-            rows.append([str(bound.metric), required, format_metric(bound.value) + draws, known])
+            observed = format_metric(bound.value) + draws
+            rows.append([self.name_of(bound), required, observed, known])
         wording = self._wording()
         caption = f"{wording.caption}, {100 * self.confidence:g} % confidence"
         allowed = "; ".join(wording.allowed)
@@ -109,7 +114,7 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
     def __str__(self) -> str:
         wording = self._wording()
         lines = [self.message, *wording.allowed, f"{wording.chosen}; individual bounds:"]
-        lines += [f"  {bound}" for bound in self.bounds]
+        lines += [f"  {bound.named(self.name_of(bound))}" for bound in self.bounds]
         lines += ["Assumptions:", *(f"  - {a}" for a in self.assumptions)]
         return "\n".join(lines)
 
@@ -117,7 +122,7 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
         """Return plain values, ready for JSON; numbers that are not finite are None."""
         bounds = [
             {
-                "metric": str(b.metric), "level": b.level, "value": jsonable(b.value),
+                "metric": self.name_of(b), "level": b.level, "value": jsonable(b.value),
                 "bound": jsonable(b.bound), "kind": b.kind, "successes": b.successes,
                 "trials": b.trials, "p_value": b.p_value,
             }

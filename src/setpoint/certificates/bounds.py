@@ -22,7 +22,8 @@ import numpy as np
 from scipy.special import betaincinv
 
 from setpoint.certificates.rates import lower_bound, rate_of, upper_bound
-from setpoint.goals.metrics import Metric, is_built_in
+from setpoint.goals.budgets import is_count
+from setpoint.goals.metrics import Metric, format_number, is_built_in
 from setpoint.thresholds.operating_point import OperatingPoint
 
 Kind = Literal["exact", "estimate"]
@@ -61,16 +62,23 @@ class Bound:
     p_value: float | None = None
 
     def __str__(self) -> str:
+        return self.named(str(self.metric))
+
+    def named(self, name: str) -> str:
+        """Return the bound as text, with a name for its metric."""
         relation = ">=" if self.metric.direction == "max" else "<="
-        observed = f"observed {self.value:.4f}"
+        observed = f"observed {self._number(self.value)}"
         if self.trials == 0 or np.isnan(self.value):
             observed = "not observed"
         draws = "" if self.trials is None else f", {self.successes} of {self.trials}"
         if self.bound is None:
-            return f"{self.metric}: {observed}{draws}; no bound"
+            return f"{name}: {observed}{draws}; no bound"
         kind = "exact" if self.kind == "exact" else "bootstrap estimate, no guarantee"
-        bound = round_conservatively(self.metric, self.bound)
-        return f"{self.metric} {relation} {bound:.4f} ({observed}{draws}; {kind})"
+        bound = self._number(round_conservatively(self.metric, self.bound))
+        return f"{name} {relation} {bound} ({observed}{draws}; {kind})"
+
+    def _number(self, value: float) -> str:
+        return format_number(value) if is_count(self.metric) else f"{value:.4f}"
 
 
 def bounds_of(

@@ -18,6 +18,7 @@ from setpoint.certificates.monitor import Verdict, check_guarantees
 from setpoint.certificates.rates import rate_of
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.errors import SetpointError
+from setpoint.goals.budgets import per_of
 from setpoint.goals.columns import OTHER, GoalColumns
 from setpoint.goals.goal import Constraint, Goal
 from setpoint.goals.metrics import RECALL, Metric, format_threshold
@@ -70,9 +71,9 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         ``threshold``, even after looking at results: the guarantees hold for all of them at once.
     reasons : tuple of str
         Why nothing was certified, for goals that name segments, periods or amounts.
-    periods_within : tuple of (str, float) or None
-        The kind of period and the fraction of future periods that keep to a budget, if the goal
-        asks it of every period, which no finite number of past periods can show.
+    periods_within : tuple of (str, float)
+        For each budget that the goal asks of every period, which no finite number of past periods
+        can show: the kind of period, and the fraction of future periods that keep to the budget.
     caps : tuple of (str, float)
         The largest amounts that were stated; larger ones count as these.
     """
@@ -90,7 +91,7 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
     pos_label: Any = field(default=None, compare=False)
     certified_thresholds: ThresholdSet = NO_THRESHOLDS
     reasons: tuple[str, ...] = ()
-    periods_within: tuple[str, float] | None = None
+    periods_within: tuple[tuple[str, float], ...] = ()
     caps: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -101,13 +102,20 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         stated = self.goal if self.goal.stated is None else self.goal.stated
         if not stated.constraints:
             return tuple(str(c) + self._capped(c.metric) for c in self.guarantees)
-        found = []
+        found, within = [], dict(self.periods_within)
         for c in stated.constraints:
-            if c.per is not None and c.per.share == 1 and self.periods_within is not None:
-                c = replace(c, per=replace(c.per, share=self.periods_within[1]))
+            if c.per is not None and c.per.share == 1 and c.per.period in within:
+                c = replace(c, per=replace(c.per, share=within[c.per.period]))
             names = f" ({self._segments(c.each)})" if c.each else ""
             found.append(str(c) + names + self._capped(c.metric))
         return tuple(found)
+
+    def name_of(self, bound: Bound) -> str:
+        """Return what the metric of a bound is called, with the certified share of periods."""
+        per, within = per_of(bound.metric), dict(self.periods_within)
+        if per is None or per.share != 1 or per.period not in within:
+            return str(bound.metric)
+        return f"alarms {replace(per, share=within[per.period])}"
 
     def _segments(self, column: str) -> str:
         """Return the segments that are guaranteed something, as text."""
@@ -317,8 +325,7 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         """How each guarantee is monitored; None if all are about the same rows."""
         if all(c.metric.tallies == (PLAIN,) and rate_of(c.metric) for c in self.guarantees):
             return None
-        within = dict(() if self.periods_within is None else [self.periods_within])
-        caps = dict(self.caps)
+        within, caps = dict(self.periods_within), dict(self.caps)
         return tuple(monitored_as(c, self.threshold, within, caps) for c in self.guarantees)
 
     def _columns(self, n: int, amounts: Any, segments: Any, times: Any) -> GoalColumns:
@@ -360,7 +367,7 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
             "goal": str(self.goal), "threshold": jsonable(self.threshold), **super().to_dict(),
             "certified_thresholds": [list(map(jsonable, i)) for i in self.certified_thresholds],
             "choice": self.choice, "tested": self.tested,
-            "periods_within": None if self.periods_within is None else list(self.periods_within),
+            "periods_within": dict(self.periods_within),
             "caps": dict(self.caps),
         }  # fmt: skip
 

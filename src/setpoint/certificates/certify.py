@@ -45,7 +45,7 @@ from setpoint.certificates.simultaneous import (
 from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
-from setpoint.goals.goal import Goal
+from setpoint.goals.goal import Goal, check_for_new_rows
 from setpoint.thresholds.checks import check_rows, check_scores
 
 Method = Literal["simultaneous", "sequence", "split"]
@@ -134,6 +134,7 @@ def certify(
     True
     """
     goal = Goal.parse(goal)
+    check_for_new_rows(goal)
     check_fraction(confidence, "confidence")
     if method not in _METHODS:
         raise SetpointError(f"method is {', '.join(map(repr, _METHODS))}, not {method!r}.")
@@ -228,6 +229,7 @@ def certify_on(
     on: str = "the certification rows",
 ) -> Certificate:
     """Certify the best threshold on some rows, planned on others, with the goal's columns."""
+    check_for_new_rows(goal)
     if not needs_decisions(goal):
         plans, tests = (Rows.of(*rows[:2]) for rows in (planning, testing))
         return certify_best(plans, tests, goal, confidence, on=on)
@@ -253,6 +255,7 @@ def certify_rows(
     seed: int,
 ) -> Certificate:
     """Certify the best threshold on rows of which some plan, with the goal's columns."""
+    check_for_new_rows(goal)
     chosen = _draw_rows(len(scores), _PLANNING["simultaneous"], seed)
     everything = np.ones(len(scores), dtype=bool)
     sample = DecisionRows(positive, scores, columns, chosen, everything, check_caps(caps, goal))
@@ -263,6 +266,7 @@ def certify_threshold(
     rows: AnyRows, goal: Goal, threshold: float, confidence: float, *, on: str
 ) -> Certificate:
     """Certify a threshold that was fixed without using these rows."""
+    check_for_new_rows(goal)
     only = np.array([float(threshold)])
     return _certify_in_order(rows, goal, only, confidence, "beforehand", on, rows.positive.total)
 
@@ -280,6 +284,7 @@ def certify_best(
 
     If the goal needs a plan, the rows in ``planning`` make it.
     """
+    check_for_new_rows(goal)
     nested = is_nested(goal)
     positives = testing.positive.total + (0 if nested else planning.positive.total)
     if nested or (method == "simultaneous" and is_testable_anywhere(goal)):

@@ -10,7 +10,7 @@ There are three kinds of constraints, each with a test of its own:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,15 +26,15 @@ from setpoint.certificates.periods import (
     every_day_bound,
     share_bound,
 )
-from setpoint.certificates.rates import rate_of, shortage
+from setpoint.certificates.rates import p_value, rate_of, shortage
 from setpoint.certificates.sequence import TalliedRows, counted, plan, try_in_order, worst_of
 from setpoint.certificates.simultaneous import Plan, certified_thresholds, is_testable_anywhere
 from setpoint.certificates.threshold_set import EVERY_THRESHOLD, NO_THRESHOLDS, ThresholdSet
 from setpoint.errors import SetpointError
-from setpoint.goals.budgets import Per, per_of
+from setpoint.goals.budgets import Per, on_or_in, per_of
 from setpoint.goals.columns import GoalColumns
-from setpoint.goals.goal import Constraint, Goal
-from setpoint.goals.metrics import RECALL, Metric, format_number
+from setpoint.goals.goal import Constraint, Goal, format_metric
+from setpoint.goals.metrics import RECALL, Metric, format_number, format_threshold
 from setpoint.goals.money import is_money, prices_of
 from setpoint.goals.tallies import PLAIN
 from setpoint.thresholds.sweep import Floats
@@ -170,10 +170,15 @@ def tested(
     goal: Goal,
     error: float,
     threshold: float | None,
+    closest: Callable[[], float],
 ) -> Outcome:
-    """Test the constraints of one kind, at one threshold or, if it is None, at all of them."""
+    """Test the constraints of one kind, at one threshold or, if it is None, at all of them.
+
+    If none passes, ``closest`` returns the one of which a refusal speaks.
+    """
+    if kind == "rates":
+        return _test_rates(sample, testing, goal, error, threshold, closest)
     test = {
-        "rates": _test_rates,
         "budgets": _test_budgets,
         "costs": _test_costs,
         "others": _test_others,
@@ -187,6 +192,7 @@ def _test_rates(
     goal: Goal,
     error: float,
     threshold: float | None,
+    closest: Callable[[], float],
 ) -> Outcome:
     """Test rates of all rows, and of segments."""
     if goal.objective.tallies != (PLAIN,):
@@ -209,18 +215,58 @@ def _test_rates(
             thresholds = plan(plans, goal, rows, error)
             _, passed = try_in_order(tests, goal, thresholds, error)
             found = ThresholdSet.of_points(thresholds[:passed])
-    return Outcome(found) if found else Outcome(NO_THRESHOLDS, _too_few(tests, goal, error))
+    if found:
+        return Outcome(found)
+    return Outcome(
+        NO_THRESHOLDS,
+        _too_few(tests, goal, error)
+        or _failing(
+            tests, goal, error, closest() if threshold is None else threshold, threshold is not None
+        ),
+    )
 
 
 def _too_few(tests: TalliedRows, goal: Goal, error: float) -> str:
-    """Return which rates cannot be certified with so few rows, and how many are needed."""
+    """Return which rates no threshold can show with so few rows, and how many are needed."""
     found = (shortage(c, *tests.of_constraint(c).totals, error) for c in goal.constraints)
-    small = [text for text in found if text]
-    if small:
-        return "; ".join(small[:3])
-    if len(goal.constraints) == 1:
-        return f"there are not enough rows to certify '{goal.constraints[0]}'"
-    return f"there are not enough rows to certify all {len(goal.constraints)} rates at once"
+    return _listed([text for text in found if text], "; ")
+
+
+def _failing(tests: TalliedRows, goal: Goal, error: float, threshold: float, given: bool) -> str:
+    """Return which rates fail at a threshold, the worst first, and what was observed there."""
+    at = counted(tests, goal, np.array([threshold]))
+    p = [float(p_value(c, *own)[0]) for c, own in zip(goal.constraints, at, strict=True)]
+    worst_first = sorted(range(len(p)), key=lambda i: -p[i])
+    failing = [i for i in worst_first if not p[i] <= error]
+    shown = [_observed(goal.constraints[i], at[i]) for i in failing or worst_first[:1]]
+    which = "the threshold given" if given else f"threshold {format_threshold(threshold)}"
+    if failing:
+        return f"at {which} the rows are not enough to certify: {_listed(shown, '; ')}"
+    # Each test passes there, but the threshold was chosen by looking at the same rows.
+    return (
+        "the rows are not enough to certify a threshold that is chosen on them; at "
+        f"{which} the weakest is: {shown[0]}"
+    )
+
+
+def _observed(constraint: Constraint, counts: tuple[Any, ...]) -> str:
+    """Return the value of a rate with its counts: "precision[region=b] is 0.338 (45 of 133)"."""
+    which, level = constraint.metric, format_number(constraint.level)
+    rate = rate_of(which)
+    assert rate is not None
+    successes, trials = (int(x[0]) for x in rate.draws(*counts))
+    required = f"{constraint.relation} {level} is required"
+    if trials == 0:
+        return f"no row counts towards {which} ({required})"
+    value = rate.from_fraction(successes / trials)
+    text = format_metric(value, constraint)
+    return f"{which} is {text} ({successes:,} of {trials:,}; {required})"
+
+
+def _listed(texts: Sequence[str], separator: str, most: int = 3) -> str:
+    """Return the first texts, and how many more there are."""
+    more = [f"and {len(texts) - most} more"] if len(texts) > most else []
+    return separator.join([*texts[:most], *more])
 
 
 def _test_budgets(
@@ -258,8 +304,8 @@ def _test_budgets(
             over = int((at > threshold).sum())
             return Outcome(
                 NO_THRESHOLDS,
-                f"on {over} of {len(at)} {per.period}s there are more alarms than "
-                f"{format_number(c.level)}",
+                f"{on_or_in(per.period)} {over} of {len(at)} {per.period}s there are more alarms "
+                f"than {format_number(c.level)}",
             )
         if not own:
             needed = days_needed(per.share, 1 - error / len(goal.constraints))
@@ -272,8 +318,8 @@ def _too_few_periods(constraint: Constraint, per: Per, needed: int, there: int) 
     """Return how many periods a budget needs."""
     budget = f"'{constraint.metric} <= {format_number(constraint.level)}'"
     return (
-        f"{budget} needs at least {needed} {per.period}s of certification rows, and there are "
-        f"{there}"
+        f"{budget} needs at least {needed} {per.period}s of certification rows, and there "
+        f"{'is' if there == 1 else 'are'} {there}"
     )
 
 
@@ -335,17 +381,16 @@ def _day_thresholds(sample: DecisionRows, constraint: Constraint, per: Per) -> F
     return day_thresholds(sample.scores[rows], present, int(constraint.level))
 
 
-def share_within(
-    sample: DecisionRows, goal: Goal, threshold: float, error: float
-) -> tuple[str, float] | None:
-    """Return the share of future periods that keep to a budget meant for every period."""
+def shares_within(sample: DecisionRows, goal: Goal, error: float) -> tuple[tuple[str, float], ...]:
+    """Return the share of future periods that keep to each budget meant for every period."""
     budgets = [(c, per) for c in goal.constraints if (per := per_of(c.metric)) is not None]
+    found = []
     for constraint, per in budgets:
         if per.share == 1:
             at = _day_thresholds(sample, constraint, per)
             over = every_day_bound(len(at), 1 - error / len(budgets))
-            return per.period, float(np.floor(1e4 * (1 - over)) / 1e4)
-    return None
+            found.append((per.period, float(np.floor(1e4 * (1 - over)) / 1e4)))
+    return tuple(found)
 
 
 def no_bound(sample: DecisionRows, which: Metric) -> str:

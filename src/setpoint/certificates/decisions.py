@@ -8,6 +8,7 @@ chosen. If the objective is a cost or a profit, it has a bound of its own, with 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from setpoint.certificates.decision_tests import (
     constraints_by_kind,
     cost_everywhere,
     no_bound,
-    share_within,
+    shares_within,
     tested,
 )
 from setpoint.certificates.rates import rate_of
@@ -55,9 +56,16 @@ def certify_decisions(
     kinds = constraints_by_kind(bound)
     refusals, error = [], alpha / max(1, len(kinds))
     certified = EVERY_THRESHOLD
+
+    @cache
+    def closest() -> float:
+        """Return the best threshold for the goal on the certification rows."""
+        rows, of = sample.columns.take(testing), (sample.positive[testing], sample.scores[testing])
+        return best_point_of(*of, None, rows, goal, on).threshold
+
     for kind, constraints in kinds.items():
         own = Goal(bound.objective, constraints)
-        outcome = tested(kind, sample, testing, own, error, threshold)
+        outcome = tested(kind, sample, testing, own, error, threshold, closest)
         certified = certified & outcome.thresholds
         refusals += [outcome.refusal] if outcome.refusal else []
     if untested := _untested(sample, bound):
@@ -70,11 +78,7 @@ def certify_decisions(
     else:
         best = _best(sample, testing, bound, certified) if certified else None
         passed = passed and best is not None
-        chosen = best
-        if best is None:  # the closest: the best for the goal on the certification rows
-            rows = sample.columns.take(testing)
-            of = sample.positive[testing], sample.scores[testing]
-            chosen = best_point_of(*of, None, rows, goal, on).threshold
+        chosen = closest() if best is None else best
         if kinds and best is None:
             certified = NO_THRESHOLDS
     assert chosen is not None
@@ -109,7 +113,7 @@ def certify_decisions(
         point.goal, at, confidence, passed, point, (*bounds, objective), choice,
         None if threshold is None else 1,
         certified_thresholds=certified, reasons=() if passed else tuple(refusals),
-        periods_within=share_within(sample, point.goal, at, error) if passed else None,
+        periods_within=shares_within(sample, point.goal, error) if passed else (),
         caps=tuple(sample.caps.items()),
     )  # fmt: skip
 

@@ -20,6 +20,7 @@ from setpoint.certificates.certify import Method, certify
 from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.certificates.monitor import Verdict
 from setpoint.errors import SetpointError
+from setpoint.goals.goal import check_for_new_rows
 from setpoint.goals.metrics import format_threshold
 from setpoint.thresholds.label_goals import LabelGoals
 from setpoint.thresholds.multilabel import LabelMatrix, check_indicators
@@ -257,6 +258,8 @@ def goals_to_certify(goal: Any, names: Sequence[str]) -> LabelGoals:
             f"'{goals}' is about the summed counts of all labels, which are not independent draws "
             "and cannot be certified; certify constraints of each label."
         )
+    for each in dict.fromkeys(goals.goals):
+        check_for_new_rows(each)
     return goals
 
 

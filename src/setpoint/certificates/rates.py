@@ -137,7 +137,8 @@ def shortage(constraint: Constraint, P: float, N: float, error: float) -> str | 
     }.get(str(constraint.metric.population), ("rows", P + N))
     if needed is None or there >= needed:
         return None
-    return f"'{constraint}' needs at least {needed:,} {kind}, and there are {there:,.0f}"
+    be = "is" if there == 1 else "are"
+    return f"'{constraint}' needs at least {needed:,} {kind}, and there {be} {there:,.0f}"
 
 
 # --- the binomial distribution -------------------------------------------------------------------

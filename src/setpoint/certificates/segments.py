@@ -33,7 +33,7 @@ from setpoint.certificates.sequence import Rows, worst_p_value
 from setpoint.certificates.threshold_set import NO_THRESHOLDS
 from setpoint.errors import GoalError, SetpointError
 from setpoint.goals.columns import segment_texts
-from setpoint.goals.goal import Constraint, Goal
+from setpoint.goals.goal import Constraint, Goal, check_for_new_rows
 from setpoint.thresholds.by_segment import segment_column
 from setpoint.thresholds.checks import check_rows
 
@@ -169,6 +169,7 @@ def certify_by_segment(
     ('north', 'south')
     """
     goal = Goal.parse(goal)
+    check_for_new_rows(goal)
     check_fraction(confidence, "confidence")
     column = segment_column(goal)
     if goal.amounts:

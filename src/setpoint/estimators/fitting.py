@@ -19,11 +19,11 @@ from setpoint._internal.validation import check_caution, check_fraction, check_g
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, certification_split, validation_split
 from setpoint.data.standardize import Standardizer
-from setpoint.errors import GoalError, SetpointError
+from setpoint.errors import SetpointError
 from setpoint.estimators.base import draw_seed
 from setpoint.goals.columns import GoalColumns, from_table
-from setpoint.goals.goal import Goal
-from setpoint.goals.metrics import ALARMS
+from setpoint.goals.goal import Goal, check_for_new_rows
+from setpoint.goals.periods import longest_of
 from setpoint.training import get_solver
 from setpoint.training.candidates import Candidates
 from setpoint.training.loop import Solution, Solver, settled, solve
@@ -116,7 +116,7 @@ class FitData:
 
         ``named`` are the amounts, segments and times that the goal may name.
         """
-        check_trainable(goal)
+        check_for_new_rows(goal)
         if classifier.confidence is not None:
             check_fraction(classifier.confidence, "confidence")
         caution = caution_of(classifier)
@@ -184,16 +184,6 @@ class FitData:
         )
 
 
-def check_trainable(goal: Goal) -> None:
-    """Raise GoalError for a goal that depends on how many rows there are."""
-    for constraint in goal.constraints:
-        if constraint.metric == ALARMS and constraint.per is None:
-            raise GoalError(
-                f"'{constraint}' does not say in what time; new data may have any number of rows. "
-                f"Write '{constraint} per day', or a share of the rows such as 'alarms <= 1%'."
-            )
-
-
 def pool_segments(
     goal: Goal, columns: GoalColumns, rows: Rows, positive: NDArray[np.bool_] | None
 ) -> tuple[GoalColumns, dict[str, tuple[str, ...]]]:
@@ -213,7 +203,7 @@ def pool_segments(
 def whole_periods(groups: Any, columns: GoalColumns, shape: tuple[int, ...]) -> Any:
     """Return groups that keep whole periods in the same split, if the goal has periods.
 
-    A budget per day can only be judged on whole days.
+    A budget per day can only be judged on whole days; of several kinds, the longest count.
     """
     if not columns.periods:
         return groups
@@ -223,8 +213,7 @@ def whole_periods(groups: Any, columns: GoalColumns, shape: tuple[int, ...]) -> 
             "the goal has a budget per period, so whole periods stay in the same split; groups "
             "cannot be kept together as well. Leave groups out."
         )
-    (codes,) = list(columns.periods.values())[:1]
-    return codes.codes
+    return columns.periods[longest_of(list(columns.periods))].codes
 
 
 @dataclass(frozen=True)

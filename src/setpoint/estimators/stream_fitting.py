@@ -35,8 +35,8 @@ from setpoint.data.splits import (
 from setpoint.data.standardize import Standardizer, standardizer_of
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import draw_seed
-from setpoint.estimators.fitting import caution_of, check_module, check_trainable
-from setpoint.goals.goal import Goal
+from setpoint.estimators.fitting import caution_of, check_module
+from setpoint.goals.goal import Goal, check_for_new_rows
 from setpoint.thresholds.caution import Cautious
 from setpoint.thresholds.stream import stream_threshold
 from setpoint.training import get_solver
@@ -62,7 +62,7 @@ def fit_stream(
     asks for; test rows are not read.
     """
     goal, solver = Goal.parse(classifier.goal), _solver_of(classifier.solver)
-    check_trainable(goal)
+    check_for_new_rows(goal)
     check_goal(goal)
     join_process_group()
     device = stream_device(classifier.device)

@@ -22,10 +22,9 @@ from setpoint.estimators.cross_fit import (
     LabelledRows,
     positive_scores,
 )
-from setpoint.estimators.fitting import check_trainable
 from setpoint.estimators.wrapped import WrappedClassifier
 from setpoint.goals.columns import GoalColumns, from_table, segment_texts
-from setpoint.goals.goal import Goal
+from setpoint.goals.goal import Goal, check_for_new_rows
 from setpoint.thresholds.by_segment import segment_column
 from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
 
@@ -195,7 +194,7 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         goal = Goal.parse(self.goal)
         if self.confidence is not None:
             check_fraction(self.confidence, "confidence")
-        check_trainable(goal)
+        check_for_new_rows(goal)
         method = self._response_method(goal)
         data = LabelledRows.of(
             X, y, sample_weight, groups, self.pos_label, goal, amounts=amounts, segments=segments,

@@ -161,6 +161,7 @@ class BandMetric:
 # --- names ----------------------------------------------------------------------------------------
 
 COST_CALL = re.compile(r"\bcost\s*\(((?:[^()'\"]|'[^']*'|\"[^\"]*\")*)\)", re.IGNORECASE)
+_PROFIT = re.compile(r"\bprofit\s*(\([^()]*\))?", re.IGNORECASE)
 _COST_EXAMPLE = "write e.g. 'cost(fp=5, fn=100, review=1)'"
 # What was probably meant by a metric of no side or of the wrong one.
 _INSTEAD = {
@@ -207,6 +208,23 @@ def band_metric(name: str) -> BandMetric:
     near = difflib.get_close_matches(key, [*_KINDS, *_ALIASES], n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"{_known()}."
     raise GoalError(f"unknown metric {name!r} of a review band; {hint}")
+
+
+def is_band_name(name: str) -> bool:
+    """Return whether a name is that of a metric of a review band, or of the wrong side of one."""
+    key = "".join(name.split()).lower()
+    if key in _KINDS or key in _ALIASES:
+        return key not in metric_names()  # alarm_rate is a metric of one threshold as well
+    return key in _INSTEAD and key.endswith(")")
+
+
+def check_not_profit(text: str) -> None:
+    """Raise GoalError for a profit, of which only a cost is a metric of a review band."""
+    if found := _PROFIT.search(text):
+        raise GoalError(
+            f"{found[0]!r} is not a metric of a review band; write what decisions cost, e.g. "
+            "'min cost(fp=5, fn=100, review=1)'."
+        )
 
 
 def parse_cost(terms: str) -> BandMetric:

@@ -28,6 +28,7 @@ from setpoint.goals.band_metrics import (
     BandMetric,
     Side,
     band_metric,
+    check_not_profit,
     parse_cost,
 )
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal
@@ -272,6 +273,7 @@ def _parse_objective(head: str, text: str, costs: BandMetric | None) -> BandMetr
         raise GoalError(f"{text!r} does not begin with 'max' or 'min'; {_EXAMPLE}.")
     if not rest:
         raise GoalError(f"{text!r} names no metric after {first!r}; {_EXAMPLE}.")
+    check_not_profit(rest)
     if _RELATION.search(rest):
         raise GoalError(f"the objective {rest!r} contains a level; write levels after 's.t.'.")
     if not _NAME.fullmatch(rest) and _SEPARATOR.search(rest):
@@ -295,6 +297,7 @@ def _parse_constraint(part: str) -> BandConstraint:
     part = part.strip().lower()
     if not part:
         raise GoalError("a constraint is empty; remove the extra comma or 's.t.'.")
+    check_not_profit(part)
     if _EACH.search(part):
         raise GoalError(
             f"the constraint {part!r}: a review band cannot be required 'for each' segment; choose "

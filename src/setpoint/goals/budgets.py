@@ -113,8 +113,18 @@ def alarms_in_words(which: Metric, number: str) -> str:
     if per is None:
         return f"{alarms}{which.name.removeprefix('alarms')}"
     if per.share == 1:
-        return f"{alarms} on the busiest {per.period}"
+        return f"{alarms} {in_the_busiest(per.period)}"
     return f"{alarms} {per}"
+
+
+def on_or_in(period: str) -> str:
+    """Return the preposition of a period: on a day, but in an hour, a week or a month."""
+    return "on" if period == "day" else "in"
+
+
+def in_the_busiest(period: str) -> str:
+    """Return "on the busiest day", "in the busiest week"."""
+    return f"{on_or_in(period)} the busiest {period}"
 
 
 def _largest(values: Any, k: int) -> Any:
@@ -141,11 +151,15 @@ def precision_at(budget: float, share: bool, per: str = "", periods: int = 1) ->
     return replace(found, made_by=(precision_at, budget, share, per, periods))
 
 
+def is_precision_at(which: Metric) -> bool:
+    """Whether a metric is precision@k."""
+    return which.made_by is not None and which.made_by[0] is precision_at
+
+
 def for_periods(which: Metric, found: Mapping[str, tuple[str, ...]]) -> Metric:
     """Return an objective for the periods of some rows; one that needs none is unchanged."""
-    made_by = which.made_by
-    if made_by is None or made_by[0] is not precision_at or not made_by[3]:
+    if not is_precision_at(which) or which.made_by is None or not which.made_by[3]:
         return which
-    _, budget, share, per, _ = made_by
+    _, budget, share, per, _ = which.made_by
     bound: Metric = precision_at(budget, share, per, len(found[f"per {per}"]))
     return bound

@@ -23,9 +23,16 @@ from typing import Any
 import numpy as np
 
 from setpoint.errors import GoalError
-from setpoint.goals.budgets import Per, alarms_in_words, alarms_per, for_periods, is_count
+from setpoint.goals.budgets import (
+    Per,
+    alarms_in_words,
+    alarms_per,
+    for_periods,
+    is_count,
+    is_precision_at,
+)
 from setpoint.goals.linear_fraction import Counts
-from setpoint.goals.metrics import ALARMS, Metric, format_number, metric
+from setpoint.goals.metrics import ALARM_RATE, ALARMS, Metric, format_number, metric
 from setpoint.goals.money import is_money
 from setpoint.goals.tallies import PLAIN, Tally, quoted_name
 
@@ -196,12 +203,16 @@ class Goal:
             parse_constraint(c) if isinstance(c, str) else c for c in self.constraints
         )
         object.__setattr__(self, "constraints", constraints)
-        seen: set[tuple[str, str]] = set()
+        seen: set[tuple[str, str, Per | None]] = set()
         for constraint in self.constraints:
             name = constraint.metric.name
-            if (name, constraint.each) in seen:
-                raise GoalError(f"'{constraint}': {name} is constrained twice; keep one level.")
-            seen.add((name, constraint.each))
+            subject = (name, constraint.each, constraint.per)
+            if subject in seen:
+                per = "" if constraint.per is None else f" {constraint.per}"
+                raise GoalError(
+                    f"'{constraint}': {name}{per} is constrained twice; keep one level."
+                )
+            seen.add(subject)
 
     @classmethod
     def parse(cls, text: str | Goal) -> Goal:
@@ -361,6 +372,28 @@ def check_plain(goal: Goal, what: str, instead: str) -> None:
         raise GoalError(
             f"the goal '{goal}' names columns of the rows ({', '.join(names)}), which {what} does "
             f"not read; {instead}."
+        )
+
+
+def check_for_new_rows(goal: Goal) -> None:
+    """Raise GoalError for a goal that depends on how many rows there are.
+
+    A number of alarms in all rows has a meaning for these rows only; new data may have any number.
+    """
+    for c in goal.constraints:
+        if c.metric.base != ALARMS or c.per is not None:
+            continue
+        tally = c.metric.tallies[0]
+        if tally.segment or c.each or tally.amount:
+            rate = Constraint(ALARM_RATE.within(tally), 0.01, c.each)
+            instead = f"Write a share, such as '{rate}'"
+        elif is_precision_at(goal.objective):
+            what = goal.objective
+            instead = f"Write '{what} per day', or a share of the rows such as 'precision@1%'"
+        else:
+            instead = f"Write '{c} per day', or a share of the rows such as 'alarms <= 1%'"
+        raise GoalError(
+            f"'{c}' does not say in what time; new data may have any number of rows. {instead}."
         )
 
 

@@ -25,10 +25,10 @@ from decimal import Decimal
 from setpoint.errors import GoalError
 from setpoint.goals.budgets import Per, precision_at
 from setpoint.goals.goal import FPOR, FROP, OFOS, Constraint, Goal
-from setpoint.goals.metrics import ALARM_RATE, ALARMS, RECALL, Metric, metric
+from setpoint.goals.metrics import ALARM_RATE, ALARMS, RECALL, Metric, format_number, metric
 from setpoint.goals.money import check_prices, is_money
 from setpoint.goals.periods import PERIODS
-from setpoint.goals.tallies import unquoted
+from setpoint.goals.tallies import PLAIN, unquoted
 
 _EXAMPLE = "write e.g. 'max recall s.t. precision >= 0.9'"
 _DIRECTIONS = {
@@ -49,6 +49,7 @@ _MASK = f"[{chr(_FIRST)}-{chr(_LAST)}]"
 _METRIC = re.compile(rf"[a-z_][a-z0-9_]*(\s*{_MASK})*")
 _EACH = re.compile(r"(?i)(\bfor\s+each\s+)([^\s,]+)")
 _SCOPE = re.compile(rf"\s+(?:per\b.*|for\s+each\b\s*({_MASK})?.*)$", re.DOTALL)
+_WITH_PER, _WITH_EACH = re.compile(r"\bper\b"), re.compile(r"\bfor\s+each\b")
 _PER = re.compile(
     r"per\s+(?:(?P<rows>[\d.e+]*)\s*(?:rows|row|cases|case)"
     r"|(?P<period>[a-z]+?)(?:\s+on\s+(?:(?P<average>average)|(?P<share>\S+)\s+of\s+(?P<of>\S+)))?)"
@@ -162,7 +163,8 @@ def _parse_goal(masked: _Masked, text: str) -> Goal:
         constraints = [_parse_constraint(part, masked) for part in _SEPARATOR.split(tails[0])]
     if budget is not None and budget not in constraints:
         for other in constraints:
-            if other.metric == budget.metric and not other.each:
+            differ = None not in (other.per, budget.per) and other.per != budget.per
+            if other.metric == budget.metric and not other.each and not differ:
                 at = head.strip().split(maxsplit=1)[1]
                 raise GoalError(
                     f"{at!r} and '{other}' both limit the number of alarms; keep one of them."
@@ -211,7 +213,7 @@ def _parse_objective(head: str, text: str, masked: _Masked) -> tuple[Metric, Con
         metric(masked.restore(rest))  # raises an error with suggestions, e.g. for two words
         raise GoalError(f"the objective {rest!r} is not the name of a metric; {_EXAMPLE}.")
     else:
-        objective = metric(masked.restore(rest))
+        objective = _metric(masked.restore(rest))
     if objective.direction != direction:
         better = "higher" if objective.direction == "max" else "lower"
         raise GoalError(
@@ -223,7 +225,7 @@ def _parse_objective(head: str, text: str, masked: _Masked) -> tuple[Metric, Con
 
 def _parse_at(match: re.Match[str], text: str) -> tuple[Metric, Constraint]:
     """Return the metric of the highest scores, and the budget that says how many these are."""
-    base = metric(match["metric"])
+    base = _metric(match["metric"])
     if base.name not in ("precision", "recall"):
         raise GoalError(
             f"{text!r}: '@' is for precision and recall; write the number of alarms as a "
@@ -233,6 +235,7 @@ def _parse_at(match: re.Match[str], text: str) -> tuple[Metric, Constraint]:
     number, share = _parse_level(level, text), level.endswith("%")
     if not number > 0:
         raise GoalError(f"{text!r}: write a number of alarms above 0, e.g. '{base}@200'.")
+    _check_percentage(number, level, text)
     if not (share or number.is_integer() or _rows_of(scope)):
         raise GoalError(
             f"{text!r}: a number of alarms is a whole number, or a percentage of the rows, e.g. "
@@ -249,6 +252,12 @@ def _parse_constraint(part: str, masked: _Masked) -> Constraint:
     part = part.strip()
     if not part:
         raise GoalError("a constraint is empty; remove the extra comma or 's.t.'.")
+    if "@" in part:
+        raise GoalError(
+            f"the constraint {part!r}: '@' is for objectives, e.g. 'max precision@200'; in a "
+            "constraint, limit the number of alarms by itself, e.g. 'precision >= 0.3, alarms <= "
+            "200'."
+        )
     scope = "" if (found := _SCOPE.search(part)) is None else found[0].strip()
     plain = part.removesuffix(scope).strip()
     pieces = _RELATION.split(plain)
@@ -259,7 +268,7 @@ def _parse_constraint(part: str, masked: _Masked) -> Constraint:
     relation = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}.get(relation, relation)
     if _NUMBER.fullmatch(name.removesuffix("%").strip()):  # 0.9 <= precision
         name, level, relation = level, name, _FLIPPED.get(relation, relation)
-    constrained = metric(masked.restore(name))
+    constrained = _metric(masked.restore(name))
     required = ">=" if constrained.direction == "max" else "<="
     instead = f"write '{constrained} {required} {level}'"
     if relation not in _FLIPPED:
@@ -270,6 +279,18 @@ def _parse_constraint(part: str, masked: _Masked) -> Constraint:
             f"the constraint {part!r}: {constrained} is better when {better}; {instead}."
         )
     number = _parse_level(level, part)
+    tally = constrained.tallies[0]
+    if constrained.base == ALARMS:
+        if _WITH_PER.search(scope) and (tally.segment or _WITH_EACH.search(scope)):
+            raise GoalError(
+                f"the constraint {part!r}: a budget per period counts the alarms of all rows and "
+                "cannot be required for each segment, or for one; use one budget for all rows, or "
+                "a share of the segment's rows, e.g. 'alarms <= 1% for each region'."
+            )
+        if level.endswith("%") and (scope.startswith("for") or tally != PLAIN):
+            constrained = ALARM_RATE.within(tally)  # a share of these rows
+    if constrained.base == ALARMS or constrained.bounds == (0.0, 1.0):
+        _check_percentage(number, level, part)
     if scope.startswith("for"):
         if found is None or found[1] is None or scope[-1] != found[1]:
             raise GoalError(
@@ -290,6 +311,30 @@ def _parse_constraint(part: str, masked: _Masked) -> Constraint:
     return Constraint(constrained, number / rows)
 
 
+def _metric(name: str) -> Metric:
+    """Return the metric with this name; an error says if it is one of a review band."""
+    from setpoint.goals.band_metrics import is_band_name
+
+    try:
+        return metric(name)
+    except GoalError:
+        if not is_band_name(name):
+            raise
+        base, side, _ = name.partition("(")
+        plain = f", or write '{base.strip()}' for one threshold" if side else ""
+        raise GoalError(
+            f"{name!r} is a metric of a review band, which has two thresholds; use choose_band or "
+            "SetpointBand, with an objective of a band, e.g. 'min review_rate s.t. "
+            f"precision(alarm) >= 0.9'{plain}."
+        ) from None
+
+
+def _check_percentage(number: float, level: str, part: str) -> None:
+    """Raise GoalError for a percentage above 100."""
+    if level.endswith("%") and number > 1:
+        raise GoalError(f"{part!r}: the percentage must be at most 100, and it is {level}.")
+
+
 def _budget(number: float, share: bool, scope: str, part: str) -> Constraint:
     """Return the limit on alarms: a share of the rows, a number of all, or one per period."""
     rows = _rows_of(scope)
@@ -298,6 +343,11 @@ def _budget(number: float, share: bool, scope: str, part: str) -> Constraint:
     if share:
         raise GoalError(f"{part!r}: a percentage of the rows needs no {scope.strip()!r}.")
     if rows is not None:
+        if number > rows:
+            raise GoalError(
+                f"{part!r}: {format_number(number)} alarms per {format_number(rows)} rows are more "
+                "than one per row; write fewer."
+            )
         return Constraint(ALARM_RATE, number / rows)
     if not scope.strip():
         return Constraint(ALARMS, number)

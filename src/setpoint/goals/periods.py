@@ -14,6 +14,7 @@ or a day on which nothing was recorded is not in the data.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setpoint.errors import SetpointError
+from setpoint.errors import GoalError, SetpointError
 
 PERIODS = ("hour", "day", "week", "month")
 _MICROSECONDS = {"hour": 3_600_000_000, "day": 86_400_000_000, "week": 7 * 86_400_000_000}
@@ -96,6 +97,20 @@ def period_codes(times: ArrayLike, period: str, *, every: bool = False) -> Perio
     names = tuple(_name(int(i), period, are_numbers) for i in kept)
     partial = _partial(moments, kept, period, are_numbers)
     return Periods(np.asarray(codes, dtype=np.intp).ravel(), names, partial)
+
+
+def longest_of(periods: Sequence[str]) -> str:
+    """Return the period that contains all others, so that splits of it keep all of them whole.
+
+    Raises GoalError for weeks and months, of which neither consists of the other.
+    """
+    if "week" in periods and "month" in periods:
+        raise GoalError(
+            "a budget per week and one per month: a fit keeps whole periods in the same split, and "
+            "months do not consist of whole weeks. Keep one of them, or replace the other by a "
+            "budget per day."
+        )
+    return max(periods, key=PERIODS.index)
 
 
 def beginning_of(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from setpoint.goals.band_metrics import BandMetric
 from setpoint.goals.bands import BandGoal
-from setpoint.goals.budgets import Per, is_count, per_of, precision_at
+from setpoint.goals.budgets import Per, is_count, on_or_in, per_of, precision_at
 from setpoint.goals.goal import Constraint, Goal
 from setpoint.goals.metrics import Metric, display_name
 from setpoint.goals.money import is_money
@@ -169,8 +169,9 @@ def _budget_in_words(constraint: Constraint, per: Per | None) -> str:
     if per.share is None:
         return f"{alarms} per {per.period} {be} raised on average"
     if per.share == 1:
-        return f"{'on' if per.period == 'day' else 'in'} every {per.period} {alarms} {be} raised"
-    return f"on {in_percent(per.share)} of {per.period}s {alarms} {be} raised"
+        return f"{on_or_in(per.period)} every {per.period} {alarms} {be} raised"
+    share = f"{on_or_in(per.period)} {in_percent(per.share)} of {per.period}s"
+    return f"{share} {alarms} {be} raised"
 
 
 def meaning(which: AnyMetric, terms: Terms) -> str:

@@ -85,7 +85,9 @@ def lines_of(report: Report) -> Iterator[Line]:
             yield _metric_line(report, which, levels.get(which.name))
         for periods in budgets:
             if per_of(which) == periods.per and periods.per.share is not None:
-                yield _periods_line(periods.constraint, which, len(periods))
+                alike = [p for p in budgets if p.period == periods.period]
+                place = alike.index(periods)
+                yield _periods_line(periods.constraint, which, len(periods), place)
     for place, constraint in enumerate(c for c in stated.constraints if c.each):
         own = [c for c in goal.constraints if _is_one_of(c, constraint)]
         if own:
@@ -159,8 +161,11 @@ def _segment_lines(
     )
 
 
-def _periods_line(stated: Constraint, which: Metric, periods: int) -> Line:
-    """Return in how many periods there are more alarms than are allowed."""
+def _periods_line(stated: Constraint, which: Metric, periods: int, place: int) -> Line:
+    """Return in how many periods there are more alarms than are allowed.
+
+    ``place`` is that of the budget among those for the same kind of period.
+    """
     assert stated.per is not None
 
     def over(goal: Goal, *counts: Any) -> Any:
@@ -169,7 +174,7 @@ def _periods_line(stated: Constraint, which: Metric, periods: int) -> Line:
         return exceeds.sum(axis=0) if periods > 1 else exceeds
 
     return Line(
-        f"over-{stated.per.period}",
+        f"over-{stated.per.period}{'' if place == 0 else f'-{place + 1}'}",
         f"{stated.per.period}s with more than {stated.level:,g} alarms",
         over,
         lambda found: f"{found:,.0f} of {periods:,}",

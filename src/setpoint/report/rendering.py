@@ -153,6 +153,7 @@ def bounds_table(report: Described) -> list[list[str]]:
         if bound.bound is not None:
             rounded = round_conservatively(bound.metric, bound.bound)
             known = f"{side}\N{NO-BREAK SPACE}{format_number(rounded)}"
+            known += report.certificate.name_of(bound).removeprefix(str(bound.metric))
             known += "" if bound.kind == "exact" else " (estimate, no guarantee)"
         value = value_text(bound.metric, bound.value, report.currency)
         rows.append([metric_label(bound.metric), required, value + draws, known])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from setpoint.goals.budgets import is_count, per_of
+from setpoint.goals.budgets import is_count, on_or_in, per_of
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
 from setpoint.report.breakdown import (
@@ -238,7 +238,7 @@ def _periods(report: Report, periods: ByPeriod, place: int) -> dict[str, Any]:
     }.get(per.share, "")
     if not requirement and per.share is not None:
         share = in_percent(per.share)
-        requirement = f"{allowed} are allowed on {share} of {per.period}s"
+        requirement = f"{allowed} are allowed {on_or_in(per.period)} {share} of {per.period}s"
     each = bars_of(periods).each
     note = f"Only {per.period}s with at least one case are counted."
     if each > 1:

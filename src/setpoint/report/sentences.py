@@ -16,7 +16,7 @@ from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.certificates.mean_monitor import MeanVerdict
 from setpoint.certificates.monitor import Verdict
 from setpoint.goals.budgets import format_percent, is_count, per_of
-from setpoint.goals.goal import Constraint, format_metric, format_requirement
+from setpoint.goals.goal import Constraint, format_metric
 from setpoint.goals.metrics import Metric, display_name, format_number
 from setpoint.goals.money import is_money
 from setpoint.goals.tallies import Tally
@@ -364,10 +364,11 @@ def certified_range(report: Report) -> str:
     if not thresholds.has_ranges:
         others = len(thresholds) - 1
         return f"The chosen threshold and {others} others that were planned are certified."
-    held = " and ".join(f"{c.metric} {format_requirement(c)}" for c in certificate.guarantees)
+    claims = [text.replace(">=", "≥").replace("<=", "≤") for text in certificate.claims]
+    be = "is" if len(claims) == 1 else "are"
     return (
         "Green marks the certified thresholds. You may use any of them, even after looking at "
-        f"this page: {held} is guaranteed for all of them together, with "
+        f"this page: {' and '.join(claims)} {be} guaranteed for all of them together, with "
         f"{100 * certificate.confidence:g} % confidence."
     )
 

@@ -9,7 +9,14 @@ from typing import Any
 
 from setpoint.goals.band_metrics import BandMetric
 from setpoint.goals.bands import BandConstraint
-from setpoint.goals.budgets import Per, format_percent, is_count, per_of
+from setpoint.goals.budgets import (
+    Per,
+    format_percent,
+    in_the_busiest,
+    is_count,
+    on_or_in,
+    per_of,
+)
 from setpoint.goals.goal import Constraint, describe_value, format_metric
 from setpoint.goals.metrics import Metric, display_name, format_number
 from setpoint.goals.money import Price, is_money, prices_of
@@ -100,8 +107,9 @@ def _alarms_label(per: Per) -> str:
     if per.share is None:
         return f"alarms per {per.period}, on average"
     if per.share == 1:
-        return f"alarms on the busiest {per.period}"
-    return f"alarms per {per.period}, on {in_percent(per.share)} of {per.period}s"
+        return f"alarms {in_the_busiest(per.period)}"
+    share = f"{in_percent(per.share)} of {per.period}s"
+    return f"alarms per {per.period}, {on_or_in(per.period)} {share}"
 
 
 def value_text(
@@ -225,8 +233,9 @@ def alarms_in_words(per: Per, number: str) -> str:
     if per.share is None:
         return f"there {be} {alarms} per {per.period} on average"
     if per.share == 1:
-        return f"there {be} {alarms} on the busiest {per.period}"
-    return f"on {in_percent(per.share)} of {per.period}s there {be} at most {alarms}"
+        return f"there {be} {alarms} {in_the_busiest(per.period)}"
+    share = f"{on_or_in(per.period)} {in_percent(per.share)} of {per.period}s"
+    return f"{share} there {be} at most {alarms}"
 
 
 def prices_in_words(which: Metric, terms: Terms) -> str:

@@ -20,6 +20,7 @@ from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import Metric, metric
+from setpoint.goals.periods import PERIODS
 from setpoint.saving.values import (
     Json,
     decode,
@@ -124,6 +125,11 @@ def _parsed(values: Json) -> Certificate:
         nested["certified_thresholds"] = ThresholdSet.of_points([decode(values["threshold"])])
     kind = ShiftedCertificate if "prevalence" in values else Certificate
     plain = {name: decode(value) for name, value in values.items() if name not in _NESTED}
+    within = plain.get("periods_within")
+    if within is None:  # an earlier version wrote None, or one pair
+        plain["periods_within"] = ()
+    elif len(within) == 2 and isinstance(within[0], str):
+        plain["periods_within"] = (within,)
     return kind(**nested, **plain)
 
 
@@ -145,8 +151,9 @@ def _fault_in_fields(certificate: Certificate, goal: Goal) -> str | None:
         return f"its reasons are {certificate.reasons!r}"
     if not all(isinstance(n, str) and is_number(cap) and cap > 0 for n, cap in certificate.caps):
         return f"its caps are {certificate.caps!r}"
-    if (within := certificate.periods_within) is not None and not 0 <= within[1] <= 1:
-        return f"the share of periods within the budget is {within[1]!r}"
+    for period, share in certificate.periods_within:
+        if period not in PERIODS or not is_number(share) or not 0 <= share <= 1:
+            return f"the share of periods within the budget per {period} is {share!r}"
     if not is_number(certificate.threshold):
         return f"its threshold is {certificate.threshold!r}"
     if certificate.choice not in _CHOICES:

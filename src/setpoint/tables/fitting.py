@@ -24,7 +24,7 @@ from setpoint.data.splits import (
 )
 from setpoint.errors import SetpointError, SplitError
 from setpoint.goals.bands import AnyGoal, BandGoal, parse_any_goal
-from setpoint.goals.periods import period_codes
+from setpoint.goals.periods import longest_of, period_codes
 from setpoint.tables.classifiers import (
     TRAINED,
     Floats,
@@ -206,7 +206,7 @@ def fit_table(
     named = goal_columns(frame, goal, time)
     table = LabelledTable.of(frame, labels.y, schema, group, time, random_state)
     if goal.periods:  # whole periods stay in the same split
-        codes = period_codes(named["times"], goal.periods[0]).codes
+        codes = period_codes(named["times"], longest_of(goal.periods)).codes
         table = replace(table, times=codes.astype(np.float64))
     split = split_rows(
         len(table.y), table.y, test=test, group=table.groups, time=table.times,

@@ -20,6 +20,7 @@ from setpoint.data.values import (
 )
 from setpoint.errors import SchemaError
 from setpoint.goals.bands import AnyGoal
+from setpoint.goals.periods import longest_of
 from setpoint.goals.tallies import quoted_name
 from setpoint.tables.kinds import column_of
 
@@ -37,7 +38,7 @@ def named_columns(goal: AnyGoal, time: str | None) -> list[str]:
 def check_group(goal: AnyGoal, group: str | None) -> None:
     """Raise SchemaError for groups of rows and a goal with a budget per period."""
     if goal.periods and group is not None:
-        period = goal.periods[0]
+        period = longest_of(goal.periods)
         raise SchemaError(
             f"the goal '{goal}' has a budget per {period}, which is about all rows of whole "
             f"{period}s; rows of one {group!r} on several {period}s cannot be kept together, or be "

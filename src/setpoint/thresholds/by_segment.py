@@ -228,9 +228,17 @@ def _combine(
         weighted = weights is not None and bool((weights != 1).any())
         total = Goal(objective, on_all)
         if not total.is_plain:
+            together = next((c for c in on_all if not Goal(c.metric).is_plain), None)
+            if together is None:
+                raise GoalError(
+                    f"'{goal}': with thresholds per group and a constraint on all rows together "
+                    f"('{on_all[0]}'), the objective must count all rows alike, and {objective} "
+                    "does not; write the constraint 'for each' group, or use one threshold."
+                )
             raise GoalError(
                 f"'{goal}': with thresholds per group, a constraint on all rows together must "
-                "count all rows alike; write it 'for each' group, or use one threshold."
+                f"count all rows alike, and '{together}' does not; write it 'for each' group, or "
+                "use one threshold."
             )
         best = best_total([part.plain() for part in parts], total, weighted=weighted)
         return [part.threshold(cut) for part, cut in zip(parts, best.cuts, strict=True)]

@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 from setpoint._internal.validation import did_you_mean, listed
 from setpoint.errors import GoalError
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal
-from setpoint.goals.metrics import ACCURACY, BALANCED_ACCURACY, RECALL, Metric, metric
+from setpoint.goals.language import parse_constraint
+from setpoint.goals.metrics import (
+    ACCURACY,
+    BALANCED_ACCURACY,
+    RECALL,
+    Metric,
+    format_number,
+    metric,
+)
+from setpoint.thresholds.label_goals import check_counts_rows
 
 Floats = NDArray[np.float64]
 Scope = Literal["all", "macro", "each", "one"]
@@ -107,11 +116,20 @@ class ClassGoal:
         if len(tail) > 1:
             raise GoalError(f"{text!r} contains 's.t.' twice; separate constraints by commas.")
         scope, rest = _scoped(head, classes)
-        objective = _term(Goal.parse(rest).objective, *scope, constrained=False)
+        stated = Goal.parse(rest)
+        if stated.constraints:  # of precision@200
+            raise GoalError(
+                f"{head.strip()!r}: goals of several classes have no '@'; write the number of "
+                "alarms as a constraint, e.g. 'max macro recall s.t. alarm_rate <= 0.1 for each "
+                "class'."
+            )
+        check_counts_rows(stated, "classes")
+        objective = _term(stated.objective, *scope, constrained=False)
         constraints: list[tuple[Term, Constraint]] = []
         for part in _SEPARATOR.split(tail[0]) if tail else ():
             scope, rest = _scoped(part, classes)
-            (found,) = Goal(objective.metric, (rest,)).constraints  # type: ignore[arg-type]
+            found = parse_constraint(rest)
+            check_counts_rows(Goal(objective.metric, (found,)), "classes")
             term = _term(found.metric, *scope, constrained=True)
             if any(other == term for other, _ in constraints):
                 raise GoalError(f"{term} is constrained twice; keep one level.")
@@ -121,7 +139,7 @@ class ClassGoal:
     def __str__(self) -> str:
         head = f"{self.objective.metric.direction} {self.objective}"
         parts = [
-            f"{term} {c.relation} {str(c).rsplit(' ', 1)[1]}"
+            f"{term} {c.relation} {format_number(c.level)}"
             + (" for each class" if term.scope == "each" else "")
             for term, c in self.constraints
         ]
@@ -187,4 +205,6 @@ def _term(
 def parse_term(text: str, classes: Sequence[Any]) -> Term:
     """Return the term of a text, e.g. ``"macro f1"``, ``"recall[class=2]"`` or ``"accuracy"``."""
     (scope, index, label, each), rest = _scoped(text, classes)
-    return _term(metric(rest), scope, index, label, each, constrained=False)
+    which = metric(rest)
+    check_counts_rows(Goal(which), "classes")
+    return _term(which, scope, index, label, each, constrained=False)

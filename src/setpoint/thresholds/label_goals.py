@@ -62,7 +62,7 @@ class LabelGoals:
                 )
             found = cls(tuple(each[0] for each in parsed), averages.pop())
         for each in dict.fromkeys([*found.goals, found.of_sums]):
-            _check_plain(each)
+            check_counts_rows(each, "labels")
         objectives = list(dict.fromkeys(str(each.objective) for each in found.goals))
         if found.average is not None and len(objectives) > 1:
             raise GoalError(
@@ -128,8 +128,9 @@ def _parse(goal: str | Goal, average: Average) -> tuple[Goal, Average, tuple[Con
     return found_goal, average, Goal(found_goal.objective, tuple(on_sums)).constraints  # type: ignore[arg-type]
 
 
-def _check_plain(goal: Goal) -> None:
+def check_counts_rows(goal: Goal, several: Literal["labels", "classes"]) -> None:
     """Raise GoalError if a goal counts rows by amount, segment or period."""
+    one = {"labels": "label", "classes": "class"}[several]
     kinds = {
         "amounts of the rows": goal.amounts,
         "segments": goal.segments,
@@ -138,9 +139,9 @@ def _check_plain(goal: Goal) -> None:
     for kind, named in kinds.items():
         if named:
             raise GoalError(
-                f"'{goal}' is about {kind} ({listed(named)}), which goals of several labels cannot "
-                "name: every row counts once for each label. Use metrics of plain counts, or fit "
-                "a classifier for each label."
+                f"'{goal}' is about {kind} ({listed(named)}), which goals of several {several} "
+                f"cannot name: every row counts once for each {one}. Use metrics of plain counts, "
+                f"or fit a classifier for each {one}."
             )
 
 
