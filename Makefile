@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+# Most modules of the dependencies are never imported: Python compiles those that are.
+INSTALL := install --quiet --no-compile --constraint constraints.txt --editable
 
 # Benchmarks read real data from this folder; see benchmarks/README.md.
 SETPOINT_DATA ?= data
@@ -20,19 +22,19 @@ help: ## list the targets
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setpoint needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[demo]'
+	$(PIP) $(INSTALL) '.[demo]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) $(INSTALL) '.[dev]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(PIP) $(INSTALL) '.[bench]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.demo
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(PIP) $(INSTALL) '.[docs]'
 	touch $@
 
 demo: $(VENV)/.demo ## train for three goals on real data; print a table, draw a figure, write a report

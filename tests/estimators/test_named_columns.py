@@ -380,3 +380,13 @@ def test_a_region_that_is_too_small_is_not_part_of_the_guarantee():
     point = clf.evaluate(X, y, segments={"region": region})
     assert point.uncovered == {"region": 12}
     assert "'for each region' do not apply to 12 of 1500 rows" in str(point)
+
+
+def test_few_whole_periods_make_few_folds():
+    X, y, named = data()
+    weeks = np.datetime64("2024-01-01") + np.arange(N) % 28
+    goal = "max recall s.t. alarms <= 200 per week"
+    clf = SetpointThreshold(LogisticRegression(), goal, random_state=0)
+    assert len(clf.fit(X, y, times=weeks).thresholds_) == 4
+    with pytest.raises(SetpointError, match=r"cv has 5 folds, but the rows are of 4 groups"):
+        clf.set_params(cv=5).fit(X, y, times=weeks)

@@ -164,12 +164,12 @@ def test_callbacks_are_not_copied_and_splits_may_come_from_a_generator():
 
 
 def test_the_seed_decides_and_without_one_fits_differ():
-    X, y = rows(300)
-    few = Projected(outer_iterations=1, inner_iterations=5, restarts=8)
+    X, y = rows(150)
+    few = Projected(outer_iterations=1, inner_iterations=5, restarts=2)
 
     def thresholds(random_state):
         classifier = SetpointClassifier(
-            solver=few, pos_label="sick", validation=None, random_state=random_state
+            solver=few, pos_label="sick", validation=0.3, random_state=random_state
         )
         fitted = fit_goals(classifier, GOALS[:2], X, y)
         return [one.history_.column("loss").tolist() for one in fitted]

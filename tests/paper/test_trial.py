@@ -144,7 +144,7 @@ def test_a_goal_blind_job_is_plain_training_with_the_same_solver():
 
 
 @pytest.mark.parametrize("method", ["lifted", "printed"])  # the second starts at random
-def test_a_job_that_sees_its_goal_is_the_solution_of_its_problem(method):
+def test_a_job_that_sees_its_goal_is_the_solution_of_its_problem(method, short_ordinary):
     dataset = stand_in("creditcard")  # an MLP
     done = job(method, FROP, dataset="creditcard", split="paper", trial=1)
     split = paper_split(dataset, 1)

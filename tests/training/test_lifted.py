@@ -265,7 +265,7 @@ def test_objective_scale_of_money_is_that_of_a_typical_row_in_any_currency():
     assert objective_scale(cents) == pytest.approx(objective_scale(point) / 100)
 
 
-def test_an_mlp_is_trained_too():
+def test_an_mlp_is_trained_too(short_ordinary):
     problem = misled(OFOS(), n=200)
     solution = fit(problem, Lifted(outer_iterations=5, inner_iterations=10), model="mlp")
     assert solution.operating_point.f1 > 0.85  # a linear model reaches 0.76

@@ -281,11 +281,17 @@ def cv_splits(
         fewest = int(min(labels.sum(), (~labels).sum()))
         if folds < 2:
             raise SetpointError(f"cv needs at least 2 folds, not {folds}.")
+        units = len(rows) if groups is None else len(np.unique(groups[rows]))
         if cv is None:
-            folds = max(2, min(folds, fewest))
+            folds = max(2, min(folds, fewest, units))
         if fewest < folds:
             raise SetpointError(
                 f"cv has {folds} folds, but the smaller class only {fewest} rows; use fewer folds."
+            )
+        if units < folds:
+            raise SetpointError(
+                f"cv has {folds} folds, but the rows are of {units} groups, or whole periods, only; "
+                "use fewer folds, or more rows."
             )
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(folds, shuffle=True, random_state=seed)
