@@ -178,7 +178,7 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
         point, objective = self.operating_point, self.goal.objective
         observed = f" On {point.on} {objective} is {point.objective:.3f}."
         total = float(sum(point.counts[2:]))
-        for column, rows in point.uncovered.items():
+        for column, rows in point.uncovered.items() if self.certified else ():
             observed = (
                 f" Nothing is guaranteed for other values of {column!r}, which "
                 f"{100 * rows / total:.3g} % of {point.on} have.{observed}"

@@ -34,7 +34,7 @@ from setpoint.errors import SetpointError
 from setpoint.goals.budgets import Per, on_or_in, per_of
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Constraint, Goal, format_metric
-from setpoint.goals.metrics import RECALL, Metric, format_number, format_threshold
+from setpoint.goals.metrics import RECALL, Metric, format_number
 from setpoint.goals.money import is_money, prices_of
 from setpoint.goals.tallies import PLAIN
 from setpoint.thresholds.sweep import Floats
@@ -239,7 +239,7 @@ def _failing(tests: TalliedRows, goal: Goal, error: float, threshold: float, giv
     worst_first = sorted(range(len(p)), key=lambda i: -p[i])
     failing = [i for i in worst_first if not p[i] <= error]
     shown = [_observed(goal.constraints[i], at[i]) for i in failing or worst_first[:1]]
-    which = "the threshold given" if given else f"threshold {format_threshold(threshold)}"
+    which = "the threshold given" if given else "the closest threshold"
     if failing:
         return f"at {which} the rows are not enough to certify: {_listed(shown, '; ')}"
     # Each test passes there, but the threshold was chosen by looking at the same rows.
