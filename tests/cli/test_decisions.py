@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from cli_tables import failure, printed, run
 
+from setpoint.goals.metrics import format_threshold
 from setpoint.model_files import load
 
 COST = "min cost(tp=2, fp=2, fn=amount)"
@@ -78,6 +79,21 @@ def test_from_a_table_to_a_report(goal, more, table, tmp_path, capsys):
     evaluated = printed(capsys)["evaluated"]
     assert evaluated["tp"] + evaluated["fp"] == alarms
     assert page.exists()
+
+
+def test_the_report_shows_how_rows_are_decided(table, tmp_path):
+    page, out = tmp_path / "r.html", tmp_path / "m.zip"
+    way = ("--decision", "expected-value", "--report", page, "--quiet")
+    assert fit(table, out, COST, *way) == 0
+    text = page.read_text("utf-8")
+    assert "Ways to decide, on the cross-fitted rows" in text
+    assert "single threshold" in text
+    assert fit(table, out, EACH, "--thresholds", "per-group", "--report", page, "--quiet") == 0
+    thresholds = load(out).classifier.segment_thresholds_.thresholds.values()
+    for _ in range(2):
+        text = page.read_text("utf-8")
+        assert all(format_threshold(threshold) in text for threshold in thresholds)
+        assert run("evaluate", out, table, "--report", page, "--quiet") == 0
 
 
 def test_the_decisions_that_were_compared_are_printed(table, tmp_path, capsys):

@@ -383,7 +383,7 @@ def test_a_region_that_is_too_small_is_not_part_of_the_guarantee():
 
 
 def test_few_whole_periods_make_few_folds():
-    X, y, named = data()
+    X, y, _ = data()
     weeks = np.datetime64("2024-01-01") + np.arange(N) % 28
     goal = "max recall s.t. alarms <= 200 per week"
     clf = SetpointThreshold(LogisticRegression(), goal, random_state=0)

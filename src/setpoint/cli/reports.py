@@ -188,10 +188,13 @@ def report_of_fit(
 
 
 def training_of(model: TableModel) -> dict[str, Any]:
-    """Return history and candidates of the classifier's training as fields of a report."""
+    """Return what is known of the classifier's training and decisions as fields of a report."""
     if isinstance(model.goal, BandGoal):  # it is not trained for the goal
         return {}
-    names = {"history": "history_", "candidates": "candidates_"}
+    names = {
+        "history": "history_", "candidates": "candidates_", "decisions": "decisions_",
+        "segment_thresholds": "segment_thresholds_",
+    }  # fmt: skip
     return {name: getattr(model.classifier, there, None) for name, there in names.items()}
 
 
