@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -103,8 +104,11 @@ def test_days_over_budget_are_counted():
     broken = certificate.check(**named(busy, "times"))
     assert broken.broken
     assert rows["times"].max() > busy["times"].max()
-    with pytest.raises(SetpointError, match="rows of 2024-02-09 were in an earlier check"):
-        certificate.check(**named(busy, "times"), after=broken)
+    early, late = np.datetime64("2024-01-20"), np.datetime64("2024-02-08")
+    for part in (busy["times"] < early, busy["times"] > late):
+        again = {"times": busy["times"][part], "after": broken}
+        with pytest.raises(SetpointError, match="an earlier check had rows up to 2024-02-09"):
+            certificate.check(busy["y"][part], busy["scores"][part], **again)
     next_days = busy["times"] + np.timedelta64(40, "D")
     more = certificate.check(busy["y"], busy["scores"], times=next_days, after=broken)
     assert more.draws(guarantee)[1] == 80
@@ -141,6 +145,10 @@ def test_costs_are_capped_and_checked():
     cost = np.where(later["y"], np.where(alarm, 0, paid), np.where(alarm, 5, 0))
     (part,) = verdict.parts
     assert part.value == pytest.approx(cost.mean())
+    assert part.capped == (later["amounts"]["amount"] > 100).sum()
+    amount = later["amounts"]["amount"]
+    raw = np.where(later["y"], np.where(alarm, 0, amount), np.where(alarm, 5, 0))
+    assert part.uncapped == pytest.approx(raw.mean())
     assert not verdict.broken
     dear = {"amount": 10 * later["amounts"]["amount"]}
     broken = certificate.check(later["y"], later["scores"] - 2, amounts=dear)
@@ -159,9 +167,60 @@ def test_several_kinds_divide_the_level():
     assert [part.alarm_at for part in verdict.parts] == pytest.approx([6 / 0.06] * 6)
     assert not verdict.broken
     assert str(verdict).count("guaranteed: ") == 6
-    pending = certificate.check(**later, matured=np.arange(N) < 5000)
+    for given in ({"matured": np.arange(N) < 5000}, {"groups": np.arange(N) // 2}):
+        with pytest.raises(SetpointError, match="a budget per day counts all rows of a day"):
+            certificate.check(**later, **given)
+
+
+def test_rows_that_are_not_final_wait():
+    certificate = certified(
+        "max recall s.t. precision >= 0.7 for each region, cost(fp=5, fn=amount) <= 20",
+        caps={"amount": 100},
+    )
+    later = named(make_rows(8), "segments", "amounts")
+    first = np.arange(N) < 5000
+    pending = certificate.check(**later, matured=first)
     assert pending.pending == 1000
-    assert pending.draws(certificate.guarantees[4])[1] == (~later["y"][:5000]).sum()
+    assert pending.parts[-1].rows == 5000
+    region, alarm = later["segments"]["region"], later["scores"] > 1.5
+    assert pending.draws(certificate.guarantees[0])[1] == (alarm & (region == "north"))[first].sum()
+    pairs = certificate.check(**later, groups=np.arange(N) // 2)
+    assert pairs.parts[-1].rows == N // 2
+
+
+def test_hours_and_numbered_days_are_in_order():
+    goal = "max recall s.t. alarms <= 40 per {} on 50% of {}s"
+    for period, times in (("hour", "2024-01-01T00:00"), ("day", 0.0)):
+        rows = make_rows(0)
+        step = np.timedelta64(30, "m") if period == "hour" else 0.25
+        start = np.datetime64(times) if period == "hour" else times
+        rows["times"] = start + np.arange(N) * step
+        found = certify(**rows, goal=goal.format(period, period), threshold=1.5)
+        assert found.certified
+        first = found.check(**{**named(rows), "times": rows["times"]})
+        later = {**named(rows), "times": rows["times"] + N * step}
+        assert found.check(**later, after=first).checks == 2
+
+
+def test_a_verdict_of_another_kind_is_refused():
+    each = certified("max recall s.t. precision >= 0.7 for each region")
+    plain = certified("max recall s.t. precision >= 0.7")
+    later = make_rows(1)
+    of_each, of_all = each.check(**named(later, "segments")), plain.check(**named(later))
+    with pytest.raises(SetpointError, match="belongs to another certificate"):
+        each.check(**named(later, "segments"), after=of_all)
+    with pytest.raises(SetpointError, match="belongs to another certificate"):
+        plain.check(**named(later), after=of_each)
+
+
+def test_where_a_change_began_is_said_in_cases_of_the_segment():
+    certificate = certified("max recall s.t. precision >= 0.7 for each region")
+    verdict = certificate.check(**named(make_rows(1), "segments"))
+    worse = make_rows(2)
+    wrong = worse["y"] & (np.arange(N) % 3 == 0)
+    verdict = certificate.check(wrong, worse["scores"], segments=worse["segments"], after=verdict)
+    assert verdict.broken
+    assert re.search(r"after the first [\d,]+ cases with region=north", str(verdict))
 
 
 def test_plain_prices_need_no_columns():

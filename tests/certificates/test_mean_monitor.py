@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setpoint import Constraint, SetpointError
-from setpoint.certificates.mean_monitor import check_mean
+from setpoint.certificates.mean_monitor import Costs, check_mean
 from setpoint.goals.metrics import metric
 
 COST = Constraint(metric("cost(fp=5, fn=100)"), 20.0)
@@ -18,7 +18,9 @@ PROFIT = Constraint(metric("profit(tp=80, fp=-20)"), 30.0)
 
 
 def check(costs, after=None, guarantee=COST, span=(0.0, 100.0), level=0.05):
-    return check_mean(guarantee, span, np.asarray(costs, float), after, level, ("a",), 0)
+    paid = np.asarray(costs, float)
+    given = Costs(np.clip(paid, *span), paid, (paid < span[0]) | (paid > span[1]))
+    return check_mean(guarantee, span, given, after, level, ("a",), 0)
 
 
 def test_the_expected_evidence_of_a_guarantee_that_holds_is_1():
@@ -74,13 +76,13 @@ def test_a_mean_that_is_too_high_is_found_and_stays_found():
     rng = np.random.default_rng(0)
     good = check(rng.choice([0, 5, 100], 3000, p=[0.8, 0.1, 0.1]))
     assert not good.broken
-    assert "with no evidence against it" in good.describe("cost", "case")
+    assert "with no evidence against it" in good.describe("cost", "cases")
     bad = good
     for _ in range(20):
         bad = check(rng.choice([0, 5, 100], 200, p=[0.5, 0.1, 0.4]), bad)
     assert bad.broken
     assert bad.since >= 2900  # a restart finds it
-    assert "mostly because of those after the first" in bad.describe("cost", "case")
+    assert "mostly because of those after the first" in bad.describe("cost", "cases")
     later = check(np.zeros(100_000), bad)
     assert later.broken
     assert not later.is_missed
@@ -90,7 +92,7 @@ def test_profits_are_negative_costs():
     verdict = check(-np.array([80.0, -20.0, 80.0]), guarantee=PROFIT, span=(-80.0, 20.0))
     assert verdict.value == pytest.approx(140 / 3)
     assert not verdict.is_missed
-    assert "profit is 46.67 (3 cases; guaranteed: >= 30)" in verdict.describe("profit", "case")
+    assert "profit is 46.67 (3 cases; guaranteed: >= 30)" in verdict.describe("profit", "cases")
     worse = check(np.full(300, 20.0), verdict, PROFIT, (-80.0, 20.0))
     assert worse.broken
 
@@ -104,8 +106,17 @@ def test_levels_at_the_ends_of_the_span(level, broken):
     assert not check([0.0, 0.0], guarantee=guarantee).broken
 
 
-def test_costs_beyond_the_span_count_as_its_end():
-    assert check([1e9, -7.0]).mean == 0.5
+def test_amounts_above_the_cap_are_told():
+    verdict = check([0.0] * 98 + [1e5, 100.0])
+    assert verdict.mean == pytest.approx(0.02)
+    assert verdict.capped == 1
+    assert verdict.is_missed  # without the cap
+    text = verdict.describe("cost", "cases")
+    assert "cost is 2.00 (100 cases; guaranteed: <= 20; 1 of them have an amount above" in text
+    assert "without which the mean is 1,001)" in text
+    assert text.endswith("which is not enough evidence to contradict it")
+    more = check([0.0] * 100, verdict)
+    assert (more.capped, more.uncapped) == (1, pytest.approx(500.5))
 
 
 def test_verdicts_of_other_guarantees_are_refused():
@@ -122,7 +133,7 @@ def test_verdicts_of_other_guarantees_are_refused():
 def test_no_rows_and_plain_values():
     nothing = check([])
     assert np.isnan(nothing.value)
-    assert nothing.describe("cost", "case") == "'cost <= 20' has no observations yet"
+    assert nothing.describe("cost", "cases") == "'cost <= 20' has no observations yet"
     assert pickle.loads(pickle.dumps(nothing)) == nothing
     values = check([3.0], nothing).to_dict()
     assert json.loads(json.dumps(values)) == values

@@ -212,13 +212,13 @@ def test_rows_that_miss_the_guarantee_do_not_agree_with_it():
     assert verdict.evidence[0] < 1
     assert str(verdict) == (
         "Not broken so far: precision is 0.285 (212 of 745; guaranteed: >= 0.3), which "
-        "is too few to contradict it."
+        "is not enough evidence to contradict it."
     )
     two = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
     text = str(two.check(*rows(tp=60, fp=10, fn=2, tn=37)))  # 10 of 47
     assert text.startswith("Not broken so far: precision is 0.857")
     assert "(60 of 70; guaranteed: >= 0.6), with no evidence against it; fpr is 0.213 " in text
-    assert "(10 of 47; guaranteed: <= 0.2), which is too few" in text
+    assert "(10 of 47; guaranteed: <= 0.2), which is not enough evidence" in text
 
 
 def test_the_message_states_how_unlikely_the_counts_are():

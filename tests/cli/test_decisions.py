@@ -471,7 +471,7 @@ def test_a_day_is_not_checked_twice(table, tmp_path, capsys):
     assert run("evaluate", out, table, "--json") == 0
     (tmp_path / "before.json").write_text(capsys.readouterr().out)
     message = failure(capsys, "evaluate", out, table, "--after", tmp_path / "before.json")
-    assert "rows of 2024-06-09 were in an earlier check" in message
+    assert "an earlier check had rows up to 2024-06-09, and these begin with 2024-05-01" in message
 
 
 @pytest.mark.parametrize(
@@ -480,6 +480,9 @@ def test_a_day_is_not_checked_twice(table, tmp_path, capsys):
         (("last_periods",), 5), (("parts",), []), (("parts", 0, "mean"), 2.0),
         (("parts", 0, "rows"), -1), (("parts", 0, "logs"), [0.0]),
         (("parts", 0, "span"), [0, 1]), (("parts", 0, "logs", 0), "nan"),
+        (("parts", 0, "logs", 0), 1e999), (("parts", 0, "rows"), 1e999),
+        (("parts", 0, "evidence"), -1), (("parts", 0, "starts"), [[1e9, *[0.0] * 10]]),
+        (("parts", 0, "uncapped"), None),
     ],
 )  # fmt: skip
 def test_damaged_checks_are_refused(place, value, cost_check, tmp_path, capsys):

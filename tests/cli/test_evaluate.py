@@ -146,6 +146,13 @@ def test_files_that_a_check_cannot_continue_from(certified, model, tmp_path, cap
                     json.dumps({"verdict": {**good, "operating_point": {}}}),
                     json.dumps({"verdict": {**good, "starts": [[1, 2, 3]]}}),
                     json.dumps({"verdict": {**good, "starts": [[1, 2, 3, -1]]}}),
+                    json.dumps({"verdict": {**good, "starts": [[9, 9, 9, 9]]}}),
+                    json.dumps({"verdict": {**good, "starts": [[1, 0, 0, 2], [1, 0, 0, 1]]}}),
+                    json.dumps({"verdict": {**good, "evidence": [float("nan")]}}),
+                    json.dumps({"verdict": {**good, "evidence": [-5]}}),
+                    json.dumps({"verdict": {**good, "looks": 1e999}}),
+                    json.dumps({"verdict": {**good, "reserve": [float("inf")]}}),
+                    "[" * 100_000,
                     json.dumps({"verdict": {**good, "reserve": [1.0, 1.0]}})):  # fmt: skip
         kept.write_text(content)
         assert run("evaluate", certified, rows, "--after", kept) == 1

@@ -932,8 +932,9 @@ def test_not_fitted(overlapping):
     for ask in (clf.predict, clf.positive_scores, clf.predict_proba, clf.decision_function):
         with pytest.raises(NotFittedError):
             ask(X)
-    with pytest.raises(NotFittedError):
-        clf.evaluate(X, y)
+    for ask in (clf.evaluate, clf.score):
+        with pytest.raises(NotFittedError):
+            ask(X, y)
 
 
 @pytest.mark.parametrize("confidence", [None, 0.8])

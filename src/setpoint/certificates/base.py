@@ -194,6 +194,13 @@ class CertificateBase(NotebookSummary, Generic[AnyVerdict]):
                 "groups=range(len(y))."
             )
         columns = self._columns(np.shape(y)[0] if np.ndim(y) else 0, amounts, segments, times)
+        for given, name in ((matured, "matured"), (groups, "groups")):
+            if given is not None and columns.periods:
+                period = next(iter(columns.periods))
+                raise SetpointError(
+                    f"a budget per {period} counts all rows of a {period}, and {name}= would leave "
+                    f"some out; check without it, or certify the budget as a goal of its own."
+                )
         pending = 0
         if matured is not None:
             final = _check_matured(matured, np.shape(y))

@@ -351,6 +351,8 @@ class Certificate(CertificateBase[Verdict | JointVerdict]):
             raise SetpointError(f"{self.unchecked}; certify again on later rows instead.")
         identity = (str(self.goal), self.threshold, self.confidence, *self.operating_point.counts)
         monitored = self.monitored
+        if after is not None and isinstance(after, Verdict) != (monitored is None):
+            raise SetpointError("the verdict in after= belongs to another certificate.")
         if monitored is None:
             assert not isinstance(after, JointVerdict)
             return check_guarantees(

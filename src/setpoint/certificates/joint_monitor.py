@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.validation import check_fraction
-from setpoint.certificates.mean_monitor import Floats, MeanVerdict, check_mean
+from setpoint.certificates.mean_monitor import Costs, MeanVerdict, check_mean
 from setpoint.certificates.monitor import Verdict, as_sentence, updated
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Constraint, Goal, format_metric, format_requirement
@@ -39,8 +39,8 @@ class Monitored(NamedTuple):
         The same as a guarantee on the fraction of some draws, or on a mean.
     threshold : float
         The threshold that decides.
-    unit : str
-        What one of the draws' rows is: a case, or a day.
+    units : str
+        What the rows are that it is about: cases, or days.
     span : (float, float), optional
         The least and the largest cost of a row, for a mean.
     """
@@ -49,7 +49,7 @@ class Monitored(NamedTuple):
     name: str
     plain: Constraint
     threshold: float
-    unit: str = "case"
+    units: str = "cases"
     span: tuple[float, float] | None = None
 
 
@@ -192,8 +192,8 @@ class JointVerdict(NotebookSummary):
 
 def _describe(each: Monitored, part: Verdict | MeanVerdict) -> str:
     if isinstance(part, MeanVerdict):
-        return part.describe(each.name, each.unit)
-    return part.describe(each.plain, part.evidence[0], each.name, each.unit)
+        return part.describe(each.name, each.units)
+    return part.describe(each.plain, part.evidence[0], each.name, each.units)
 
 
 def _is_missed(each: Monitored, part: Verdict | MeanVerdict) -> bool:
@@ -202,7 +202,7 @@ def _is_missed(each: Monitored, part: Verdict | MeanVerdict) -> bool:
 
 def check_jointly(
     monitored: tuple[Monitored, ...],
-    later: tuple[Counted | Floats, ...],
+    later: tuple[Counted | Costs, ...],
     after: JointVerdict | None,
     level: float,
     identity: tuple[Any, ...],

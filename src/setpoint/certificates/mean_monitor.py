@@ -11,7 +11,7 @@ the products then and now.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,16 @@ from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import jsonable
 
 Floats = NDArray[np.float64]
-_BETS = 0.95 * 2.0 ** -np.arange(10)  # lambda, as fractions of the largest, 1 / m
+BETS = 10  # the number of lambdas
+_FRACTIONS = 0.95 * 2.0 ** -np.arange(BETS)  # of the largest, 1 / m
+
+
+class Costs(NamedTuple):
+    """What later rows cost: with amounts capped, and as they are; and which amounts were capped."""
+
+    capped: Floats
+    uncapped: Floats
+    is_capped: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,10 @@ class MeanVerdict:
         Values that identify the certificate.
     pending : int
         Rows of this check that were left out because their labels are not final.
+    capped : int
+        Rows since the certificate with an amount above its cap, which counts as the cap.
+    uncapped : float
+        The mean cost or profit of the rows with the amounts as they are.
     """
 
     broken: bool
@@ -73,6 +86,8 @@ class MeanVerdict:
     checks: int = 1
     identity: tuple[Any, ...] = ()
     pending: int = 0
+    capped: int = 0
+    uncapped: float = 0.0
 
     @property
     def alarm_at(self) -> float:
@@ -88,19 +103,29 @@ class MeanVerdict:
 
     @property
     def is_missed(self) -> bool:
-        """Whether the rows since the certificate miss the level."""
-        return self.rows > 0 and self.mean > scaled_level(self.guarantee, self.span)
+        """Whether the rows since the certificate miss the level, with or without the cap."""
+        which, level = self.guarantee.metric, self.guarantee.level
+        missed = self.mean > scaled_level(self.guarantee, self.span)
+        return self.rows > 0 and bool(missed or which.sign * (level - self.uncapped) > 0)
 
-    def describe(self, name: str, unit: str) -> str:
+    def describe(self, name: str, units: str) -> str:
         """Return what is observed, and what it says about the guarantee."""
-        required = f"{self.guarantee.relation} {format_number(self.guarantee.level)}"
+        which, required = self.guarantee.metric, self.guarantee.level
+        text = f"{self.guarantee.relation} {format_number(required)}"
         if not self.rows:
-            return f"'{name} {required}' has no observations yet"
-        value = format_metric(self.value, which=self.guarantee.metric)
-        observed = f"{name} is {value} ({self.rows:,} {unit}s; guaranteed: {required})"
+            return f"'{name} {text}' has no observations yet"
+        observed = (
+            f"{name} is {format_metric(self.value, which=which)} ({self.rows:,} {units}; "
+            f"guaranteed: {text}"
+        )
+        if self.capped:
+            observed += (
+                f"; {self.capped:,} of them have an amount above the cap, without which the mean "
+                f"is {format_metric(self.uncapped, which=which)}"
+            )
         return evidence_in_words(
-            observed, self.evidence, self.is_missed, self.alarm_at, self.checks, self.since,
-            f"{unit}s",
+            f"{observed})", self.evidence, self.is_missed, self.alarm_at, self.checks, self.since,
+            units,
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,7 +135,8 @@ class MeanVerdict:
             "evidence": jsonable(self.evidence), "level": self.level, "rows": self.rows,
             "mean": jsonable(self.mean), "logs": list(self.logs),
             "starts": [list(start) for start in self.starts], "since": self.since,
-            "checks": self.checks, "pending": self.pending,
+            "checks": self.checks, "pending": self.pending, "capped": self.capped,
+            "uncapped": jsonable(self.uncapped),
         }  # fmt: skip
 
 
@@ -123,19 +149,19 @@ def scaled_level(guarantee: Constraint, span: tuple[float, float]) -> float:
 def check_mean(
     guarantee: Constraint,
     span: tuple[float, float],
-    costs: Floats,
+    costs: Costs,
     after: MeanVerdict | None,
     level: float,
     identity: tuple[Any, ...],
     pending: int,
 ) -> MeanVerdict:
-    """Return the verdict on a guarantee after rows with these costs, capped to the span."""
+    """Return the verdict on a guarantee after rows with these costs."""
     low, high = span
-    u = np.clip((np.asarray(costs, dtype=np.float64) - low) / (high - low), 0.0, 1.0)
+    u = np.clip((costs.capped - low) / (high - low), 0.0, 1.0)
     m = scaled_level(guarantee, span)
     if after is None:
         after = MeanVerdict(
-            False, guarantee, span, 0.0, level, 0, 0.0, (0.0,) * len(_BETS), checks=0,
+            False, guarantee, span, 0.0, level, 0, 0.0, (0.0,) * BETS, checks=0,
             identity=identity,
         )  # fmt: skip
     elif after.guarantee != guarantee or after.identity != identity or after.span != span:
@@ -144,13 +170,15 @@ def check_mean(
         raise SetpointError(f"earlier checks had the level {after.level}, not {level}.")
     rows = after.rows + len(u)
     mean = (after.mean * after.rows + float(u.sum())) / rows if rows else 0.0
+    paid = -guarantee.metric.sign * float(costs.uncapped.sum())
+    uncapped = (after.uncapped * after.rows + paid) / rows if rows else 0.0
     logs = np.asarray(after.logs)
     if 0 < m < 1:
-        bets = _BETS / m
+        bets = _FRACTIONS / m
         logs = logs + np.array([np.log1p(bet * (u - m)).sum() for bet in bets])
     elif m <= 0 and u.any():  # the mean cannot be so low
         logs = np.full(len(logs), np.inf)
-    before = np.array([(0.0,) * (1 + len(_BETS)), *after.starts])
+    before = np.array([(0.0,) * (1 + BETS), *after.starts])
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.nan_to_num(np.exp(logs - before[:, 1:]), nan=1.0, posinf=np.inf).mean(axis=1)
     evidence, place = staked(found)
@@ -162,5 +190,5 @@ def check_mean(
     return replace(
         after, broken=evidence >= 1 / level, evidence=evidence, rows=rows, mean=mean,
         logs=tuple(map(float, logs)), starts=starts, since=since, checks=after.checks + 1,
-        pending=pending,
+        pending=pending, capped=after.capped + int(costs.is_capped.sum()), uncapped=uncapped,
     )  # fmt: skip

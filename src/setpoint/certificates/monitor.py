@@ -121,12 +121,12 @@ class Verdict(NotebookSummary):
         return trials > 0 and bool(guarantee.shortfall(*self.operating_point.counts) > TOLERANCE)
 
     def describe(
-        self, guarantee: Constraint, evidence: float, name: str = "", unit: str = "case"
+        self, guarantee: Constraint, evidence: float, name: str = "", units: str = "cases"
     ) -> str:
         """Return what is observed, and what it says about a guarantee.
 
-        ``name`` is what its metric is called, if not by its own name, and ``unit`` what one of the
-        rows is.
+        ``name`` is what its metric is called, if not by its own name, and ``units`` what the rows
+        are.
         """
         name = name or str(guarantee.metric)
         required = f"{guarantee.relation} {format_number(guarantee.level)}"
@@ -138,7 +138,7 @@ class Verdict(NotebookSummary):
         since = dict(zip(self.guarantees, self.since, strict=False)).get(guarantee, 0)
         missed = self.is_missed(guarantee)
         return evidence_in_words(
-            observed, evidence, missed, self.alarm_at, self.checks, since, f"{unit}s"
+            observed, evidence, missed, self.alarm_at, self.checks, since, units
         )
 
     def _summary(self) -> Summary:
@@ -187,7 +187,7 @@ def evidence_in_words(
     """Return what is observed, and how much it says against a guarantee."""
     if evidence <= 1:
         if missed:
-            return f"{observed}, which is too few to contradict it"
+            return f"{observed}, which is not enough evidence to contradict it"
         return f"{observed}, with no evidence against it"
     chance = f"at most 1 in {f'{evidence:,.0f}' if evidence >= 100 else f'{evidence:.3g}'}"
     if evidence > 1e6:

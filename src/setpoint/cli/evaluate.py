@@ -221,7 +221,9 @@ def read_output(path: Path, read: Callable[[Any], T]) -> T:
         )
     try:
         return read(json.loads(path.read_text("utf-8")))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (
+        KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise SetpointError(
             f"{path} is not the output of 'setpoint evaluate --json' for this model and its "
             "certificate, so the check cannot continue from it."
@@ -248,23 +250,32 @@ def parse_verdict(fields: dict[str, Any], certificate: Any) -> Verdict | JointVe
 
 
 def _parse_mean(fields: dict[str, Any], each: Monitored) -> MeanVerdict:
-    from setpoint.certificates.mean_monitor import MeanVerdict
+    from setpoint.certificates.mean_monitor import BETS, MeanVerdict
 
     assert each.span is not None
     logs = tuple(map(float, fields["logs"]))
     starts = tuple(tuple(map(float, start)) for start in fields["starts"])
-    if fields["span"] != list(each.span) or {1 + len(logs)} != {1 + len(logs), *map(len, starts)}:
+    if fields["span"] != list(each.span) or {len(logs)} != {BETS, *(len(s) - 1 for s in starts)}:
         raise ValueError("it belongs to another certificate")
-    evidence = math.inf if fields["evidence"] is None else float(fields["evidence"])
-    rows, mean = int(fields["rows"]), float(fields["mean"])
-    numbers = (evidence, rows, mean, *logs, *(x for start in starts for x in start))
-    if rows < 0 or not 0 <= mean <= 1 or any(map(math.isnan, numbers)):
+    rows, mean, uncapped = int(fields["rows"]), float(fields["mean"]), float(fields["uncapped"])
+    numbers = (uncapped, *logs, *(x for start in starts for x in start))
+    rising = [0.0, *(start[0] for start in starts), float(rows)]
+    if rising != sorted(rising) or not 0 <= mean <= 1 or not all(map(math.isfinite, numbers)):
         raise ValueError("its values are not those of a check")
     return MeanVerdict(
-        bool(fields["broken"]), each.plain, each.span, evidence, float(fields["level"]), rows, mean,
-        logs, starts, int(fields["since"]), int(fields["checks"]), _identity(fields),
-        int(fields["pending"]),
+        bool(fields["broken"]), each.plain, each.span, _evidence(fields["evidence"]),
+        float(fields["level"]), rows, mean, logs, starts, int(fields["since"]),
+        int(fields["checks"]), _identity(fields), int(fields["pending"]), int(fields["capped"]),
+        uncapped,
     )  # fmt: skip
+
+
+def _evidence(value: Any) -> float:
+    """Return evidence, which may be infinite; JSON has no infinity."""
+    found = math.inf if value is None else float(value)
+    if not found >= 0:
+        raise ValueError("its evidence is not a number of at least 0")
+    return found
 
 
 def _identity(fields: dict[str, Any]) -> tuple[Any, ...]:
@@ -280,16 +291,19 @@ def _parse_counted(
     from setpoint.thresholds.operating_point import OperatingPoint
 
     counts = [float(fields["operating_point"][name]) for name in ("tp", "fp", "fn", "tn")]
-    # JSON has no infinity, which evidence may be.
-    evidence = [math.inf if value is None else float(value) for value in fields["evidence"]]
+    evidence = [_evidence(value) for value in fields["evidence"]]
     # Versions without restarts had none of these.
     since, reserve = fields.get("since") or (), fields.get("reserve")
     for numbers in (evidence, since or evidence, reserve or evidence):
         if len(numbers) != len(guarantees):
             raise ValueError("it belongs to another certificate")
     starts = tuple(_four_counts(start) for start in fields.get("starts", ()))
-    if not all(0 <= x < math.inf for counted in (counts, *starts) for x in counted):
+    stakes = () if reserve is None else tuple(map(float, reserve))
+    if not all(0 <= x < math.inf for numbers in (counts, stakes, *starts) for x in numbers):
         raise ValueError("its counts are not counts")
+    for series in zip((0.0,) * 4, *starts, counts, strict=True):
+        if list(series) != sorted(series):
+            raise ValueError("its counts do not rise")
     tp, fp, fn, tn = counts
     goal = Goal(guarantees[0].metric, guarantees)
     return Verdict(
@@ -303,7 +317,7 @@ def _parse_counted(
         tuple(map(int, since)),
         int(fields.get("pending", 0)),
         starts,
-        None if reserve is None else tuple(map(float, reserve)),
+        None if reserve is None else stakes,
     )
 
 

@@ -119,7 +119,7 @@ def one_class_caution(point: Any, certified: tuple[Any, ...]) -> str:
         return ""
     return (
         "The check assumes that these rows are all cases of some period; if they were selected by "
-        f"label, it does not apply to {' and '.join(undefined)}."
+        f"label, it does not apply to {', '.join(undefined)}."
     )
 
 

@@ -36,7 +36,7 @@ MARKERS = frozenset(
 LARGEST = 1e100  # beyond it a square overflows; such a number counts as infinite
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 # A zone that follows a time of day; 31-12-2024 has none.
-_WRITTEN_ZONE = re.compile(r"([T ]\d\d[\d:.,]*)\s*(?:Z|[+-]\d\d(?::?\d\d)?)\s*$")
+_WRITTEN_ZONE = re.compile(r"([T ]\d\d?:\d\d[\d:.,]*)\s*(?:Z|[+-][01]\d(?::?\d\d)?)\s*$")
 _TRUTH = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 

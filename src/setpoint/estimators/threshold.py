@@ -375,6 +375,7 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         In a cross-validation with metadata routing, amounts and segments must be data frames:
         scikit-learn does not divide the arrays in a dict among the folds.
         """
+        check_is_fitted(self, "threshold_")
         if self._labels.positive_labels:  # predict returns classes
             y = self._labels.of_decisions(self._labels.is_positive(y))
         predicted = self.predict(X, amounts=amounts, segments=segments)

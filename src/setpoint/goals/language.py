@@ -25,7 +25,7 @@ from decimal import Decimal
 from setpoint.errors import GoalError
 from setpoint.goals.budgets import Per, precision_at
 from setpoint.goals.goal import FPOR, FROP, OFOS, Constraint, Goal
-from setpoint.goals.metrics import ALARM_RATE, ALARMS, RECALL, Metric, format_number, metric
+from setpoint.goals.metrics import ALARM_RATE, ALARMS, RECALL, Metric, metric
 from setpoint.goals.money import check_prices, is_money
 from setpoint.goals.periods import PERIODS
 from setpoint.goals.tallies import PLAIN, unquoted
@@ -344,10 +344,7 @@ def _budget(number: float, share: bool, scope: str, part: str) -> Constraint:
         raise GoalError(f"{part!r}: a percentage of the rows needs no {scope.strip()!r}.")
     if rows is not None:
         if number > rows:
-            raise GoalError(
-                f"{part!r}: {format_number(number)} alarms per {format_number(rows)} rows are more "
-                "than one per row; write fewer."
-            )
+            raise GoalError(f"{part!r} is more than one alarm per row; give a smaller number.")
         return Constraint(ALARM_RATE, number / rows)
     if not scope.strip():
         return Constraint(ALARMS, number)

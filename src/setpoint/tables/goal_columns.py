@@ -155,6 +155,8 @@ def calendar_times(series: Any) -> NDArray[Any]:
     column with a time zone, as in Parquet files, it is the day in this zone.
     """
     series = without_categories(series)
+    if len(series) == 0:
+        raise SchemaError(f"there are no rows, so {str(series.name)!r} has no times.")
     remedy = "periods need the time of every row. Fill it in, or drop such rows."
     check_present(series, "times", SchemaError, remedy)
     written = without_zones(series)
@@ -164,9 +166,12 @@ def calendar_times(series: Any) -> NDArray[Any]:
         _check_times(series, ~np.isfinite(days), "finite number of days")
         return days
     if column.kind != "date":
+        _, wrong = dates(written, None, None)
+        row = int(np.argmax(wrong))
         raise SchemaError(
-            f"{str(series.name)!r} holds neither dates nor numbers of days (e.g. "
-            f"{quoted(series.iloc[0])}); write dates as 2024-12-31 or 2024-12-31 23:59:59."
+            f"{str(series.name)!r} has values that are neither dates nor numbers of days, e.g. "
+            f"{quoted(series.iloc[row])} in row {row + 1:,}; write dates as 2024-12-31 or "
+            "2024-12-31 23:59:59."
         )
     times, bad = dates(written, column.format, column.zone)
     _check_times(series, bad, "time")
