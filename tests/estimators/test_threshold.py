@@ -643,8 +643,7 @@ def test_splits_that_separate_groups(numbered, fits):
     [
         (np.arange(399), "one entry per row"),
         (np.where(np.arange(400) == 7, np.nan, 1.0), "1 missing entries, the first at row 7"),
-        (np.zeros(400), "cannot be split"),
-        (np.arange(400) % 3, "cannot be split"),  # five folds of three groups
+        (np.zeros(400), "cv has 2 folds, but the rows are of 1 group"),
     ],
 )
 def test_invalid_groups(numbered, fits, groups, message):
