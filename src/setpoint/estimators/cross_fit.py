@@ -290,8 +290,9 @@ def cv_splits(
             )
         if units < folds:
             raise SetpointError(
-                f"cv has {folds} folds, but the rows are of {units} group{'s' * (units > 1)} or whole "
-                f"period{'s' * (units > 1)}; use fewer folds, or more rows."
+                f"cv has {folds} folds, but the rows are of {units} "
+                f"{'group or whole period' if units == 1 else 'groups or whole periods'}; use "
+                "fewer folds, or more rows."
             )
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(folds, shuffle=True, random_state=seed)
