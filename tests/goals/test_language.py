@@ -178,7 +178,7 @@ def test_accepted_spellings(text, canonical):
         ("max recall@200%", "'recall@200%': the percentage must be at most 100, and it is 200%"),
         ("max recall s.t. alarms <= 200%", "'alarms <= 200%': the percentage must be at most 100"),
         ("max recall s.t. precision >= 120%", "the percentage must be at most 100"),
-        ("max recall s.t. alarms <= 2000 per 1000 rows", "more than one per row"),
+        ("max recall s.t. alarms <= 2000 per 1000 rows", "more than one alarm per row"),
         ("max recall s.t. alarms <= 20 per day for each region",
          "'alarms <= 20 per day for each region': a budget per period counts the alarms of all "
          "rows and cannot be required for each segment"),
