@@ -191,14 +191,14 @@ def test_rows_that_are_not_final_wait():
 def test_hours_and_numbered_days_are_in_order():
     goal = "max recall s.t. alarms <= 40 per {} on 50% of {}s"
     for period, times in (("hour", "2024-01-01T00:00"), ("day", 0.0)):
-        rows = make_rows(0)
+        n, rows = 1200, make_rows(0, 1200)
         step = np.timedelta64(30, "m") if period == "hour" else 0.25
         start = np.datetime64(times) if period == "hour" else times
-        rows["times"] = start + np.arange(N) * step
+        rows["times"] = start + np.arange(n) * step
         found = certify(**rows, goal=goal.format(period, period), threshold=1.5)
         assert found.certified
         first = found.check(**{**named(rows), "times": rows["times"]})
-        later = {**named(rows), "times": rows["times"] + N * step}
+        later = {**named(rows), "times": rows["times"] + n * step}
         assert found.check(**later, after=first).checks == 2
 
 

@@ -21,6 +21,7 @@ from setpoint import (
     fit_goals,
     load,
 )
+from setpoint.training import Lifted, Stochastic
 
 COST = "min cost(fp=5, fn=amount)"
 EACH = "max recall s.t. precision >= 0.6 for each region"
@@ -117,7 +118,8 @@ def test_training_for_a_cost_is_at_least_as_good_as_tuning_on_the_training_rows(
 
 def test_solvers_train_for_costs():
     X, y, named = data()
-    for solver in ("lifted", "stochastic", "cross_entropy"):
+    short = {"outer_iterations": 5, "inner_iterations": 20}
+    for solver in (Lifted(**short), Stochastic(**short), "cross_entropy"):
         clf = SetpointClassifier(COST, solver=solver, random_state=0).fit(X, y, **named)
         nothing = float(named["amounts"]["amount"][y].sum() / N)
         assert clf.evaluate(X, y, **named).objective < 0.8 * nothing

@@ -18,7 +18,6 @@ ARGUMENTS = ["fpor", "--scale", "smoke", "--datasets", "ade", "--trials", "2"]
 ARGUMENTS += ["--methods", *METHODS]
 STEM = f"fpor-honest_ade_{'_'.join(METHODS)}_2-trials"
 NAMES = {job.name for job in all_jobs((TABLES["fpor"],), "smoke", "honest", ("ade",), 2, METHODS)}
-COMMAND = ["-m", "setpoint.paper"]
 ENDLESS = [str(Path(__file__).parent / "endless_command.py")]
 
 
@@ -123,7 +122,7 @@ def check_that_it_goes_on(out, uninterrupted, again=go_on):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
-def test_ctrl_c_ends_all_workers_and_the_same_command_continues(tmp_path, uninterrupted):
+def test_ctrl_c_ends_all_workers_and_the_same_command_continues(tmp_path, uninterrupted, capsys):
     process = start(tmp_path, ENDLESS, workers=2)
     errors = stop(process, tmp_path, signal.SIGINT, group=True)
     assert process.returncode == 130
@@ -131,11 +130,11 @@ def test_ctrl_c_ends_all_workers_and_the_same_command_continues(tmp_path, uninte
     assert "Traceback" not in errors
 
     def again(out):
-        process = start(out, COMMAND, workers=1)
-        printed, errors = process.communicate(timeout=120)
+        code = main([*ARGUMENTS, "--workers", "1", "--out", str(out)])
+        printed, errors = capsys.readouterr()
         assert f"{len(NAMES)} of {len(NAMES)} jobs finished" in errors
         assert str(out / "tables" / f"{STEM}.md") in printed.splitlines()
-        return process.returncode
+        return code
 
     check_that_it_goes_on(tmp_path, uninterrupted, again)
 

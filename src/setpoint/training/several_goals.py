@@ -184,7 +184,8 @@ def solve_goals(
     >>> y = torch.rand(500, generator=generator) < 0.2
     >>> X = torch.randn(500, 3, generator=generator) + 1.5 * y[:, None]
     >>> goals = [f"max recall s.t. precision >= {level}" for level in (0.6, 0.8, 0.95)]
-    >>> found = solve_goals(make_problem(X, y, goals[0]), goals, torch.nn.Linear(3, 1), Projected())
+    >>> short = Projected(outer_iterations=3)
+    >>> found = solve_goals(make_problem(X, y, goals[0]), goals, torch.nn.Linear(3, 1), short)
     >>> [str(s.operating_point.goal) for s in found] == goals
     True
     >>> recalls = [s.operating_point.value("recall") for s in found]
