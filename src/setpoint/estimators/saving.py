@@ -17,8 +17,13 @@ from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.multilabel import SetpointMultilabel
 from setpoint.estimators.multilabel_saving import multilabel_from_json, multilabel_to_json
+from setpoint.estimators.stack_saving import KIND as STACKED
+from setpoint.estimators.stack_saving import stack_from_json, stack_to_json
+from setpoint.estimators.stacking import StackedModels
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.estimators.wrapped_saving import wrapped_from_json, wrapped_to_json
+from setpoint.saving.booster_files import KIND as BOOSTER
+from setpoint.saving.booster_files import describe_booster, restore_booster
 from setpoint.saving.certificate import certificate_from_json, certificate_to_json
 from setpoint.saving.document import Described
 from setpoint.saving.values import (
@@ -56,7 +61,7 @@ _WRAPPERS: dict[str, type[SetpointThreshold] | type[SetpointBand]] = {
 def describe(model: Any) -> Described:
     """Return the JSON of a fitted estimator of this package, and the content of its files."""
     described = _describe(model)
-    if described is None:
+    if described is None or described[0]["kind"] in (STACKED, BOOSTER):
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved by setpoint, only SetpointClassifier, "
             "SetpointThreshold, SetpointBand and SetpointMultilabel, and no subclasses of them."
@@ -75,7 +80,9 @@ def _describe(model: Any) -> Described | None:
     if type(model) is SetpointMultilabel:
         check_is_fitted(model, "thresholds_")
         return multilabel_to_json(model, _describe)
-    return None
+    if type(model) is StackedModels:
+        return stack_to_json(model, _describe)
+    return describe_booster(model)
 
 
 def restore(content: Json, parts: dict[str, bytes], module: Any) -> Any:
@@ -91,6 +98,10 @@ def restore(content: Json, parts: dict[str, bytes], module: Any) -> Any:
         return wrapped_from_json(_WRAPPERS[kind], content, parts, restore_inner)
     if kind == "SetpointMultilabel":
         return multilabel_from_json(content, parts, restore_inner)
+    if kind == STACKED:
+        return stack_from_json(content, parts, restore_inner)
+    if kind == BOOSTER:
+        return restore_booster(content, parts)
     raise ModelFileError(f"the model is a {kind!r}, which this version of setpoint does not know.")
 
 

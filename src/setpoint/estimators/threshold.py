@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from setpoint._internal.validation import check_fraction
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_on, certify_rows
 from setpoint.certificates.decisions import needs_decisions
+from setpoint.data.splits import Rows
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import draw_seed, take_features
 from setpoint.estimators.cross_fit import (
@@ -22,11 +24,13 @@ from setpoint.estimators.cross_fit import (
     LabelledRows,
     positive_scores,
 )
-from setpoint.estimators.wrapped import WrappedClassifier
+from setpoint.estimators.model_search import Measure, ModelSearch
+from setpoint.estimators.wrapped import Comparison, WrappedClassifier
 from setpoint.goals.columns import GoalColumns, from_table, segment_texts
 from setpoint.goals.goal import Goal, check_for_new_rows
 from setpoint.thresholds.by_segment import segment_column
 from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
+from setpoint.thresholds.operating_point import OperatingPoint
 
 
 class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -47,7 +51,8 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
     ----------
     estimator : classifier
         Anything with ``decision_function`` or ``predict_proba``: a pipeline, gradient-boosted
-        trees, a calibrated or a fitted classifier.
+        trees, a calibrated or a fitted classifier. A :class:`ModelSearch` tries several, see
+        :meth:`auto`.
     goal : str or Goal
         What the threshold is for, e.g. ``"max recall s.t. precision >= 0.9"``.
     decision : {"threshold", "expected_value"}
@@ -106,6 +111,8 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         The threshold that each fold alone would have chosen; their spread is its uncertainty.
     certificate_ : Certificate or None
         What is certified on new data.
+    candidates_ : ModelCandidates or None
+        The models that were compared, if the estimator is a ``ModelSearch``.
     decisions_ : DecisionTable or None
         Both ways to decide, on the rows that set the threshold, if the decision is
         ``"expected_value"``.
@@ -157,6 +164,41 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @classmethod
+    def auto(
+        cls,
+        goal: str | Goal = "max f1",
+        *,
+        time_limit: float | None = None,
+        **parameters: Any,
+    ) -> SetpointThreshold:
+        """Return an unfitted threshold on the best of several kinds of models for the goal.
+
+        ``fit`` compares logistic regression, a linear model trained for the goal, boosted trees,
+        extra trees and a stack of them on cross-fitted scores, and takes the simplest that is at
+        most one standard error behind the best; ``candidates_`` lists all. See
+        :class:`ModelSearch`.
+
+        Parameters
+        ----------
+        goal : str or Goal
+            The goal.
+        time_limit : float, optional
+            Seconds after which no further model is fitted.
+        **parameters
+            Other parameters, such as ``confidence`` and ``random_state``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from setpoint import SetpointThreshold
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> clf = SetpointThreshold.auto("max recall s.t. precision >= 0.98", cv=0.3, random_state=0)
+        >>> [candidate.name for candidate in clf.fit(X, y).candidates_][:2]
+        ['logistic', 'linear']
+        """
+        return cls(ModelSearch(time_limit=time_limit), goal, **parameters)
+
     def fit(
         self,
         X: Any,
@@ -201,7 +243,10 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
             times=times,
         )  # fmt: skip
         seed = draw_seed(self.random_state)
-        found = self._score_unseen(data, method, sample_weight, groups, fit_params, seed)
+        comparison = Comparison(goal, partial(self._measure, data, goal))
+        found = self._score_unseen(
+            data, method, sample_weight, groups, fit_params, seed, comparison
+        )
         estimator, folds, _, certification, on = found
         unseen = found.merged
         by_labels = self.confidence is None or certification is not None
@@ -243,6 +288,24 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         take_features(self, estimator)
         self._warn_if_unmet()
         return self
+
+    def _measure(
+        self, data: LabelledRows, goal: Goal, seen: Rows, certified: bool, on: str
+    ) -> Measure:
+        """Return a function from the scores of a fold to its operating point, as ``fit`` finds it.
+
+        With ``certified``, labels of other rows are known that decide which segments are pooled.
+        """
+        data = data.pooled(goal, seen, self.confidence is None or certified)
+
+        def measure(fold: Fold) -> OperatingPoint:
+            if self.decision == "expected_value":
+                fold = data.valued(fold, goal)
+            if self.thresholds == "per group":
+                return data.by_segment(fold, goal, on).operating_point
+            return data.point(fold, goal, on)
+
+        return measure
 
     def _certify(
         self, data: LabelledRows, unseen: Fold, goal: Goal, certification: Any, seed: int

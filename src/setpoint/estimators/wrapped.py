@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ from setpoint.data.splits import Rows, certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator
 from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, two_columns
+from setpoint.estimators.model_search import Measure, ModelSearch
+from setpoint.goals.goal import Goal
+from setpoint.training.model_candidates import ModelCandidates
 
 
 class Unseen(NamedTuple):
@@ -40,6 +44,17 @@ class Unseen(NamedTuple):
         return Fold.merged(self.estimator, self.folds)
 
 
+class Comparison(NamedTuple):
+    """How models are compared: for a goal, by operating points on the rows of folds.
+
+    ``measure`` takes the rows that models may be fitted on, whether others certify, and a name of
+    the rows of folds; it returns a function from a fold to its operating point.
+    """
+
+    goal: Goal
+    measure: Callable[[Rows, bool, str], Measure]
+
+
 def _has(name: str) -> Any:
     """Return a check that the classifier has a method, for ``available_if``."""
 
@@ -60,6 +75,7 @@ class WrappedClassifier(SetpointEstimator):
     certification: Any
     n_jobs: int | None
     estimator_: Any
+    candidates_: ModelCandidates | None
 
     def _score_unseen(
         self,
@@ -69,8 +85,14 @@ class WrappedClassifier(SetpointEstimator):
         groups: Any,
         fit_params: dict[str, Any],
         seed: int,
+        comparison: Comparison | None = None,
     ) -> Unseen:
-        """Fit the classifier, and score rows that it has not seen, as ``cv`` says."""
+        """Fit the classifier, and score rows that it has not seen, as ``cv`` says.
+
+        ``comparison`` says how a :class:`ModelSearch` compares models.
+        """
+        if isinstance(self.estimator, ModelSearch):
+            self._check_search(fit_params, comparison)
         fit_params, split_params = self._route(sample_weight, groups, fit_params)
         if isinstance(self.cv, str) and self.cv == "prefit":
             check_is_fitted(self.estimator)
@@ -92,12 +114,35 @@ class WrappedClassifier(SetpointEstimator):
                 f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
                 "fraction such as cv=0.25."
             )
-        folds = data.cross_fit(self.estimator, splits, fit_params, method, self.n_jobs)
         on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
+        self.candidates_ = None
+        if isinstance(self.estimator, ModelSearch):
+            assert comparison is not None
+            measure = comparison.measure(seen, certification is not None, on)
+            found = self.estimator.find(
+                data, splits, seen, comparison.goal, method, measure, seed, self.refit
+            )
+            self.candidates_ = found.candidates
+            return Unseen(found.estimator, found.folds, seen, certification, on)
+        folds = data.cross_fit(self.estimator, splits, fit_params, method, self.n_jobs)
         estimator = folds[0].classifier
         if self.refit:
             estimator = data.fit(clone(self.estimator), seen, fit_params)
         return Unseen(estimator, folds, seen, certification, on)
+
+    def _check_search(self, fit_params: dict[str, Any], comparison: Comparison | None) -> None:
+        """Raise SetpointError if models cannot be compared with these parameters."""
+        if comparison is None:
+            raise SetpointError(
+                f"{type(self).__name__} takes one classifier; models are compared by "
+                "SetpointThreshold."
+            )
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            raise SetpointError("cv='prefit' is for a fitted classifier, not for a ModelSearch.")
+        if fit_params:
+            raise SetpointError(
+                f"{', '.join(fit_params)}: a ModelSearch passes only sample_weight and groups on."
+            )
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from setpoint.errors import ModelFileError
 from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.base import take_features
+from setpoint.estimators.stack_saving import search_from_json, search_to_json
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.saving.bands import (
     band_certificate_from_json,
@@ -61,6 +61,7 @@ def wrapped_to_json(
         "parameters": parameters_to_json(clf, without={"estimator"}),
         "estimator": None if own is None else own[0],
         "labels": labels_to_json(clf._labels),
+        "search": search_to_json(clf.estimator, clf.candidates_),
     }
     decided = _band_to_json(clf) if isinstance(clf, SetpointBand) else _threshold_to_json(clf)
     return {**content, **decided}, parts
@@ -77,15 +78,16 @@ def wrapped_from_json(
     estimator = estimator_from_bytes(parts[_ESTIMATOR]) if inner is None else restore(inner, parts)
     parameters, notes = parameters_from_json(content["parameters"], kind)
     prefit = isinstance(parameters.get("cv"), str)  # then it was given as it is, fitted
-    clf = kind(estimator if prefit else clone(estimator), **parameters)
-    clf.estimator_ = estimator
+    given, candidates, further = search_from_json(content.get("search"), estimator, prefit)
+    clf = kind(given, **parameters)
+    clf.estimator_, clf.candidates_ = estimator, candidates
     if isinstance(clf, SetpointBand):
         _set_band(clf, content)
     else:
         _set_threshold(clf, content)
     clf._set_labels(labels_from_json(content["labels"]))
     take_features(clf, estimator)
-    clf.load_notes_ = notes
+    clf.load_notes_ = [*notes, *further]
     return clf
 
 

@@ -20,9 +20,12 @@ MODEL = "model.json"
 FORMAT = 1
 _PROGRAM = "setpoint"
 _OWN_DIGEST = "sha256"
-_LIBRARIES = ("numpy", "safetensors", "scikit-learn", "skops", "skrub", "torch")
+_LIBRARIES = (
+    "catboost", "lightgbm", "numpy", "safetensors", "scikit-learn", "skops", "skrub", "torch",
+    "xgboost", "xgboost-cpu",
+)  # fmt: skip
 _SENSITIVE = ("scikit-learn", "skrub")  # skops files hold their private attributes
-_NAME = re.compile(r"[a-z]+(-[0-9a-f]{16})?\.(safetensors|skops)")
+_NAME = re.compile(r"[a-z0-9]+(-[0-9a-f]{16})?\.(safetensors|skops|xgboost|lightgbm|catboost)")
 _CHANGED = "The file was damaged or changed after saving; use another copy."
 
 # The JSON of a model, and the content of its files by name.

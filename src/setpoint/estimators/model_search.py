@@ -1,0 +1,489 @@
+"""The best of several kinds of models for a goal, and of a stack of them.
+
+Every model is fitted on the same folds. The scores of the held-out rows give its operating point, at
+the exact threshold, and its gains on random halves of these rows. The simplest model that is at most
+one standard error behind the best is chosen, and fitted once more on all rows.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble._forest import BaseForest
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from setpoint.data.labels import Labels
+from setpoint.data.splits import Rows
+from setpoint.errors import SetpointError
+from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.cross_fit import Fold, LabelledRows, positive_scores
+from setpoint.estimators.stacking import (
+    Member,
+    StackedModels,
+    as_logits,
+    fit_weights,
+    take_rows,
+)
+from setpoint.goals.goal import Goal
+from setpoint.thresholds.operating_point import OperatingPoint
+from setpoint.training.model_candidates import ModelCandidate, ModelCandidates
+
+Floats = NDArray[np.floating]
+Measure = Callable[[Fold], OperatingPoint]
+
+STACK = "stack"
+BOOSTERS = ("xgboost", "lightgbm", "catboost")  # in this order, instead of scikit-learn's trees
+_PAIRS = 10  # of complementary halves
+_MOST = 4_000_000  # rows times halves, at most: with more rows fewer halves suffice
+_BOOLEANS = Labels(np.array([False, True]), 1)  # what models are fitted to
+_STACK_FOLDS = 5
+_NEWTON_FEATURES = 200  # the Hessian costs the square of that per row
+
+
+class SearchProgress(NamedTuple):
+    """How many fits are done, and the model that is fitted next."""
+
+    iteration: int
+    model: str
+
+
+class Fitted(NamedTuple):
+    """A model's fits: the classifiers of the folds if they are kept, scores, logits and time."""
+
+    classifiers: list[Any]
+    scores: list[Floats]
+    logits: list[Floats]
+    seconds: float
+
+
+class Found(NamedTuple):
+    """The chosen classifier, its scores of held-out rows, and all candidates."""
+
+    estimator: Any
+    folds: list[Fold]
+    candidates: ModelCandidates
+
+
+class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Several classifiers, of which ``SetpointThreshold`` takes the best for its goal.
+
+    ``SetpointThreshold.auto(goal)`` is the short form of
+    ``SetpointThreshold(ModelSearch(), goal)``.
+
+    Parameters
+    ----------
+    models : "auto" or mapping of str to classifier
+        The models by name, the simplest first. ``"auto"``: logistic regression, a linear model that
+        is trained for the goal, boosted trees (of XGBoost, LightGBM or CatBoost, the first of them
+        that is installed, otherwise scikit-learn's), and extra trees.
+    stack : bool
+        Whether a stack of all of them is a candidate as well: a logistic regression on their
+        logits, with weights >= 0.
+    columns : mapping of str to (int, int), optional
+        The first and the last column, exclusive, that a model takes; by default all.
+    time_limit : float, optional
+        Seconds after which no further model is fitted; the first one always is. The limit is for
+        the comparison, without the last fit of the chosen model. Results then depend on the speed
+        of the machine.
+    callback : callable, optional
+        Called before each fit with a ``SearchProgress`` and the number of all fits.
+    """
+
+    def __init__(
+        self,
+        models: str | Mapping[str, Any] = "auto",
+        *,
+        stack: bool = True,
+        columns: Mapping[str, tuple[int, int]] | None = None,
+        time_limit: float | None = None,
+        callback: Callable[[SearchProgress, int], object] | None = None,
+    ) -> None:
+        self.models = models
+        self.stack = stack
+        self.columns = columns
+        self.time_limit = time_limit
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ModelSearch:
+        """Raise SetpointError: which model is best depends on a goal."""
+        raise SetpointError(
+            "ModelSearch chooses a model for a goal; use "
+            "SetpointThreshold(ModelSearch(), goal).fit(X, y), or SetpointThreshold.auto(goal)."
+        )
+
+    def find(
+        self,
+        data: LabelledRows,
+        splits: Sequence[tuple[Rows, Rows]],
+        seen: Rows,
+        goal: Goal,
+        method: str,
+        measure: Measure,
+        seed: int,
+        refit: bool,
+    ) -> Found:
+        """Fit all models, compare them, and return the best one.
+
+        ``measure`` returns the operating point on the rows of a fold.
+        """
+        models = self._models(data, goal, seed)
+        search = _Search(self, models, data, list(splits), method, seed)
+        fitted = search.fit_models(keep=not refit)
+        rows = np.concatenate([held for _, held in splits])
+        stacked = search.stack(fitted, rows) if self.stack and len(fitted) > 1 else None
+        if stacked is not None:
+            fitted[STACK] = stacked
+        candidates = _compare(search, fitted, rows, measure)
+        name = candidates.winner.name
+        if name == STACK:
+            estimator = search.fit_stack(fitted, rows, seen, refit)
+        elif refit:
+            estimator = search.labelled(name, search.fit(name, seen))
+        else:
+            estimator = search.labelled(name, fitted[name].classifiers[0])
+        held = zip(splits, fitted[name].scores, strict=True)
+        folds = [Fold(estimator, own, scores) for (_, own), scores in held]
+        return Found(estimator, folds, candidates)
+
+    def _models(self, data: LabelledRows, goal: Goal, seed: int) -> dict[str, Any]:
+        if isinstance(self.models, str):
+            if self.models != "auto":
+                raise SetpointError(
+                    f"models is 'auto' or a mapping of names to classifiers, not {self.models!r}."
+                )
+            return default_models(data.X, goal, seed, plain=not data.columns)
+        if not self.models:
+            raise SetpointError("models is empty; name at least one classifier.")
+        if STACK in self.models:
+            raise SetpointError(f"no model can be called {STACK!r}, which is the stack of all.")
+        return dict(self.models)
+
+
+def default_models(X: Any, goal: Goal, seed: int, plain: bool = True) -> dict[str, Any]:
+    """Return the models of ``"auto"`` for arrays of numbers; ``plain``: all rows count alike."""
+    if sparse.issparse(X):
+        raise SetpointError(
+            "the default models need a dense X; for a sparse matrix name models that take one: "
+            "ModelSearch({'logistic': LogisticRegression(), ...})."
+        )
+    try:
+        values = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SetpointError(
+            f"the default models need numbers: {error}. Encode the columns first, or use "
+            "setpoint.tables.fit_table(frame, target, goal, model='auto'), which takes columns of "
+            "any kind."
+        ) from error
+    if values.ndim != 2:
+        raise SetpointError(f"X needs two dimensions, rows and columns, not {values.ndim}.")
+    complete = bool(np.isfinite(values).all())
+    models = {"logistic": logistic_model(values.shape[1], fill=not complete)}
+    if plain and complete:
+        models["linear"] = SetpointClassifier(goal, random_state=seed)
+    name = boosted_name()
+    models[name] = boosted_trees(name, seed)
+    models["extra-trees"] = extra_trees(seed)
+    return models
+
+
+def logistic_model(features: int, fill: bool = False) -> Any:
+    """Return logistic regression on standardized features; ``fill``: missing ones are imputed."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    solver = "newton-cholesky" if features <= _NEWTON_FEATURES else "lbfgs"
+    steps = [SimpleImputer(keep_empty_features=True)] if fill else []
+    return make_pipeline(
+        *steps, StandardScaler(), LogisticRegression(solver=solver, max_iter=1_000)
+    )
+
+
+def boosted_name() -> str:
+    """Return the library of the boosted trees: the first that is installed, or "hgb"."""
+    return next((name for name in BOOSTERS if find_spec(name) is not None), "hgb")
+
+
+def boosted_trees(name: str, seed: int, categories: Sequence[int] = ()) -> Any:
+    """Return boosted trees of a library, or scikit-learn's ("hgb").
+
+    Shallow trees, each on some of the rows and columns, do well on most tables without tuning.
+    ``categories`` are the columns with numbered categories; only scikit-learn's trees need them.
+    """
+    if name == "xgboost":
+        from xgboost import XGBClassifier
+
+        return XGBClassifier(
+            n_estimators=300, learning_rate=0.05, max_depth=4, subsample=0.8, colsample_bytree=0.5,
+            tree_method="hist", random_state=seed,
+        )  # fmt: skip
+    if name == "lightgbm":
+        from lightgbm import LGBMClassifier
+
+        return LGBMClassifier(
+            n_estimators=300, learning_rate=0.05, num_leaves=15, reg_lambda=1.0, subsample=0.8,
+            subsample_freq=1, colsample_bytree=0.5, verbose=-1, random_state=seed,
+        )  # fmt: skip
+    if name == "catboost":
+        from catboost import CatBoostClassifier
+
+        return CatBoostClassifier(
+            iterations=300, learning_rate=0.1, depth=4, verbose=0, allow_writing_files=False,
+            random_seed=seed,
+        )  # fmt: skip
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    # Without a ridge, leaves with few rare positives get huge values that spoil the ranking.
+    return HistGradientBoostingClassifier(
+        l2_regularization=10.0, categorical_features=list(categories) or None, random_state=seed
+    )
+
+
+def extra_trees(seed: int) -> Any:
+    """Return extremely randomized trees."""
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    return ExtraTreesClassifier(100, min_samples_leaf=2, random_state=seed)
+
+
+class _Search:
+    """The fits of one search."""
+
+    def __init__(
+        self,
+        search: ModelSearch,
+        models: dict[str, Any],
+        data: LabelledRows,
+        splits: list[tuple[Rows, Rows]],
+        method: str,
+        seed: int,
+    ) -> None:
+        self.models, self.data, self.splits = models, data, splits
+        self.skipped: dict[str, str] = {}
+        self.seed = seed
+        self._method, self._limit, self._callback = method, search.time_limit, search.callback
+        self._columns = dict(search.columns or {})
+        self._started, self._fits = time.perf_counter(), 0
+
+    def fit_models(self, keep: bool) -> dict[str, Fitted]:
+        """Fit every model on every fold, until the time is up; those trained for a goal last."""
+        # They take longest and rarely change the outcome, so a time limit should hit them first.
+        order = sorted(self.models, key=lambda n: isinstance(self.models[n], SetpointClassifier))
+        fitted: dict[str, Fitted] = {}
+        for name in order:
+            found = self._fit_folds(name, keep, must=not fitted)
+            if found is None:
+                self.skipped[name] = f"not fitted: over the time limit of {self._limit:g} s"
+            else:
+                fitted[name] = found
+        return {name: fitted[name] for name in self.models if name in fitted}
+
+    def _fit_folds(self, name: str, keep: bool, must: bool) -> Fitted | None:
+        started = time.perf_counter()
+        classifiers, scores, found = [], [], []
+        for train, held in self.splits:
+            if not must and self._time_is_up():
+                return None
+            classifier = self.fit(name, train)
+            X = take_rows(self.data.X, held, self._columns.get(name))
+            scores.append(self._native(classifier, X))
+            found.append(self._logits(classifier, scores[-1], X))
+            if keep:
+                classifiers.append(classifier)
+        return Fitted(classifiers, scores, found, time.perf_counter() - started)
+
+    def _time_is_up(self) -> bool:
+        return self._limit is not None and time.perf_counter() - self._started > self._limit
+
+    def fit(self, name: str, rows: Rows) -> Any:
+        """Return a model, fitted on some rows; its classes are False and True."""
+        if self._callback is not None:
+            total = len(self.models) * len(self.splits)
+            self._callback(SearchProgress(self._fits, name), max(total, self._fits + 1))
+        self._fits += 1
+        model, data = clone(self.models[name]), self.data
+        params: dict[str, Any] = {}
+        if data.weight is not None:
+            params[_weight_parameter(model)] = data.weight[rows]
+        if isinstance(model, SetpointClassifier) and data.groups is not None:
+            params["groups"] = data.groups[rows]
+        X = take_rows(data.X, rows, self._columns.get(name))
+        with _quiet(), _all_cores(model):
+            return model.fit(X, data.positive[rows], **params)
+
+    def _native(self, classifier: Any, X: Any) -> Floats:
+        """Return scores on the scale that ``SetpointThreshold`` uses for this classifier."""
+        return positive_scores(classifier, X, _BOOLEANS, self._method)
+
+    def _logits(self, classifier: Any, scores: Floats, X: Any) -> Floats:
+        by_default = self._method != "predict_proba" and hasattr(classifier, "decision_function")
+        return scores.astype(np.float64) if by_default else as_logits(classifier, scores)
+
+    def stack(self, fitted: dict[str, Fitted], rows: Rows) -> Fitted | None:
+        """Return the stack's scores of held-out rows, each by weights from other rows."""
+        started = time.perf_counter()
+        Z = np.column_stack([np.concatenate(one.logits) for one in fitted.values()])
+        y, weight = self.data.positive[rows], self._weight(rows)
+        groups = None if self.data.groups is None else self.data.groups[rows]
+        units = len(rows) if groups is None else len(np.unique(groups))
+        folds = min(_STACK_FOLDS, int(min(y.sum(), (~y).sum())), units)
+        if folds < 2:
+            return None
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = kind(folds, shuffle=True, random_state=self.seed)
+        scores = np.zeros(len(rows))
+        for train, held in splitter.split(Z, y, groups):
+            if not 0 < y[train].sum() < len(train):
+                return None  # all positives are of one group
+            own = None if weight is None else weight[train]
+            weights, intercept = fit_weights(Z[train], y[train], own)
+            scores[held] = Z[held] @ weights + intercept
+        if self._method == "predict_proba":
+            scores = 1 / (1 + np.exp(-scores))
+        ends = np.cumsum([len(held) for _, held in self.splits])[:-1]
+        return Fitted([], np.split(scores, ends), [], time.perf_counter() - started)
+
+    def fit_stack(
+        self, fitted: dict[str, Fitted], rows: Rows, seen: Rows, refit: bool
+    ) -> StackedModels:
+        """Return the stack with members that are fitted on all rows, or on the only split."""
+        names = [name for name in fitted if name != STACK]
+        Z = np.column_stack([np.concatenate(fitted[name].logits) for name in names])
+        weights, intercept = fit_weights(Z, self.data.positive[rows], self._weight(rows))
+        used = np.flatnonzero(weights > 0)
+        members = [
+            Member(
+                names[k],
+                self.fit(names[k], seen) if refit else fitted[names[k]].classifiers[0],
+                self._columns.get(names[k]),
+            )
+            for k in used
+        ]
+        return StackedModels(members, weights[used], intercept, *self._classes())
+
+    def _weight(self, rows: Rows) -> Floats | None:
+        return None if self.data.weight is None else self.data.weight[rows]
+
+    def labelled(self, name: str, classifier: Any) -> Any:
+        """Return a fitted model that knows the labels: itself, or as the only one of a stack."""
+        classes, positive_index = self._classes()
+        plain = classes.tolist() == [False, True] and positive_index == 1  # or 0 and 1
+        if plain and name not in self._columns:
+            return classifier
+        member = Member(name, classifier, self._columns.get(name))
+        return StackedModels([member], np.ones(1), 0.0, classes, positive_index)
+
+    def _classes(self) -> tuple[NDArray[Any], int]:
+        """Return the labels of the chosen classifier, and which one is positive."""
+        labels = self.data.labels if not self.data.labels.positive_labels else _BOOLEANS
+        return labels.classes, labels.positive_index
+
+
+def _compare(
+    search: _Search, fitted: dict[str, Fitted], rows: Rows, measure: Measure
+) -> ModelCandidates:
+    """Return all models with their operating points, and how far each is behind the best."""
+    scores = {name: np.concatenate(one.scores) for name, one in fitted.items()}
+    points = {name: measure(Fold(None, rows, own)) for name, own in scores.items()}
+    halves = list(_halves(search.data, rows, search.seed))
+    gains = {
+        name: np.array([_gain(measure(Fold(None, rows[half], own[half]))) for half in halves])
+        for name, own in scores.items()
+    }
+    averages = {
+        name: (_gain(points[name]) + own.mean()) / 2 if len(own) else _gain(points[name])
+        for name, own in gains.items()
+    }
+    best = max(averages, key=lambda name: averages[name])  # the first, and so simplest, of equals
+    candidates = []
+    for name in (*search.models, *([STACK] if STACK in fitted else [])):
+        if name not in fitted:
+            candidates.append(ModelCandidate(name, None, note=search.skipped[name]))
+            continue
+        # The estimate of a half varies about that of all rows as the latter about the truth: half
+        # the rows double the variance, and drawing them without replacement halves it.
+        error = float(np.std(gains[best] - gains[name])) if halves else points[best].standard_error
+        note = f"of {', '.join(n for n in fitted if n != STACK)}" if name == STACK else ""
+        candidates.append(
+            ModelCandidate(
+                name, points[name], averages[name], averages[best] - averages[name],
+                0.0 if name == best else error, fitted[name].seconds, note,
+            )
+        )  # fmt: skip
+    return ModelCandidates(candidates)
+
+
+def _gain(point: OperatingPoint) -> float:
+    """Return the objective, negated if it is minimised, less 1 + violation where violated."""
+    violation, gain, *_ = point.sort_key
+    return gain if point.feasible else gain - 1 + violation
+
+
+def _halves(data: LabelledRows, rows: Rows, seed: int) -> Iterator[Rows]:
+    """Yield positions of random complementary halves of rows, by class or by whole groups.
+
+    There are none if a constraint is about segments: halves of small ones say little.
+    """
+    if data.columns.segments:
+        return
+    rng = np.random.default_rng(seed)
+    positive = data.positive[rows]
+    for _ in range(int(np.clip(_MOST // (2 * len(rows)), 1, _PAIRS))):
+        first = np.zeros(len(rows), dtype=bool)
+        if data.groups is not None:
+            known, member = np.unique(data.groups[rows], return_inverse=True)
+            chosen = np.zeros(len(known), dtype=bool)
+            chosen[rng.permutation(len(known))[: len(known) // 2]] = True
+            first = chosen[member]
+        else:
+            for own in (np.flatnonzero(positive), np.flatnonzero(~positive)):
+                first[rng.permutation(own)[: len(own) // 2]] = True
+        for half in (np.flatnonzero(first), np.flatnonzero(~first)):
+            if 0 < positive[half].sum() < len(half):
+                yield half
+
+
+def _weight_parameter(model: Any) -> str:
+    """Return the parameter of ``fit`` that takes sample weights, that of a pipeline's last step."""
+    if isinstance(model, Pipeline):
+        name, last = model.steps[-1]
+        return f"{name}__{_weight_parameter(last)}"
+    if not has_fit_parameter(model, "sample_weight"):
+        raise SetpointError(
+            f"{type(model).__name__} takes no sample_weight; leave it out of the models, or the "
+            "weights out of fit."
+        )
+    return "sample_weight"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Ignore warnings of single fits: what they lead to is seen in the comparison."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _all_cores(model: Any) -> Iterator[None]:
+    """Fit a forest on all cores; it predicts on one, which adds up its votes in one order."""
+    if not isinstance(model, BaseForest) or model.n_jobs is not None:
+        yield
+        return
+    model.n_jobs = -1
+    try:
+        yield
+    finally:
+        model.n_jobs = None

@@ -1,0 +1,138 @@
+"""Models of different kinds that were compared for one goal, and which of them was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint.goals.goal import format_metric
+from setpoint.goals.metrics import display_name
+from setpoint.thresholds.operating_point import OperatingPoint
+
+
+@dataclass(frozen=True)
+class ModelCandidate:
+    """A model, and what it reached on rows that were new to it.
+
+    Attributes
+    ----------
+    name : str
+        The name of the model.
+    point : OperatingPoint or None
+        Its operating point at the best threshold on these rows; None if the model was not fitted.
+    average : float
+        What models are compared by: the mean of the gain on all rows and of the average gain on
+        random halves of them. A gain is the objective, negated if it is minimised, and 1 plus the
+        violation less where constraints are violated.
+    behind : float
+        How far the average is below the best one.
+    error : float
+        The standard error of that difference, from the halves.
+    seconds : float
+        The time to fit and score the model on all folds.
+    note : str
+        Why the model was not fitted, or of which models a stack consists.
+    """
+
+    name: str
+    point: OperatingPoint | None
+    average: float = float("nan")
+    behind: float = float("nan")
+    error: float = float("nan")
+    seconds: float = 0.0
+    note: str = ""
+
+
+class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
+    """All models that were compared, the simplest first.
+
+    ``winner`` is the simplest one whose average is at most one standard error below the best.
+    ``print(candidates)`` shows a table.
+    """
+
+    def __init__(self, candidates: Sequence[ModelCandidate]) -> None:
+        self._found = tuple(candidates)
+
+    @overload
+    def __getitem__(self, index: int) -> ModelCandidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ModelCandidate, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> ModelCandidate | tuple[ModelCandidate, ...]:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[ModelCandidate]:
+        return iter(self._found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ModelCandidates) and self._found == other._found
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def winner(self) -> ModelCandidate:
+        """The simplest model that is at most one standard error behind the best."""
+        return next(c for c in self._found if c.point is not None and c.behind <= c.error)
+
+    def table(self) -> list[list[str]]:
+        """Return the candidates as rows of text, the header first."""
+        won = self.winner
+        assert won.point is not None
+        listed = {m.name for m in won.point.listed_metrics()[0]}  # of many segments, the worst
+        metrics = {m.name: m for m in won.point.goal.metrics if m.name in listed}
+        required = {c.metric.name: c for c in won.point.goal.constraints}
+        rows = [["model", *map(display_name, metrics), "behind the best", "seconds", ""]]
+        for one in self:
+            if one.point is None:
+                rows.append([one.name, *["–"] * (len(metrics) + 2), one.note])
+                continue
+            values = [
+                format_metric(one.point.value(name), required.get(name), m)
+                for name, m in metrics.items()
+            ]
+            behind = f"{one.behind:.3f} ± {one.error:.3f}" if one.behind > 0 else "–"
+            marks = ["★ chosen"] * (one is won) + ["✗ goal not met"] * (not one.point.feasible)
+            marks += [one.note] * bool(one.note)
+            rows.append(
+                [one.name, *values, behind, f"{one.seconds:.1f}", ", ".join(marks) or "–"]
+            )
+        return rows
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the candidates as plain values, for JSON."""
+        won = self.winner
+        return [
+            {
+                "model": c.name,
+                "chosen": c is won,
+                "operating_point": None if c.point is None else c.point.to_dict(),
+                "behind": None if c.point is None else c.behind,
+                "standard_error": None if c.point is None else c.error,
+                "seconds": round(c.seconds, 3),
+                "note": c.note,
+            }
+            for c in self
+        ]
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        rows, point = self.table(), self.winner.point
+        assert point is not None
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(v.ljust(w) for v, w in zip(r, widths, strict=True)) for r in rows]
+        return "\n".join([f"'{point.goal}' on {point.on}", *(line.rstrip() for line in lines)])
+
+    def _summary(self) -> Summary:
+        point = self.winner.point
+        assert point is not None
+        message = f"{self.winner.name} was chosen for '{point.goal}'"
+        caption = f"{len(self)} models, on {point.on}"
+        return Summary(message, point.feasible and not point.empty, caption, [self.table()])
