@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble._forest import BaseForest
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
@@ -30,6 +31,7 @@ from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.cross_fit import Fold, LabelledRows, positive_scores
 from setpoint.estimators.stacking import (
     Member,
+    OnColumns,
     StackedModels,
     as_logits,
     fit_weights,
@@ -298,8 +300,9 @@ class _Search:
                 return None
             classifier = self.fit(name, train)
             X = take_rows(self.data.X, held, self._columns.get(name))
-            scores.append(self._native(classifier, X))
-            found.append(self._logits(classifier, scores[-1], X))
+            own = positive_scores(classifier, X, _BOOLEANS, self._method)
+            found.append(self._logits(classifier, own))
+            scores.append(self._scores(found[-1]) if self._on_logits else own)
             if keep:
                 classifiers.append(classifier)
         return Fitted(classifiers, scores, found, time.perf_counter() - started)
@@ -323,13 +326,13 @@ class _Search:
         with _quiet(), _all_cores(model):
             return model.fit(X, data.positive[rows], **params)
 
-    def _native(self, classifier: Any, X: Any) -> Floats:
-        """Return scores on the scale that ``SetpointThreshold`` uses for this classifier."""
-        return positive_scores(classifier, X, _BOOLEANS, self._method)
+    def _logits(self, classifier: Any, scores: Floats) -> Floats:
+        given = self._method != "predict_proba" and hasattr(classifier, "decision_function")
+        return scores.astype(np.float64) if given else as_logits(classifier, scores)
 
-    def _logits(self, classifier: Any, scores: Floats, X: Any) -> Floats:
-        by_default = self._method != "predict_proba" and hasattr(classifier, "decision_function")
-        return scores.astype(np.float64) if by_default else as_logits(classifier, scores)
+    def _scores(self, logits: Floats) -> Floats:
+        """Return the scores of a stack on the scale that ``SetpointThreshold`` uses."""
+        return np.asarray(expit(logits) if self._method == "predict_proba" else logits)
 
     def stack(self, fitted: dict[str, Fitted], rows: Rows) -> Fitted | None:
         """Return the stack's scores of held-out rows, each by weights from other rows."""
@@ -350,10 +353,8 @@ class _Search:
             own = None if weight is None else weight[train]
             weights, intercept = fit_weights(Z[train], y[train], own)
             scores[held] = Z[held] @ weights + intercept
-        if self._method == "predict_proba":
-            scores = 1 / (1 + np.exp(-scores))
         ends = np.cumsum([len(held) for _, held in self.splits])[:-1]
-        return Fitted([], np.split(scores, ends), [], time.perf_counter() - started)
+        return Fitted([], np.split(self._scores(scores), ends), [], time.perf_counter() - started)
 
     def fit_stack(
         self, fitted: dict[str, Fitted], rows: Rows, seen: Rows, refit: bool
@@ -377,13 +378,18 @@ class _Search:
         return None if self.data.weight is None else self.data.weight[rows]
 
     def labelled(self, name: str, classifier: Any) -> Any:
-        """Return a fitted model that knows the labels: itself, or as the only one of a stack."""
+        """Return a fitted model that takes all columns, and knows the labels."""
+        columns = self._columns.get(name)
+        if self._on_logits:
+            member = Member(name, classifier, columns)
+            return StackedModels([member], np.ones(1), 0.0, *self._classes())
+        return classifier if columns is None else OnColumns(classifier, columns)
+
+    @property
+    def _on_logits(self) -> bool:
+        """Whether a single model is used through its logits, since its labels are booleans."""
         classes, positive_index = self._classes()
-        plain = classes.tolist() == [False, True] and positive_index == 1  # or 0 and 1
-        if plain and name not in self._columns:
-            return classifier
-        member = Member(name, classifier, self._columns.get(name))
-        return StackedModels([member], np.ones(1), 0.0, classes, positive_index)
+        return classes.tolist() != [False, True] or positive_index != 1  # nor 0 and 1
 
     def _classes(self) -> tuple[NDArray[Any], int]:
         """Return the labels of the chosen classifier, and which one is positive."""

@@ -29,9 +29,7 @@ _ESTIMATOR = "estimator.skops"
 _NUMBERS = ("average", "behind", "error", "seconds")  # fields of a candidate
 
 
-def stack_to_json(
-    stack: StackedModels, describe: Callable[[Any], Described | None]
-) -> Described:
+def stack_to_json(stack: StackedModels, describe: Callable[[Any], Described | None]) -> Described:
     """Return the JSON of a stack, and the files of its members."""
     members, parts = [], {}
     for number, member in enumerate(stack.members):
@@ -134,4 +132,3 @@ def search_from_json(
     if not any(c.point is not None and c.behind <= c.error for c in candidates):
         raise ModelFileError("none of the models that were compared was chosen.")
     return ModelSearch(**parameters), ModelCandidates(candidates), notes
-

@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble._forest import BaseForest
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 Floats = NDArray[np.floating]
@@ -38,6 +39,57 @@ class Member(NamedTuple):
     def take(self, X: Any) -> Any:
         """Return the columns that the classifier takes."""
         return X if self.columns is None else X[:, slice(*self.columns)]
+
+
+def _has(name: str) -> Any:
+    """Return a check that the classifier has a method, for ``available_if``."""
+
+    def check(self: OnColumns) -> bool:
+        return hasattr(self.classifier, name)
+
+    return check
+
+
+class OnColumns(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier that takes some columns of X.
+
+    Parameters
+    ----------
+    classifier : classifier
+        Fitted on these columns.
+    columns : (int, int)
+        The first and the last column, exclusive.
+    """
+
+    def __init__(self, classifier: Any, columns: tuple[int, int]) -> None:
+        self.classifier = classifier
+        self.columns = columns
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels."""
+        return np.asarray(self.classifier.classes_)
+
+    def fit(self, X: Any, y: Any) -> OnColumns:
+        """Do nothing: the classifier is fitted already."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return _is_fitted(self.classifier)
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Return the classifier's decision function."""
+        return self.classifier.decision_function(X[:, slice(*self.columns)])
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the classifier's probabilities."""
+        return self.classifier.predict_proba(X[:, slice(*self.columns)])
+
+    def predict(self, X: Any) -> Any:
+        """Return the classifier's labels."""
+        return self.classifier.predict(X[:, slice(*self.columns)])
 
 
 class StackedModels(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

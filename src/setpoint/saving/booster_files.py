@@ -163,8 +163,15 @@ def _check_xgboost(data: bytes, features: int) -> None:
     for tree in trees:
         left, right = _integers(tree["left_children"]), _integers(tree["right_children"])
         feature, kind = _integers(tree["split_indices"]), _integers(tree["split_type"])
-        arrays = left, right, feature, kind, *(
-            tree[name] for name in ("split_conditions", "default_left", "base_weights", "parents")
+        arrays = (
+            left,
+            right,
+            feature,
+            kind,
+            *(
+                tree[name]
+                for name in ("split_conditions", "default_left", "base_weights", "parents")
+            ),
         )
         _require(len(left) > 0 and len({len(array) for array in arrays}) == 1)
         _require(int(tree["tree_param"]["num_nodes"]) == len(left))
@@ -297,7 +304,9 @@ def _check_catboost(model: Any, features: int) -> None:
         splits = tree["splits"] or []
         _require(len(splits) <= 16 and len(tree["leaf_values"]) == 2 ** len(splits))
         _require(all(split["split_type"] == "FloatFeature" for split in splits))
-        _require(all(0 <= i < features for i in _integers([s["float_feature_index"] for s in splits])))
+        _require(
+            all(0 <= i < features for i in _integers([s["float_feature_index"] for s in splits]))
+        )
         _require(all(0 <= i < borders for i in _integers([s["split_index"] for s in splits])))
         for split in splits:
             _require(split["border"] in own[int(split["float_feature_index"])]["borders"])

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from setpoint._internal.devices import CPU, requested_device
 from setpoint._internal.validation import did_you_mean
 from setpoint.data.splits import FEWEST, VALIDATION_FRACTION
 from setpoint.errors import SchemaError, SetpointError
+from setpoint.estimators.model_search import (
+    BOOSTERS,
+    ModelSearch,
+    boosted_name,
+    boosted_trees,
+    extra_trees,
+    logistic_model,
+)
+from setpoint.estimators.stacking import StackedModels, logits
 from setpoint.goals.bands import AnyGoal, BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
@@ -25,13 +37,25 @@ if TYPE_CHECKING:
 Floats = NDArray[np.floating]
 
 MODELS = {
+    "auto": "the best of several kinds of models and a stack of them, compared for the goal",
     "linear": "a linear model, trained for the goal",
     "mlp": "a network of three layers, trained for the goal",
     "hgb": "gradient-boosted trees, with the exact threshold for the goal",
     "logistic": "logistic regression, with the exact threshold for the goal",
     "forest": "a random forest, with the exact threshold for the goal",
+    "extra-trees": "extremely randomized trees, with the exact threshold for the goal",
+    "xgboost": "trees of XGBoost, with the exact threshold for the goal",
+    "lightgbm": "trees of LightGBM, with the exact threshold for the goal",
+    "catboost": "trees of CatBoost, with the exact threshold for the goal",
 }
+AUTO = "auto"
 TRAINED = ("linear", "mlp")  # for the goal
+_RAW = ("hgb", *BOOSTERS)  # models that accept missing values and numbered categories
+
+_TREES = (
+    "HistGradientBoostingClassifier", "RandomForestClassifier", "ExtraTreesClassifier",
+    "XGBClassifier", "LGBMClassifier", "CatBoostClassifier",
+)  # fmt: skip
 
 # Matrix products round differently for one row than for many. In blocks of one size, padded with
 # zeros, the score of a row depends neither on the rows around it nor on how a file is cut. Trees
@@ -40,8 +64,8 @@ _BLOCK = 8_192
 
 
 def default_model(goal: AnyGoal) -> str:
-    """Return the model of a goal if none is named: one trained for it, or trees for a band."""
-    return "hgb" if isinstance(goal, BandGoal) else "linear"
+    """Return the model of a goal if none is named: the best of several, or trees for a band."""
+    return "hgb" if isinstance(goal, BandGoal) else "auto"
 
 
 def check_model(name: str) -> None:
@@ -50,6 +74,11 @@ def check_model(name: str) -> None:
         raise SchemaError(
             f"there is no model {name!r}; choose one of {', '.join(MODELS)}."
             f"{did_you_mean(name, list(MODELS))}"
+        )
+    if name in BOOSTERS and find_spec(name) is None:
+        raise SchemaError(
+            f'the model {name!r} needs a library: pip install "setpoint[{name}]"; '
+            "'hgb' are the boosted trees of scikit-learn."
         )
 
 
@@ -64,10 +93,10 @@ def check_decision(model: str, decision: str, thresholds: str) -> None:
 def check_labels_model(model: str) -> None:
     """Raise SchemaError unless a model can be fitted to several labels."""
     check_model(model)
-    if model in TRAINED:
-        others = ", ".join(name for name in MODELS if name not in TRAINED)
+    if model in (*TRAINED, AUTO):
+        others = ", ".join(name for name in MODELS if name not in (*TRAINED, AUTO))
         raise SchemaError(
-            f"several targets work with {others}; {model!r} is trained for one label. Use --model "
+            f"several targets work with {others}; {model!r} is for one label. Use --model "
             "logistic (model='logistic'), or one target at a time."
         )
 
@@ -83,10 +112,10 @@ def check_model_for(
     check_decision(model, decision, thresholds)
     if not isinstance(goal, BandGoal):
         return
-    if model in TRAINED:
-        others = ", ".join(name for name in MODELS if name not in TRAINED)
+    if model in (*TRAINED, AUTO):
+        others = ", ".join(name for name in MODELS if name not in (*TRAINED, AUTO))
         raise SetpointError(
-            f"{model!r} is trained for one threshold, and '{goal}' is the goal of a review band, "
+            f"{model!r} is for one threshold, and '{goal}' is the goal of a review band, "
             f"with two; choose one of the models {others}."
         )
     if (decision, thresholds) != ("threshold", "one"):
@@ -111,14 +140,12 @@ def check_device(device: Any, model: str) -> None:
 
 def takes_raw_columns(name: str) -> bool:
     """Whether a model accepts missing values and numbered categories."""
-    return name == "hgb"
+    return name in _RAW
 
 
 def is_tree_model(classifier: Any) -> bool:
     """Whether a fitted classifier consists of trees."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-
-    return isinstance(classifier, (HistGradientBoostingClassifier, RandomForestClassifier))
+    return type(classifier).__name__ in _TREES
 
 
 def make_classifier(
@@ -134,11 +161,14 @@ def make_classifier(
     decision: str = "threshold",
     thresholds: str = "one",
     caps: Mapping[str, float] | None = None,
+    widths: tuple[int, int] | None = None,
+    time_limit: float | None = None,
 ) -> Any:
     """Return an unfitted classifier; parameters as for the estimators.
 
     ``validation`` is a list of one pair of row indices, training rows and those that set the
-    threshold, or None for a random split.
+    threshold, or None for a random split. ``widths`` are the numbers of features for trees and for
+    other models, which "auto" takes side by side.
     """
     from setpoint.estimators.band import SetpointBand
     from setpoint.estimators.classifier import SetpointClassifier
@@ -161,11 +191,40 @@ def make_classifier(
             callback=callback,
             **certified,
         )
-    classifier = _conventional(name, schema, random_state)
+    if name == AUTO:
+        assert widths is not None
+        classifier: Any = _model_search(goal, schema, widths, random_state, time_limit, callback)
+    else:
+        classifier = _conventional(name, schema, random_state)
     return SetpointThreshold(
         classifier, goal, decision=decision, thresholds=thresholds, cv=validation,
         random_state=random_state, **certified,
     )  # fmt: skip
+
+
+def _model_search(
+    goal: Goal,
+    schema: Schema,
+    widths: tuple[int, int],
+    random_state: int,
+    time_limit: float | None,
+    callback: Any,
+) -> ModelSearch:
+    """Return the models of "auto", each with the features that suit it."""
+    from setpoint.estimators.classifier import SetpointClassifier
+
+    boosted = boosted_name()
+    models = {
+        "logistic": logistic_model(widths[1]),
+        "linear": SetpointClassifier(goal, random_state=random_state),
+        boosted: boosted_trees(boosted, random_state, range(tree_categories(schema))),
+        "extra-trees": extra_trees(random_state),
+    }
+    if goal.amounts or goal.segments or goal.periods:
+        del models["linear"]  # it would need the columns of each fold
+    raw, rest = (0, widths[0]), (widths[0], sum(widths))
+    columns = {name: raw if takes_raw_columns(name) else rest for name in models}
+    return ModelSearch(models, columns=columns, time_limit=time_limit, callback=callback)
 
 
 def make_labels_classifier(
@@ -198,15 +257,12 @@ def logistic() -> Any:
 
 
 def _conventional(name: str, schema: Schema, random_state: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.ensemble import RandomForestClassifier
 
-    if name == "hgb":
-        # Without a ridge, leaves with few rare positives get huge values that spoil the ranking.
-        return HistGradientBoostingClassifier(
-            l2_regularization=10.0,
-            categorical_features=list(range(tree_categories(schema))) or None,
-            random_state=random_state,
-        )
+    if takes_raw_columns(name):
+        return boosted_trees(name, random_state, range(tree_categories(schema)))
+    if name == "extra-trees":
+        return extra_trees(random_state)
     if name == "forest":
         # Without threads, the trees' votes are added up in one order.
         return RandomForestClassifier(200, min_samples_leaf=5, random_state=random_state)
@@ -290,14 +346,32 @@ def above_threshold(
     A review band has two thresholds, and the scores are the classifier's own. ``named`` are the
     amounts and segments that its decisions need.
     """
-    trees = is_tree_model(getattr(classifier, "estimator_", None))
+    fitted = getattr(classifier, "estimator_", None)
     score = getattr(classifier, "raw_scores", classifier.positive_scores)
-    scores = np.asarray(score(features)) if trees else in_blocks(score, features)
+    if isinstance(fitted, StackedModels):
+        scores = _stack_scores(classifier, fitted, features)
+    elif is_tree_model(fitted):
+        scores = np.asarray(score(features))
+    else:
+        scores = in_blocks(score, features)
     if not hasattr(classifier, "threshold_"):  # relative to the threshold already, or of a band
         return scores
     scores = classifier.decision_scores(scores, dict(named or {}))
     # In 64 bits, as the classifier compares, a difference has the sign of the comparison.
     return np.asarray(scores.astype(np.float64, copy=False) - classifier.threshold_)
+
+
+def _stack_scores(classifier: Any, stack: StackedModels, features: Floats) -> Floats:
+    """Return the scores of a stack, of which each member is scored as it would be alone."""
+    found = []
+    for member in stack.members:
+        own = member.take(features)
+        if is_tree_model(member.classifier):
+            found.append(logits(member.classifier, own))
+        else:
+            found.append(in_blocks(partial(logits, member.classifier), own))
+    scores = stack.combined(found)
+    return np.asarray(expit(scores)) if classifier.decision == "expected_value" else scores
 
 
 def label_scores(classifier: Any, features: Floats) -> Floats:

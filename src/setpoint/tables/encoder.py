@@ -16,7 +16,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from setpoint._internal.imports import OptionalModule
@@ -102,8 +102,22 @@ def encode(encoder: Any, frame: Any) -> NDArray[np.float32]:
     return np.ascontiguousarray(features, dtype=np.float32)
 
 
+def side_by_side(*encoders: Any) -> Any:
+    """Return one encoder with the features of several fitted ones."""
+    return FeatureUnion([(f"part_{i}", encoder) for i, encoder in enumerate(encoders)])
+
+
+def encoder_parts(encoder: Any) -> list[Any]:
+    """Return the ColumnTransformers of which an encoder consists."""
+    if isinstance(encoder, FeatureUnion):
+        return [part for _, part in encoder.transformer_list]
+    return [encoder]
+
+
 def feature_names(encoder: Any) -> list[str]:
     """Return a readable name for each feature of a fitted encoder."""
+    if isinstance(encoder, FeatureUnion):
+        return [name for part in encoder_parts(encoder) for name in feature_names(part)]
     names: list[str] = []
     for step, transformer, columns in encoder.transformers_:
         where = encoder.output_indices_[step]

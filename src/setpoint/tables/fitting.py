@@ -23,9 +23,12 @@ from setpoint.data.splits import (
     split_rows,
 )
 from setpoint.errors import SetpointError, SplitError
+from setpoint.estimators.base import take_features
+from setpoint.estimators.stacking import OnColumns, StackedModels
 from setpoint.goals.bands import AnyGoal, BandGoal, parse_any_goal
 from setpoint.goals.periods import longest_of, period_codes
 from setpoint.tables.classifiers import (
+    AUTO,
     TRAINED,
     Floats,
     above_threshold,
@@ -38,7 +41,7 @@ from setpoint.tables.classifiers import (
     make_classifier,
     takes_raw_columns,
 )
-from setpoint.tables.encoder import TEXT_FEATURES
+from setpoint.tables.encoder import TEXT_FEATURES, side_by_side
 from setpoint.tables.goal_columns import (
     check_group,
     check_named,
@@ -137,6 +140,7 @@ def fit_table(
     decision: str = "threshold",
     thresholds: str = "one",
     caps: Mapping[str, float] | None = None,
+    time_limit: float | None = None,
 ) -> FittedTable:
     """Train a model on a table.
 
@@ -155,7 +159,7 @@ def fit_table(
     positive : optional
         The positive label, or a list of labels that count as positive; see :func:`read_target`.
     model : str, optional
-        One of ``MODELS``; by default ``"linear"``, or ``"hgb"`` for a review band.
+        One of ``MODELS``; by default ``"auto"``, or ``"hgb"`` for a review band.
     confidence : float, optional
         Confidence level of the certificate, e.g. 0.9; by default there is no certificate.
     group : str, optional
@@ -177,6 +181,8 @@ def fit_table(
         As for :class:`SetpointThreshold`; only for the other models.
     caps : mapping of str to float, optional
         The largest amounts that rows can have, for certified bounds on costs.
+    time_limit : float, optional
+        Seconds after which ``"auto"`` fits no further kind of model.
 
     Examples
     --------
@@ -219,24 +225,30 @@ def fit_table(
     def fitted_encoder(for_trees: bool) -> Any:
         return table.fitted_encoder(schema, training, text_features, for_trees)
 
-    encoder = fitted_encoder(takes_raw_columns(model))
+    encoders = {
+        for_trees: fitted_encoder(for_trees)
+        for for_trees in ((True, False) if model == AUTO else (takes_raw_columns(model),))
+    }
+    encoded = {kind: table.features(own, split.train) for kind, own in encoders.items()}
+    features = np.hstack([*encoded.values()]) if model == AUTO else next(iter(encoded.values()))
     validation = table.split_validation(training)
     classifier = make_classifier(
         model, goal, schema, confidence=confidence,
         **split_options(split.train, training, certification, validation),
         random_state=random_state, callback=callback, decision=decision, thresholds=thresholds,
-        caps=caps,
+        caps=caps, time_limit=time_limit,
+        widths=(encoded[True].shape[1], encoded[False].shape[1]) if model == AUTO else None,
     )  # fmt: skip
     groups = table.groups_of(split.train)
-    features = table.features(encoder, split.train)
     if model in TRAINED:
         classifier.device, classifier.checkpoint = device, checkpoint
     train_named = take(named, split.train)
     classifier.fit(features, table.y[split.train], groups=groups, **train_named)
     if model in TRAINED:  # both belong to this machine, not to the model
         classifier.device, classifier.checkpoint = "auto", None
+    encoder, features = _used(classifier, encoders, encoded)
     facts = facts_of_fit(
-        model, {"rows": len(table.y), "positives": int(table.y.sum())}, split, certification,
+        _name_of(model, classifier), {"rows": len(table.y), "positives": int(table.y.sum())}, split, certification,
         schema, features, {"group": group, "time": time, "random_state": random_state}, started,
     )  # fmt: skip
     fitted = TableModel(
@@ -257,9 +269,9 @@ def fit_table(
         test_named,
     )
     point = fitted.rule.evaluate(tested.y, tested.scores, "the test rows", tested.named)
-    if takes_raw_columns(model):  # logistic regression does not accept such features
-        encoder = fitted_encoder(for_trees=False)
-        features = table.features(encoder, split.train)
+    # Logistic regression does not accept features for trees.
+    encoder = encoders[False] if False in encoders else fitted_encoder(for_trees=False)
+    features = encoded[False] if False in encoded else table.features(encoder, split.train)
     tuning = None if threshold_rows is None else as_splitter(split.train, *threshold_rows)
     test_features = table.features(encoder, split.test)
     if isinstance(goal, BandGoal):
@@ -278,6 +290,31 @@ def fit_table(
         train_named,
     )  # fmt: skip
     return FittedTable(fitted, tested, point, baseline, leakage, notes, tuned)
+
+
+def _used(
+    classifier: Any, encoders: Mapping[bool, Any], encoded: Mapping[bool, Floats]
+) -> tuple[Any, Floats]:
+    """Return the encoder of the features that a fitted classifier takes, and these features.
+
+    A model that was chosen among several took its part of the features for trees and for other
+    models; from now on it takes that part alone.
+    """
+    fitted = getattr(classifier, "estimator_", None)
+    if isinstance(fitted, StackedModels):
+        return side_by_side(*encoders.values()), np.hstack([*encoded.values()])
+    if isinstance(fitted, OnColumns):
+        classifier.estimator_ = fitted.classifier
+        take_features(classifier, fitted.classifier)
+        for_trees = fitted.columns[0] == 0
+        return encoders[for_trees], encoded[for_trees]
+    ((for_trees, encoder),) = encoders.items()
+    return encoder, encoded[for_trees]
+
+
+def _name_of(model: str, classifier: Any) -> str:
+    """Return the name of the model, with the one that was chosen."""
+    return f"{model} ({classifier.candidates_.winner.name})" if model == AUTO else model
 
 
 def check_options(goal: str | AnyGoal, model: str, confidence: float | None) -> AnyGoal:

@@ -17,7 +17,7 @@ from setpoint.data.table_writer import TableWriter
 from setpoint.data.values import MISSING, is_present, is_text_like, without_categories
 from setpoint.errors import SchemaError, SetpointError, TableFileError
 from setpoint.goals.periods import period_codes
-from setpoint.tables.encoder import CATEGORIES
+from setpoint.tables.encoder import CATEGORIES, encoder_parts
 from setpoint.tables.goal_columns import calendar_times
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema, absent
@@ -215,7 +215,8 @@ class UnseenValues:
         self._columns = schema.columns
         self._missing_counts: Counter[str] = Counter()
         self._known: dict[str, set[str]] = {}
-        for part, transformer, columns in encoder.transformers_:
+        steps = [step for part in encoder_parts(encoder) for step in part.transformers_]
+        for part, transformer, columns in steps:
             if part in CATEGORIES:
                 levels = getattr(transformer, "steps", [("", transformer)])[-1][1].categories_
                 self._known |= {n: {"", *seen} for n, seen in zip(columns, levels, strict=True)}

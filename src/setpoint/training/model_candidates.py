@@ -99,9 +99,7 @@ class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
             behind = f"{one.behind:.3f} ± {one.error:.3f}" if one.behind > 0 else "–"
             marks = ["★ chosen"] * (one is won) + ["✗ goal not met"] * (not one.point.feasible)
             marks += [one.note] * bool(one.note)
-            rows.append(
-                [one.name, *values, behind, f"{one.seconds:.1f}", ", ".join(marks) or "–"]
-            )
+            rows.append([one.name, *values, behind, f"{one.seconds:.1f}", ", ".join(marks) or "–"])
         return rows
 
     def to_dict(self) -> list[dict[str, Any]]:
