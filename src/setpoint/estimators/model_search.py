@@ -1,8 +1,12 @@
 """The best of several kinds of models for a goal, and of a stack of them.
 
-Every model is fitted on the same folds. The scores of the held-out rows give its operating point, at
-the exact threshold, and its gains on random halves of these rows. The simplest model that is at most
-one standard error behind the best is chosen, and fitted once more on all rows.
+Every model is fitted on the same folds. The scores of the held-out rows give its operating point,
+at the exact threshold, its gains on random halves of these rows, and its logistic loss. The
+simplest model that is at most one standard error behind the best, for the goal and in loss, is
+chosen and fitted once more on all rows.
+
+The goal alone would often take a poor model for simplicity's sake: an operating point depends on
+few rows, so its standard error is large.
 """
 
 from __future__ import annotations
@@ -19,11 +23,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble._forest import BaseForest
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from setpoint._internal.threads import map_in_threads
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows
 from setpoint.errors import SetpointError
@@ -50,6 +54,11 @@ _PAIRS = 10  # of complementary halves
 _MOST = 4_000_000  # rows times halves, at most: with more rows fewer halves suffice
 _BOOLEANS = Labels(np.array([False, True]), 1)  # what models are fitted to
 _STACK_FOLDS = 5
+# Folds are fitted side by side, each in one thread. Threads of one fit would wait for one another,
+# long on a busy machine, and add numbers up in an order that depends on their number.
+_THREADS = {
+    "XGBClassifier": "n_jobs", "LGBMClassifier": "n_jobs", "CatBoostClassifier": "thread_count",
+}  # fmt: skip
 _NEWTON_FEATURES = 200  # the Hessian costs the square of that per row
 
 
@@ -66,6 +75,13 @@ class Fitted(NamedTuple):
     classifiers: list[Any]
     scores: list[Floats]
     logits: list[Floats]
+    seconds: float
+
+
+class _FittedFold(NamedTuple):
+    classifier: Any
+    scores: Floats
+    logits: Floats
     seconds: float
 
 
@@ -99,7 +115,8 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the comparison, without the last fit of the chosen model. Results then depend on the speed
         of the machine.
     callback : callable, optional
-        Called before each fit with a ``SearchProgress`` and the number of all fits.
+        Called before each fit with a ``SearchProgress`` and the number of fits at most; from several
+        threads.
     """
 
     def __init__(
@@ -151,7 +168,7 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if name == STACK:
             estimator = search.fit_stack(fitted, rows, seen, refit)
         elif refit:
-            estimator = search.labelled(name, search.fit(name, seen))
+            estimator = search.labelled(name, *search.fit_all([name], seen))
         else:
             estimator = search.labelled(name, fitted[name].classifiers[0])
         held = zip(splits, fitted[name].scores, strict=True)
@@ -280,51 +297,72 @@ class _Search:
         self._started, self._fits = time.perf_counter(), 0
 
     def fit_models(self, keep: bool) -> dict[str, Fitted]:
-        """Fit every model on every fold, until the time is up; those trained for a goal last."""
-        # They take longest and rarely change the outcome, so a time limit should hit them first.
-        order = sorted(self.models, key=lambda n: isinstance(self.models[n], SetpointClassifier))
+        """Fit every model on every fold, until the time is up."""
         fitted: dict[str, Fitted] = {}
-        for name in order:
-            found = self._fit_folds(name, keep, must=not fitted)
-            if found is None:
+        for name in sorted(self.models, key=self._is_slow):  # a time limit hits the slow ones first
+            found = self._fit_folds(name, must=not fitted)
+            if any(fold is None for fold in found):
                 self.skipped[name] = f"not fitted: over the time limit of {self._limit:g} s"
-            else:
-                fitted[name] = found
+                continue
+            folds = [fold for fold in found if fold is not None]
+            fitted[name] = Fitted(
+                [fold.classifier for fold in folds] if keep else [],
+                [fold.scores for fold in folds],
+                [fold.logits for fold in folds],
+                sum(fold.seconds for fold in folds),
+            )
         return {name: fitted[name] for name in self.models if name in fitted}
 
-    def _fit_folds(self, name: str, keep: bool, must: bool) -> Fitted | None:
-        started = time.perf_counter()
-        classifiers, scores, found = [], [], []
-        for train, held in self.splits:
+    def _is_slow(self, name: str) -> bool:
+        """Whether a model is trained for the goal, which also cannot be done in several threads."""
+        return isinstance(self.models[name], SetpointClassifier)
+
+    def _fit_folds(self, name: str, must: bool) -> list[_FittedFold | None]:
+        """Fit a model on the folds, side by side; None for folds that are over the time limit."""
+
+        def fit(split: tuple[Rows, Rows]) -> _FittedFold | None:
             if not must and self._time_is_up():
                 return None
-            classifier = self.fit(name, train)
-            X = take_rows(self.data.X, held, self._columns.get(name))
+            started = time.perf_counter()
+            classifier = self.fit(name, split[0])
+            X = take_rows(self.data.X, split[1], self._columns.get(name))
             own = positive_scores(classifier, X, _BOOLEANS, self._method)
-            found.append(self._logits(classifier, own))
-            scores.append(self._scores(found[-1]) if self._on_logits else own)
-            if keep:
-                classifiers.append(classifier)
-        return Fitted(classifiers, scores, found, time.perf_counter() - started)
+            logits = self._logits(classifier, own)
+            scores = self._scores(logits) if self._on_logits else own
+            return _FittedFold(classifier, scores, logits, time.perf_counter() - started)
+
+        with _quiet():
+            in_turn = self._is_slow(name)
+            return [*map(fit, self.splits)] if in_turn else map_in_threads(fit, self.splits)
 
     def _time_is_up(self) -> bool:
         return self._limit is not None and time.perf_counter() - self._started > self._limit
 
+    def fit_all(self, names: Sequence[str], rows: Rows) -> list[Any]:
+        """Return models, fitted on the same rows side by side."""
+        with _quiet():
+            quick = [name for name in names if not self._is_slow(name)]
+            found = dict(
+                zip(quick, map_in_threads(lambda n: self.fit(n, rows), quick), strict=True)
+            )
+            return [found[n] if n in found else self.fit(n, rows) for n in names]
+
     def fit(self, name: str, rows: Rows) -> Any:
-        """Return a model, fitted on some rows; its classes are False and True."""
+        """Return a model, fitted on some rows in one thread; its classes are False and True."""
         if self._callback is not None:
-            total = len(self.models) * len(self.splits)
-            self._callback(SearchProgress(self._fits, name), max(total, self._fits + 1))
+            total = len(self.models) * (len(self.splits) + 1)
+            self._callback(SearchProgress(self._fits, name), total)
         self._fits += 1
         model, data = clone(self.models[name]), self.data
+        if threads := _THREADS.get(type(model).__name__):
+            model.set_params(**{threads: 1})
         params: dict[str, Any] = {}
         if data.weight is not None:
             params[_weight_parameter(model)] = data.weight[rows]
         if isinstance(model, SetpointClassifier) and data.groups is not None:
             params["groups"] = data.groups[rows]
         X = take_rows(data.X, rows, self._columns.get(name))
-        with _quiet(), _all_cores(model):
-            return model.fit(X, data.positive[rows], **params)
+        return model.fit(X, data.positive[rows], **params)
 
     def _logits(self, classifier: Any, scores: Floats) -> Floats:
         given = self._method != "predict_proba" and hasattr(classifier, "decision_function")
@@ -354,7 +392,16 @@ class _Search:
             weights, intercept = fit_weights(Z[train], y[train], own)
             scores[held] = Z[held] @ weights + intercept
         ends = np.cumsum([len(held) for _, held in self.splits])[:-1]
-        return Fitted([], np.split(self._scores(scores), ends), [], time.perf_counter() - started)
+        own = np.split(scores, ends)
+        return Fitted([], [self._scores(z) for z in own], own, time.perf_counter() - started)
+
+    def losses(self, fitted: Fitted, rows: Rows) -> Floats:
+        """Return the logistic loss of each held-out row, given calibrated logits of a model."""
+        logits, y = np.concatenate(fitted.logits), self.data.positive[rows]
+        weight = self._weight(rows)
+        (slope,), intercept = fit_weights(logits[:, None], y, weight)
+        found = np.logaddexp(0, np.where(y, -1, 1) * (slope * logits + intercept))
+        return found if weight is None else found * weight / weight.mean()
 
     def fit_stack(
         self, fitted: dict[str, Fitted], rows: Rows, seen: Rows, refit: bool
@@ -364,13 +411,14 @@ class _Search:
         Z = np.column_stack([np.concatenate(fitted[name].logits) for name in names])
         weights, intercept = fit_weights(Z, self.data.positive[rows], self._weight(rows))
         used = np.flatnonzero(weights > 0)
+        names = [names[k] for k in used]
+        if refit:
+            classifiers = self.fit_all(names, seen)
+        else:
+            classifiers = [fitted[name].classifiers[0] for name in names]
         members = [
-            Member(
-                names[k],
-                self.fit(names[k], seen) if refit else fitted[names[k]].classifiers[0],
-                self._columns.get(names[k]),
-            )
-            for k in used
+            Member(name, classifier, self._columns.get(name))
+            for name, classifier in zip(names, classifiers, strict=True)
         ]
         return StackedModels(members, weights[used], intercept, *self._classes())
 
@@ -413,6 +461,8 @@ def _compare(
         for name, own in gains.items()
     }
     best = max(averages, key=lambda name: averages[name])  # the first, and so simplest, of equals
+    losses = {name: search.losses(one, rows) for name, one in fitted.items()}
+    least = min(losses, key=lambda name: losses[name].mean())
     candidates = []
     for name in (*search.models, *([STACK] if STACK in fitted else [])):
         if name not in fitted:
@@ -421,13 +471,22 @@ def _compare(
         # The estimate of a half varies about that of all rows as the latter about the truth: half
         # the rows double the variance, and drawing them without replacement halves it.
         error = float(np.std(gains[best] - gains[name])) if halves else points[best].standard_error
+        excess = losses[name] - losses[least]
         note = f"of {', '.join(n for n in fitted if n != STACK)}" if name == STACK else ""
         candidates.append(
             ModelCandidate(
-                name, points[name], averages[name], averages[best] - averages[name],
-                0.0 if name == best else error, fitted[name].seconds, note,
+                name,
+                points[name],
+                float(averages[name]),
+                float(averages[best] - averages[name]),
+                0.0 if name == best else error,
+                float(losses[name].mean()),
+                float(excess.mean()),
+                float(excess.std() / np.sqrt(len(excess))),
+                fitted[name].seconds,
+                note,
             )
-        )  # fmt: skip
+        )
     return ModelCandidates(candidates)
 
 
@@ -480,16 +539,3 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-@contextmanager
-def _all_cores(model: Any) -> Iterator[None]:
-    """Fit a forest on all cores; it predicts on one, which adds up its votes in one order."""
-    if not isinstance(model, BaseForest) or model.n_jobs is not None:
-        yield
-        return
-    model.n_jobs = -1
-    try:
-        yield
-    finally:
-        model.n_jobs = None

@@ -26,7 +26,9 @@ from setpoint.training.model_candidates import ModelCandidate, ModelCandidates
 
 KIND = "StackedModels"
 _ESTIMATOR = "estimator.skops"
-_NUMBERS = ("average", "behind", "error", "seconds")  # fields of a candidate
+_NUMBERS = (  # fields of a candidate
+    "average", "behind", "error", "log_loss", "log_loss_behind", "log_loss_error", "seconds",
+)  # fmt: skip
 
 
 def stack_to_json(stack: StackedModels, describe: Callable[[Any], Described | None]) -> Described:
@@ -129,6 +131,6 @@ def search_from_json(
         )
         for c in content["candidates"]
     ]
-    if not any(c.point is not None and c.behind <= c.error for c in candidates):
-        raise ModelFileError("none of the models that were compared was chosen.")
+    if all(c.point is None for c in candidates):
+        raise ModelFileError("none of the models that were compared was fitted.")
     return ModelSearch(**parameters), ModelCandidates(candidates), notes

@@ -260,9 +260,9 @@ def _check_bitsets(tree: dict[str, str], by_category: Any) -> None:
 
 def _fields(text: str) -> dict[str, str]:
     """Return the lines name=value of a section; a name must not be repeated."""
-    pairs = [line.split("=", 1) for line in text.splitlines() if "=" in line]
+    pairs = [tuple(line.split("=", 1)) for line in text.splitlines() if "=" in line]
     _require(len({name for name, _ in pairs}) == len(pairs))
-    return {name: value for name, value in pairs}
+    return dict(pairs)
 
 
 # --- CatBoost ---------------------------------------------------------------------------------

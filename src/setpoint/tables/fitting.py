@@ -248,8 +248,9 @@ def fit_table(
         classifier.device, classifier.checkpoint = "auto", None
     encoder, features = _used(classifier, encoders, encoded)
     facts = facts_of_fit(
-        _name_of(model, classifier), {"rows": len(table.y), "positives": int(table.y.sum())}, split, certification,
-        schema, features, {"group": group, "time": time, "random_state": random_state}, started,
+        _name_of(model, classifier), {"rows": len(table.y), "positives": int(table.y.sum())},
+        split, certification, schema, features,
+        {"group": group, "time": time, "random_state": random_state}, started,
     )  # fmt: skip
     fitted = TableModel(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts,

@@ -30,6 +30,11 @@ class ModelCandidate:
         How far the average is below the best one.
     error : float
         The standard error of that difference, from the halves.
+    log_loss : float
+        The mean logistic loss of its calibrated logits on the same rows. It uses all rows, not
+        only those near the threshold, and so tells good models from lucky ones.
+    log_loss_behind, log_loss_error : float
+        How far the loss is above the lowest one, and the standard error of that difference.
     seconds : float
         The time to fit and score the model on all folds.
     note : str
@@ -41,14 +46,23 @@ class ModelCandidate:
     average: float = float("nan")
     behind: float = float("nan")
     error: float = float("nan")
+    log_loss: float = float("nan")
+    log_loss_behind: float = float("nan")
+    log_loss_error: float = float("nan")
     seconds: float = 0.0
     note: str = ""
+
+    @property
+    def is_close(self) -> bool:
+        """Whether it is at most one standard error behind the best, for the goal and in loss."""
+        return self.behind <= self.error and self.log_loss_behind <= self.log_loss_error
 
 
 class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
     """All models that were compared, the simplest first.
 
-    ``winner`` is the simplest one whose average is at most one standard error below the best.
+    ``winner`` is the simplest one that is at most one standard error behind the best for the goal,
+    and also in logistic loss; if there is none, the best for the goal.
     ``print(candidates)`` shows a table.
     """
 
@@ -77,8 +91,9 @@ class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
 
     @property
     def winner(self) -> ModelCandidate:
-        """The simplest model that is at most one standard error behind the best."""
-        return next(c for c in self._found if c.point is not None and c.behind <= c.error)
+        """The simplest model that is close to the best, or the best for the goal."""
+        fitted = [c for c in self._found if c.point is not None]
+        return next((c for c in fitted if c.is_close), min(fitted, key=lambda c: c.behind))
 
     def table(self) -> list[list[str]]:
         """Return the candidates as rows of text, the header first."""
@@ -87,10 +102,12 @@ class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
         listed = {m.name for m in won.point.listed_metrics()[0]}  # of many segments, the worst
         metrics = {m.name: m for m in won.point.goal.metrics if m.name in listed}
         required = {c.metric.name: c for c in won.point.goal.constraints}
-        rows = [["model", *map(display_name, metrics), "behind the best", "seconds", ""]]
+        rows = [
+            ["model", *map(display_name, metrics), "behind the best", "log loss", "seconds", ""]
+        ]
         for one in self:
             if one.point is None:
-                rows.append([one.name, *["–"] * (len(metrics) + 2), one.note])
+                rows.append([one.name, *["–"] * (len(metrics) + 3), one.note])
                 continue
             values = [
                 format_metric(one.point.value(name), required.get(name), m)
@@ -99,7 +116,16 @@ class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
             behind = f"{one.behind:.3f} ± {one.error:.3f}" if one.behind > 0 else "–"
             marks = ["★ chosen"] * (one is won) + ["✗ goal not met"] * (not one.point.feasible)
             marks += [one.note] * bool(one.note)
-            rows.append([one.name, *values, behind, f"{one.seconds:.1f}", ", ".join(marks) or "–"])
+            rows.append(
+                [
+                    one.name,
+                    *values,
+                    behind,
+                    f"{one.log_loss:.4f}",
+                    f"{one.seconds:.1f}",
+                    ", ".join(marks) or "–",
+                ]
+            )
         return rows
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -112,6 +138,7 @@ class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
                 "operating_point": None if c.point is None else c.point.to_dict(),
                 "behind": None if c.point is None else c.behind,
                 "standard_error": None if c.point is None else c.error,
+                "log_loss": None if c.point is None else c.log_loss,
                 "seconds": round(c.seconds, 3),
                 "note": c.note,
             }
