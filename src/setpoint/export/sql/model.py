@@ -133,7 +133,7 @@ def _header(model: Any, classifier: Any, dialect: Dialect, body: str) -> str:
         "Scores are the model's own up to the last bits of 64-bit floats."
         if is_exact(classifier)
         else "The model adds up its scores in 32-bit floats, and this statement in 64-bit ones: "
-        "scores agree to about 1e-6, and decisions differ at most where a score is that near to 0."
+        "scores agree to about six digits, and decisions differ only within that of the threshold."
     )
     digest = hashlib.sha256(body.encode()).hexdigest()
     lines.append(f"SHA-256 of the statement below: {digest}")
