@@ -65,6 +65,10 @@ class OnnxError(SetpointError):
     """A classifier that cannot be exported to ONNX."""
 
 
+class SqlError(SetpointError):
+    """A model that cannot be exported to SQL."""
+
+
 class MissingExtraError(SetpointError, ImportError):
     """An optional dependency that is not installed or cannot be imported."""
 

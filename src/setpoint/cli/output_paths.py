@@ -60,7 +60,7 @@ def check_file(path: Path, what: str, given: Mapping[str, Path]) -> None:
     ----------
     path : Path
         The file.
-    what : {"report", "ONNX model", "table of scores"}
+    what : {"report", "ONNX model", "SQL statement", "table of scores"}
         The kind of file; an existing one of the same kind may be replaced.
     given : mapping of str to Path
         As in :func:`check_outputs`.
@@ -167,6 +167,10 @@ def _is_onnx(path: Path) -> bool:
     return _head(path)[2:12] == b"\x12\x08setpoint"  # the producer, after the version
 
 
+def _is_sql(path: Path) -> bool:
+    return _head(path).startswith(b"-- generator: setpoint ")
+
+
 def _is_figure(path: Path) -> bool:
     head = _head(path)
     if head.startswith(b"\x89PNG"):
@@ -214,5 +218,6 @@ _KINDS: dict[str, Callable[[Path], bool]] = {
     "report": _is_report,
     "figure": _is_figure,
     "ONNX model": _is_onnx,
+    "SQL statement": _is_sql,
     "table of scores": _is_scored,
 }

@@ -1,4 +1,4 @@
-"""Export of classifiers to ONNX, for serving without Python; the graph includes the threshold."""
+"""Export of models for use without Python: to ONNX, and to SQL (``setpoint.export.sql``)."""
 
 from setpoint.export.onnx import export_onnx
 

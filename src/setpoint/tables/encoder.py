@@ -32,7 +32,7 @@ TREE_LEVELS = 255  # the most that scikit-learn's boosted trees accept
 CATEGORIES = ("categories", "categories_filled")  # the steps that know levels by name
 _CATEGORY_FEATURES = 30
 _FEWEST_MARKED, _LEAST_MARKED = 20, 0.01  # rows, and fraction of rows
-_HUGE = 1e38  # close to the largest 32-bit float
+HUGE = 1e38  # close to the largest 32-bit float
 _BUCKETS = 2**15  # for the n-grams of a text
 
 
@@ -98,7 +98,7 @@ def fit_encoder(encoder: Any, frame: Any) -> Any:
 
 def encode(encoder: Any, frame: Any) -> NDArray[np.float32]:
     """Return the features of checked rows: finite, or for trees NaN where missing."""
-    features = np.clip(encoder.transform(frame), -_HUGE, _HUGE)  # only trees get such numbers
+    features = np.clip(encoder.transform(frame), -HUGE, HUGE)  # only trees get such numbers
     return np.ascontiguousarray(features, dtype=np.float32)
 
 

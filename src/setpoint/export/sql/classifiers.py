@@ -1,0 +1,140 @@
+"""Fitted classifiers as SQL: which kind they are, and the scores of their positive class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+
+from setpoint.errors import SqlError
+from setpoint.estimators.band import SetpointBand
+from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.threshold import SetpointThreshold
+from setpoint.export.decisions import scoring_method
+from setpoint.export.sql.features import Feature, Numeric
+from setpoint.export.sql.linear import Scaling, linear_scores, sigmoid
+from setpoint.export.sql.statement import Sql, Statement, expression
+from setpoint.export.sql.trees import boosted_scores, forest_scores
+from setpoint.training.models import is_linear
+
+_FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
+_TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
+_EXACT = (*_FORESTS, *_TREES, HistGradientBoostingClassifier)
+
+
+def own_scores(statement: Statement, features: Sequence[Feature], model: SetpointClassifier) -> Sql:
+    """Add a linear SetpointClassifier; return its scores, which are relative to the threshold."""
+    module: Any = model.module_
+    if not is_linear(module):
+        raise SqlError(
+            "a network cannot be exported to SQL, only a linear model, logistic regression or "
+            "trees; use ONNX (--format onnx), or fit --model linear, logistic or hgb."
+        )
+    weights = module.weight.detach().double().numpy().ravel()
+    bias = 0.0 if module.bias is None else float(module.bias.detach().double())
+    threshold = float(model._dtype.type(model.logit_threshold_))
+    standardizer = model.standardizer_
+    scaling = None if standardizer is None else Scaling.of_standardizer(standardizer)
+    single = model._dtype == np.float32
+    logit = linear_scores(statement, features, scaling, weights, bias, single=single)
+    if np.isinf(threshold):  # the same decision for all rows
+        return Sql(statement.dialect.number(-threshold))
+    return expression(f"{logit.text} - {statement.dialect.number(threshold)}", logit)
+
+
+def wrapped_scores(
+    statement: Statement, features: Sequence[Feature], model: SetpointThreshold | SetpointBand
+) -> Sql:
+    """Add the classifier of a SetpointThreshold or SetpointBand; return its scores."""
+    estimator, method = model.estimator_, scoring_method(model)
+    positive = _positive_index(model)
+    scaler, estimator = _unwrapped(estimator)
+    if isinstance(estimator, _EXACT) and scaler is not None:
+        raise _unknown(model.estimator_)
+    if type(estimator) in _FORESTS:
+        trees = estimator.estimators_
+        total = forest_scores(statement, features, trees, positive)
+        mean = f"{total.text} / {statement.dialect.number(len(trees))}"
+        return statement.define("probability", expression(mean, total))
+    if type(estimator) in _TREES:
+        return forest_scores(statement, features, [estimator], positive)
+    if type(estimator) is HistGradientBoostingClassifier:
+        logit = boosted_scores(statement, features, estimator)
+    elif type(estimator) is LogisticRegression or (
+        method == "decision_function" and isinstance(estimator, LinearClassifierMixin)
+    ):
+        logit = _regression(statement, features, scaler, estimator)
+    else:
+        raise _unknown(model.estimator_)
+    if method == "decision_function":
+        return logit if positive == 1 else expression(f"(-{logit.text})", logit)
+    probability = sigmoid(statement, logit)
+    return probability if positive == 1 else expression(f"(1e0 - {probability.text})", probability)
+
+
+def is_exact(model: Any) -> bool:
+    """Whether SQL computes the same scores as the model, bit for bit up to the last few bits."""
+    if isinstance(model, SetpointClassifier):
+        return bool(model._dtype != np.float32)
+    _, estimator = _unwrapped(model.estimator_)
+    return isinstance(estimator, _EXACT) or estimator.coef_.dtype != np.float32
+
+
+def _regression(
+    statement: Statement, features: Sequence[Feature], scaler: Any, estimator: Any
+) -> Sql:
+    """Add a linear model of scikit-learn; return its decision function."""
+    weights = np.asarray(estimator.coef_)
+    if weights.ndim == 2 and len(weights) != 1:
+        raise SqlError("a classifier of more than two classes cannot be exported to SQL.")
+    single = weights.dtype == np.float32  # fitted to 32-bit floats, and computes with them
+    if single:
+        features = [replace(f, single=True) if isinstance(f, Numeric) else f for f in features]
+    scaling = None if scaler is None else Scaling.of_scaler(scaler, single)
+    bias = float(np.ravel(estimator.intercept_)[0])
+    return linear_scores(statement, features, scaling, weights.ravel(), bias, single=single)
+
+
+def _unwrapped(estimator: Any) -> tuple[Any, Any]:
+    """Return the StandardScaler of a pipeline, or None, and its classifier."""
+    if not isinstance(estimator, Pipeline):
+        return None, estimator
+    steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+    if len(steps) == 2 and type(steps[0]) is StandardScaler:
+        return steps[0], steps[1]
+    if len(steps) == 1:
+        return None, steps[0]
+    raise _unknown(estimator)
+
+
+def _positive_index(model: SetpointThreshold | SetpointBand) -> int:
+    labels = model._labels
+    known = np.asarray(getattr(model.estimator_, "classes_", labels.classes))
+    if len(known) != 2:
+        raise SqlError(
+            f"the classifier knows {len(known)} classes; only those of two can be exported to SQL."
+        )
+    positive, _ = labels.compare(known)
+    return int(np.flatnonzero(positive)[0])
+
+
+def _unknown(estimator: Any) -> SqlError:
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    names = " and ".join(type(step).__name__ for _, step in steps)
+    return SqlError(
+        f"{names} cannot be exported to SQL, only linear models (logistic regression and the like, "
+        "after a StandardScaler or not), HistGradientBoostingClassifier, random forests, extra "
+        "trees and decision trees. ONNX has more: --format onnx."
+    )
