@@ -39,10 +39,13 @@ def fit(
     model: Annotated[
         str | None,
         typer.Option(
-            help="linear or mlp (trained for the goal), hgb, logistic or forest.",
-            show_default="linear; hgb for a review band; logistic for several targets",
+            help="auto, the best of several; linear or mlp, trained for the goal; logistic, hgb, "
+            "forest, extra-trees, xgboost, lightgbm or catboost.",
+            show_default="auto; linear for streams; hgb for a review band; logistic for several "
+            "targets",
         ),
     ] = None,
+    time_limit: o.TimeLimit = None,
     average: o.LabelAverage = None,
     decision: o.Decision = "threshold",
     thresholds: o.Thresholds = "one",
@@ -85,9 +88,11 @@ def fit(
         from setpoint.report.page import summary
         from setpoint.saving.storage import check_target
         from setpoint.tables.classifiers import (
+            AUTO,
             check_device,
             check_model,
             check_model_for,
+            check_time_limit,
             default_model,
         )
         from setpoint.tables.goal_columns import check_group
@@ -96,8 +101,13 @@ def fit(
         raise SetpointError(f"--average is for several targets, and {column!r} is one.")
     # Everything that can be checked now is not left to fail after a long training.
     parsed = parse_any_goal(goal)
-    model = default_model(parsed) if model is None else model
+    if model is None and (checkpoint is not None or device != "auto"):
+        model = "linear"  # which these options are for
+    streamed = _streamed_table(data, stream, model)
+    if model is None:
+        model = default_model(parsed) if streamed is None else "linear"
     check_model(model)
+    check_time_limit(model, time_limit)
     check_device(device, model)
     ways = {"decision": decision.replace("-", "_"), "thresholds": thresholds.replace("-", " ")}
     caps = o.caps_of(cap)
@@ -116,7 +126,6 @@ def fit(
     check_outputs({"the table": data, "the model": out}, report, figures)
     _check_checkpoint(checkpoint, model, data, out, report)
     dropped = o.column_names(drop or [], data)
-    streamed = _streamed_table(data, stream, model)
     if streamed is None and not is_main_process():
         return  # one process trains on a table in memory
     request = ReportRequest(
@@ -133,7 +142,7 @@ def fit(
             group=group, time=time, test=test, drop=tuple(dropped), random_state=seed,
             callback=lambda record, total: show(record.iteration, total),
             checkpoint=checkpoint, device=device,
-            **({**ways, "caps": caps} if streamed is None else {}),
+            **({**ways, "caps": caps, "time_limit": time_limit} if streamed is None else {}),
         )  # fmt: skip
     leave_process_group()
     if not is_main_process():
@@ -148,6 +157,10 @@ def fit(
         "certificate": None if certificate is None else certificate.to_dict(),
     }
     parts = [point_table(fitted.model.operating_point, point), *_ways_to_decide(fitted.model)]
+    if model == AUTO:
+        compared = fitted.model.classifier.candidates_
+        fields["candidates"] = compared.to_dict()
+        parts.insert(0, f"Models compared for {compared}")
     if certificate is not None:
         parts.append(str(certificate))
         if certificate.certified:
@@ -162,7 +175,7 @@ def fit(
     if point is not None and fitted.test is not None:
         facts = {
             "target": column, "columns left out": ", ".join(dropped), "group": group,
-            "time": time, "model": model, "confidence": confidence, "fraction of test rows": test,
+            "time": time, "model": fitted.model.facts["model"], "confidence": confidence, "fraction of test rows": test,
             "seed": seed,
         }  # fmt: skip
         content = report_of_fit(fitted, request, facts)
@@ -225,8 +238,11 @@ def _check_checkpoint(
     check_separate(path, "checkpoint", {n: p for n, p in others.items() if p is not None})
 
 
-def _streamed_table(data: Path, stream: bool | None, model: str) -> Any:
-    """Return the table's files if it is streamed; None if it is read into memory."""
+def _streamed_table(data: Path, stream: bool | None, model: str | None) -> Any:
+    """Return the table's files if it is streamed; None if it is read into memory.
+
+    No ``model`` is one that can be streamed.
+    """
     from setpoint.data.file_formats import has_row_groups
     from setpoint.errors import SetpointError
     from setpoint.tables.classifiers import TRAINED
@@ -236,7 +252,7 @@ def _streamed_table(data: Path, stream: bool | None, model: str) -> Any:
             raise SetpointError(f"{data} is a folder, which must be read with --stream.")
         return None
     columnar = has_row_groups(data)
-    if not (stream or data.is_dir() or (columnar and data.exists() and model in TRAINED)):
+    if not (stream or data.is_dir() or (columnar and data.exists() and model in (None, *TRAINED))):
         return None
     from setpoint.data.table_reader import TableFile
 

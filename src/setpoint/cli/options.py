@@ -44,6 +44,12 @@ def _check_threshold(value: float | None) -> float | None:
     return value
 
 
+def _check_time_limit(value: float | None) -> float | None:
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value} is not a number of seconds above 0.")
+    return value
+
+
 def _check_called(value: str | None) -> str | None:
     names = [] if value is None else [name.strip() for name in value.split(",")]
     if value is not None and (len(names) != 2 or not all(names)):
@@ -170,6 +176,12 @@ IgnoreExtra = Annotated[
 ]
 After = Annotated[
     Path | None, option(help="Output of 'evaluate --json' for earlier rows, to continue its check.")
+]
+TimeLimit = Annotated[
+    float | None,
+    option(
+        help="Seconds after which auto fits no further kind of model.", callback=_check_time_limit
+    ),
 ]
 Decision = Annotated[
     str,

@@ -23,6 +23,7 @@ from setpoint.thresholds.expected_value import DecisionTable
 from setpoint.thresholds.operating_point import OperatingPoint
 from setpoint.training.candidates import Candidates
 from setpoint.training.history import History
+from setpoint.training.model_candidates import ModelCandidates
 
 Floats = NDArray[np.floating]
 
@@ -258,7 +259,7 @@ class Report(Described):
         The same with a threshold that was tuned for the goal.
     history : History, optional
         Of the training.
-    candidates : Candidates, optional
+    candidates : Candidates or ModelCandidates, optional
         The models that were compared.
     costs : Costs, optional
         If given, the page shows money, unless the goal has prices of its own.
@@ -292,7 +293,7 @@ class Report(Described):
     baseline: Baseline | None = None
     tuned: Baseline | None = None
     history: History | None = None
-    candidates: Candidates | None = None
+    candidates: Candidates | ModelCandidates | None = None
     costs: Costs | None = None
     currency: str = "€"
     decisions: DecisionTable | None = None

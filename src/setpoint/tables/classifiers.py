@@ -130,6 +130,16 @@ def check_model_for(
         )
 
 
+def check_time_limit(model: str, time_limit: float | None) -> None:
+    """Raise SetpointError if a time limit is given for a single model, or is not positive."""
+    if time_limit is None:
+        return
+    if model != AUTO:
+        raise SetpointError(f"a time limit is for the model {AUTO!r}, not for {model!r}.")
+    if not time_limit > 0:
+        raise SetpointError(f"the time limit must be above 0 seconds, not {time_limit}.")
+
+
 def check_device(device: Any, model: str) -> None:
     """Raise an error if a device is not available, or cannot train the model."""
     if requested_device(device) not in (None, CPU) and model not in TRAINED:

@@ -35,6 +35,7 @@ from setpoint.tables.classifiers import (
     check_device,
     check_model,
     check_model_for,
+    check_time_limit,
     default_model,
     fit_band_baseline,
     fit_baselines,
@@ -198,6 +199,7 @@ def fit_table(
     model = default_model(goal) if model is None else model
     check_options(goal, model, confidence)
     check_device(device, model)
+    check_time_limit(model, time_limit)
     check_model_for(goal, model, decision, thresholds, caps)
     check_group(goal, group)
     if checkpoint is not None and model not in TRAINED:
@@ -244,6 +246,8 @@ def fit_table(
         classifier.device, classifier.checkpoint = device, checkpoint
     train_named = take(named, split.train)
     classifier.fit(features, table.y[split.train], groups=groups, **train_named)
+    if model == AUTO:
+        classifier.estimator.callback = None  # of this process, not of the model
     if model in TRAINED:  # both belong to this machine, not to the model
         classifier.device, classifier.checkpoint = "auto", None
     encoder, features = _used(classifier, encoders, encoded)
