@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from setpoint.errors import ModelVersionWarning as ModelVersionWarning
     from setpoint.errors import SetpointError as SetpointError
     from setpoint.errors import UncertifiedWarning as UncertifiedWarning
+    from setpoint.estimators import ModelSearch as ModelSearch
     from setpoint.estimators import SetpointBand as SetpointBand
     from setpoint.estimators import SetpointClassifier as SetpointClassifier
     from setpoint.estimators import SetpointMultilabel as SetpointMultilabel
@@ -64,7 +65,8 @@ _NAMES = {
     "Verdict certify certify_band certify_by_segment certify_labels",
     "errors": "CheckpointError GoalError InfeasibleGoalWarning ModelFileError "
     "ModelVersionWarning SetpointError UncertifiedWarning",
-    "estimators": "SetpointBand SetpointClassifier SetpointMultilabel SetpointThreshold fit_goals",
+    "estimators": "ModelSearch SetpointBand SetpointClassifier SetpointMultilabel "
+    "SetpointThreshold fit_goals",
     "goals": "FPOR FROP OFOS BandGoal Constraint Goal Metric define_metric metric_names",
     "model_files": "load",
     "method": "ExactPenalty",

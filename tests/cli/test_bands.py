@@ -77,7 +77,7 @@ def test_the_default_model_is_that_of_gradient_boosted_trees(files, tmp_path, ca
     assert load(tmp_path / "m").facts["model"] == "hgb"
     assert run("fit", "--help") == 0
     shown = " ".join(re.findall(r"\w+", capsys.readouterr().out))
-    assert "default linear hgb for a review band" in shown
+    assert "default auto linear for streams hgb for a review band" in shown
 
 
 @pytest.mark.parametrize("model", ["linear", "mlp"])

@@ -1,6 +1,7 @@
 """Rows in Parquet and Arrow files: all of them once, in bounded memory, with clear errors."""
 
 import datetime
+import gc
 import os
 import shutil
 
@@ -135,11 +136,16 @@ def test_only_what_is_needed_is_read(tmp_path):
         assert peak(source) < 4 * n * 8  # all would be 20 * n * 8
 
 
+POOLS = []  # buffers, and threads that read ahead, may outlive the function that watches them
+
+
 def peak(source):
     """Return how much memory Arrow holds at most during a pass."""
     usual = pa.default_memory_pool()
     watched = pa.proxy_memory_pool(usual)
+    POOLS.append(watched)
     pa.set_memory_pool(watched)
+    gc.collect()  # tables of other tests
     before, most = usual.bytes_allocated(), 0
     try:
         for _ in source.blocks():

@@ -103,6 +103,10 @@ def fit(
     parsed = parse_any_goal(goal)
     if model is None and (checkpoint is not None or device != "auto"):
         model = "linear"  # which these options are for
+    check_target(out)
+    check_separate(out.expanduser(), "model", {"the table": data})
+    check_outputs({"the table": data, "the model": out}, report, figures)
+    _check_checkpoint(checkpoint, model, data, out, report)
     streamed = _streamed_table(data, stream, model)
     if model is None:
         model = default_model(parsed) if streamed is None else "linear"
@@ -121,10 +125,6 @@ def fit(
     check_costs(parsed, costs)
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
-    check_target(out)
-    check_separate(out.expanduser(), "model", {"the table": data})
-    check_outputs({"the table": data, "the model": out}, report, figures)
-    _check_checkpoint(checkpoint, model, data, out, report)
     dropped = o.column_names(drop or [], data)
     if streamed is None and not is_main_process():
         return  # one process trains on a table in memory
@@ -175,8 +175,8 @@ def fit(
     if point is not None and fitted.test is not None:
         facts = {
             "target": column, "columns left out": ", ".join(dropped), "group": group,
-            "time": time, "model": fitted.model.facts["model"], "confidence": confidence, "fraction of test rows": test,
-            "seed": seed,
+            "time": time, "model": fitted.model.facts["model"], "confidence": confidence,
+            "fraction of test rows": test, "seed": seed,
         }  # fmt: skip
         content = report_of_fit(fitted, request, facts)
         # The text of a certificate is already among the parts.
@@ -221,7 +221,7 @@ def _ways_to_decide(model: Any) -> Iterator[str]:
 
 
 def _check_checkpoint(
-    path: Path | None, model: str, data: Path, out: Path, report: Path | None
+    path: Path | None, model: str | None, data: Path, out: Path, report: Path | None
 ) -> None:
     """Raise SetpointError if the checkpoint cannot be used or would overwrite something else."""
     from setpoint.cli.output_paths import check_separate

@@ -15,12 +15,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
@@ -33,6 +31,7 @@ from setpoint.data.splits import Rows
 from setpoint.errors import SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.cross_fit import Fold, LabelledRows, positive_scores
+from setpoint.estimators.default_models import default_models
 from setpoint.estimators.stacking import (
     Member,
     OnColumns,
@@ -49,7 +48,6 @@ Floats = NDArray[np.floating]
 Measure = Callable[[Fold], OperatingPoint]
 
 STACK = "stack"
-BOOSTERS = ("xgboost", "lightgbm", "catboost")  # in this order, instead of scikit-learn's trees
 _PAIRS = 10  # of complementary halves
 _MOST = 4_000_000  # rows times halves, at most: with more rows fewer halves suffice
 _BOOLEANS = Labels(np.array([False, True]), 1)  # what models are fitted to
@@ -59,7 +57,6 @@ _STACK_FOLDS = 5
 _THREADS = {
     "XGBClassifier": "n_jobs", "LGBMClassifier": "n_jobs", "CatBoostClassifier": "thread_count",
 }  # fmt: skip
-_NEWTON_FEATURES = 200  # the Hessian costs the square of that per row
 
 
 class SearchProgress(NamedTuple):
@@ -115,8 +112,8 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the comparison, without the last fit of the chosen model. Results then depend on the speed
         of the machine.
     callback : callable, optional
-        Called before each fit with a ``SearchProgress`` and the number of fits at most; from several
-        threads.
+        Called before each fit, from several threads, with a ``SearchProgress`` and the largest
+        number of fits.
     """
 
     def __init__(
@@ -187,94 +184,6 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if STACK in self.models:
             raise SetpointError(f"no model can be called {STACK!r}, which is the stack of all.")
         return dict(self.models)
-
-
-def default_models(X: Any, goal: Goal, seed: int, plain: bool = True) -> dict[str, Any]:
-    """Return the models of ``"auto"`` for arrays of numbers; ``plain``: all rows count alike."""
-    if sparse.issparse(X):
-        raise SetpointError(
-            "the default models need a dense X; for a sparse matrix name models that take one: "
-            "ModelSearch({'logistic': LogisticRegression(), ...})."
-        )
-    try:
-        values = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise SetpointError(
-            f"the default models need numbers: {error}. Encode the columns first, or use "
-            "setpoint.tables.fit_table(frame, target, goal, model='auto'), which takes columns of "
-            "any kind."
-        ) from error
-    if values.ndim != 2:
-        raise SetpointError(f"X needs two dimensions, rows and columns, not {values.ndim}.")
-    complete = bool(np.isfinite(values).all())
-    models = {"logistic": logistic_model(values.shape[1], fill=not complete)}
-    if plain and complete:
-        models["linear"] = SetpointClassifier(goal, random_state=seed)
-    name = boosted_name()
-    models[name] = boosted_trees(name, seed)
-    models["extra-trees"] = extra_trees(seed)
-    return models
-
-
-def logistic_model(features: int, fill: bool = False) -> Any:
-    """Return logistic regression on standardized features; ``fill``: missing ones are imputed."""
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    solver = "newton-cholesky" if features <= _NEWTON_FEATURES else "lbfgs"
-    steps = [SimpleImputer(keep_empty_features=True)] if fill else []
-    return make_pipeline(
-        *steps, StandardScaler(), LogisticRegression(solver=solver, max_iter=1_000)
-    )
-
-
-def boosted_name() -> str:
-    """Return the library of the boosted trees: the first that is installed, or "hgb"."""
-    return next((name for name in BOOSTERS if find_spec(name) is not None), "hgb")
-
-
-def boosted_trees(name: str, seed: int, categories: Sequence[int] = ()) -> Any:
-    """Return boosted trees of a library, or scikit-learn's ("hgb").
-
-    Shallow trees, each on some of the rows and columns, do well on most tables without tuning.
-    ``categories`` are the columns with numbered categories; only scikit-learn's trees need them.
-    """
-    if name == "xgboost":
-        from xgboost import XGBClassifier
-
-        return XGBClassifier(
-            n_estimators=300, learning_rate=0.05, max_depth=4, subsample=0.8, colsample_bytree=0.5,
-            tree_method="hist", random_state=seed,
-        )  # fmt: skip
-    if name == "lightgbm":
-        from lightgbm import LGBMClassifier
-
-        return LGBMClassifier(
-            n_estimators=300, learning_rate=0.05, num_leaves=15, reg_lambda=1.0, subsample=0.8,
-            subsample_freq=1, colsample_bytree=0.5, verbose=-1, random_state=seed,
-        )  # fmt: skip
-    if name == "catboost":
-        from catboost import CatBoostClassifier
-
-        return CatBoostClassifier(
-            iterations=300, learning_rate=0.1, depth=4, verbose=0, allow_writing_files=False,
-            random_seed=seed,
-        )  # fmt: skip
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    # Without a ridge, leaves with few rare positives get huge values that spoil the ranking.
-    return HistGradientBoostingClassifier(
-        l2_regularization=10.0, categorical_features=list(categories) or None, random_state=seed
-    )
-
-
-def extra_trees(seed: int) -> Any:
-    """Return extremely randomized trees."""
-    from sklearn.ensemble import ExtraTreesClassifier
-
-    return ExtraTreesClassifier(100, min_samples_leaf=2, random_state=seed)
 
 
 class _Search:
@@ -397,11 +306,12 @@ class _Search:
 
     def losses(self, fitted: Fitted, rows: Rows) -> Floats:
         """Return the logistic loss of each held-out row, given calibrated logits of a model."""
-        logits, y = np.concatenate(fitted.logits), self.data.positive[rows]
+        logits = np.concatenate(fitted.logits).astype(np.float64, copy=False)
+        y = self.data.positive[rows]
         weight = self._weight(rows)
         (slope,), intercept = fit_weights(logits[:, None], y, weight)
-        found = np.logaddexp(0, np.where(y, -1, 1) * (slope * logits + intercept))
-        return found if weight is None else found * weight / weight.mean()
+        found = np.logaddexp(0.0, np.where(y, -1.0, 1.0) * (slope * logits + intercept))
+        return np.asarray(found if weight is None else found * weight / weight.mean())
 
     def fit_stack(
         self, fitted: dict[str, Fitted], rows: Rows, seen: Rows, refit: bool

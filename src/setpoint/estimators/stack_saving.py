@@ -33,7 +33,8 @@ _NUMBERS = (  # fields of a candidate
 
 def stack_to_json(stack: StackedModels, describe: Callable[[Any], Described | None]) -> Described:
     """Return the JSON of a stack, and the files of its members."""
-    members, parts = [], {}
+    members: list[Json] = []
+    parts: dict[str, bytes] = {}
     for number, member in enumerate(stack.members):
         described = describe(member.classifier)
         if described is None:
@@ -126,7 +127,7 @@ def search_from_json(
         ModelCandidate(
             str(c["name"]),
             None if c["point"] is None else point_from_json(c["point"]),
-            *(float(decode(c[name])) for name in _NUMBERS),
+            **{name: float(decode(c[name])) for name in _NUMBERS},
             note=str(c["note"]),
         )
         for c in content["candidates"]

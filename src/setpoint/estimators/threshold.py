@@ -193,7 +193,7 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         >>> from sklearn.datasets import load_breast_cancer
         >>> from setpoint import SetpointThreshold
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> clf = SetpointThreshold.auto("max recall s.t. precision >= 0.98", cv=0.3, random_state=0)
+        >>> clf = SetpointThreshold.auto("max f1", cv=0.3, random_state=0)
         >>> [candidate.name for candidate in clf.fit(X, y).candidates_][:2]
         ['logistic', 'linear']
         """

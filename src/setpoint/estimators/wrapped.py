@@ -94,6 +94,7 @@ class WrappedClassifier(SetpointEstimator):
         if isinstance(self.estimator, ModelSearch):
             self._check_search(fit_params, comparison)
         fit_params, split_params = self._route(sample_weight, groups, fit_params)
+        self.candidates_ = None
         if isinstance(self.cv, str) and self.cv == "prefit":
             check_is_fitted(self.estimator)
             rows = data.rows
@@ -115,7 +116,6 @@ class WrappedClassifier(SetpointEstimator):
                 "fraction such as cv=0.25."
             )
         on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
-        self.candidates_ = None
         if isinstance(self.estimator, ModelSearch):
             assert comparison is not None
             measure = comparison.measure(seen, certification is not None, on)

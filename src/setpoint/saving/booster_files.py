@@ -163,16 +163,8 @@ def _check_xgboost(data: bytes, features: int) -> None:
     for tree in trees:
         left, right = _integers(tree["left_children"]), _integers(tree["right_children"])
         feature, kind = _integers(tree["split_indices"]), _integers(tree["split_type"])
-        arrays = (
-            left,
-            right,
-            feature,
-            kind,
-            *(
-                tree[name]
-                for name in ("split_conditions", "default_left", "base_weights", "parents")
-            ),
-        )
+        others = ("split_conditions", "default_left", "base_weights", "parents")
+        arrays = (left, right, feature, kind, *(tree[name] for name in others))
         _require(len(left) > 0 and len({len(array) for array in arrays}) == 1)
         _require(int(tree["tree_param"]["num_nodes"]) == len(left))
         _require(int(tree["tree_param"]["num_feature"]) == features)
@@ -260,9 +252,10 @@ def _check_bitsets(tree: dict[str, str], by_category: Any) -> None:
 
 def _fields(text: str) -> dict[str, str]:
     """Return the lines name=value of a section; a name must not be repeated."""
-    pairs = [tuple(line.split("=", 1)) for line in text.splitlines() if "=" in line]
-    _require(len({name for name, _ in pairs}) == len(pairs))
-    return dict(pairs)
+    pairs = [line.partition("=") for line in text.splitlines() if "=" in line]
+    found = {name: value for name, _, value in pairs}
+    _require(len(found) == len(pairs))
+    return found
 
 
 # --- CatBoost ---------------------------------------------------------------------------------

@@ -16,14 +16,14 @@ from setpoint._internal.devices import CPU, requested_device
 from setpoint._internal.validation import did_you_mean
 from setpoint.data.splits import FEWEST, VALIDATION_FRACTION
 from setpoint.errors import SchemaError, SetpointError
-from setpoint.estimators.model_search import (
+from setpoint.estimators.default_models import (
     BOOSTERS,
-    ModelSearch,
     boosted_name,
     boosted_trees,
     extra_trees,
     logistic_model,
 )
+from setpoint.estimators.model_search import ModelSearch
 from setpoint.estimators.stacking import StackedModels, logits
 from setpoint.goals.bands import AnyGoal, BandGoal
 from setpoint.goals.goal import Goal
