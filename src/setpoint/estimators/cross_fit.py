@@ -28,7 +28,8 @@ from setpoint.estimators.fitting import pool_segments, whole_periods
 from setpoint.goals.columns import GoalColumns, from_table
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import SegmentThresholds, thresholds_by_segment
-from setpoint.thresholds.choose import best_point_of, choose_threshold
+from setpoint.thresholds.checks import check_classes, check_scores
+from setpoint.thresholds.choose import best_point_of
 from setpoint.thresholds.expected_value import (
     DecisionTable,
     check_probability,
@@ -167,14 +168,15 @@ class LabelledRows:
     ) -> Fold:
         return self.score(self.fit(classifier, train, fit_params), rows, method)
 
-    def point(self, fold: Fold, goal: Goal, on: str) -> OperatingPoint:
+    def point(self, fold: Fold, goal: Goal, on: str, caution: float = 0.0) -> OperatingPoint:
         """Return the best operating point on the rows of a fold."""
         weight = None if self.weight is None else self.weight[fold.rows]
         positive = self.positive[fold.rows]
+        columns, scores = self.columns.take(fold.rows), fold.scores
         if not self.columns:
-            return choose_threshold(positive, fold.scores, goal, sample_weight=weight, on=on)
-        columns = self.columns.take(fold.rows)
-        return best_point_of(positive, fold.scores, weight, columns, goal, on)
+            positive, scores, weight = check_scores(positive, scores, weight, None)
+            check_classes(bool(positive.any()), not positive.all(), weighted=weight is not None)
+        return best_point_of(positive, scores, weight, columns, goal, on, caution)
 
     def decisions(self, fold: Fold, goal: Goal, on: str) -> DecisionTable:
         """Compare ways to decide on the rows of a fold, whose scores are probabilities."""

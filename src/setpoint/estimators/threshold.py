@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from setpoint._internal.validation import check_fraction
+from setpoint._internal.validation import check_caution, check_fraction
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_on, certify_rows
 from setpoint.certificates.decisions import needs_decisions
@@ -75,6 +75,12 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
     refit : bool
         Whether the classifier that decides is trained on all rows but the certification rows.
         Without it, ``cv`` must be a single split, and the classifier of that split decides.
+    caution : float
+        What it is worth that the constraints hold on new rows, in units of the objective, as for
+        :class:`SetpointClassifier`: thresholds that meet the constraints are ranked by the
+        objective plus ``caution`` times the estimated probability that the constraints hold on
+        new rows. 0: by the objective alone. Without effect with ``confidence``, on thresholds per
+        group and on expected values.
     confidence : float, optional
         Confidence, e.g. 0.9, with which the constraints must hold on new data.
     certification : float, splitter or iterable
@@ -142,6 +148,7 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         thresholds: str = "one",
         cv: Any = None,
         refit: bool = True,
+        caution: float = 0.0,
         confidence: float | None = None,
         certification: Any = 0.3,
         caps: Any = None,
@@ -156,6 +163,7 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         self.thresholds = thresholds
         self.cv = cv
         self.refit = refit
+        self.caution = caution
         self.confidence = confidence
         self.certification = certification
         self.caps = caps
@@ -170,6 +178,7 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         goal: str | Goal = "max f1",
         *,
         time_limit: float | None = None,
+        caution: float = 0.2,
         **parameters: Any,
     ) -> SetpointThreshold:
         """Return an unfitted threshold on the best of several kinds of models for the goal.
@@ -185,6 +194,8 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
             The goal.
         time_limit : float, optional
             Seconds after which no further model is fitted.
+        caution : float
+            As for :class:`SetpointThreshold`.
         **parameters
             Other parameters, such as ``confidence`` and ``random_state``.
 
@@ -197,7 +208,8 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         >>> [candidate.name for candidate in clf.fit(X, y).candidates_][:2]
         ['logistic', 'linear']
         """
-        return cls(ModelSearch(time_limit=time_limit), goal, **parameters)
+        search = ModelSearch(time_limit=time_limit)
+        return cls(search, goal, caution=caution, **parameters)
 
     def fit(
         self,
@@ -236,6 +248,7 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         goal = Goal.parse(self.goal)
         if self.confidence is not None:
             check_fraction(self.confidence, "confidence")
+        check_caution(self.caution)
         check_for_new_rows(goal)
         method = self._response_method(goal)
         data = LabelledRows.of(
@@ -268,7 +281,7 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         elif self.decisions_ is not None and self.confidence is None:
             certificate, point = None, self.decisions_["expected value"]
         elif self.confidence is None:
-            certificate, point = None, data.point(unseen, goal, on)
+            certificate, point = None, data.point(unseen, goal, on, self._caution)
         else:
             certificate = replace(
                 self._certify(data, unseen, goal, certification, seed),
@@ -303,9 +316,15 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
                 fold = data.valued(fold, goal)
             if self.thresholds == "per group":
                 return data.by_segment(fold, goal, on).operating_point
-            return data.point(fold, goal, on)
+            return data.point(fold, goal, on, self._caution)
 
         return measure
+
+    @property
+    def _caution(self) -> float:
+        """The caution of a single threshold that is not certified."""
+        single = self.decision == "threshold" and self.confidence is None
+        return self.caution if single else 0.0
 
     def _certify(
         self, data: LabelledRows, unseen: Fold, goal: Goal, certification: Any, seed: int

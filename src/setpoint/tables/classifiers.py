@@ -50,6 +50,7 @@ MODELS = {
 }
 AUTO = "auto"
 TRAINED = ("linear", "mlp")  # for the goal
+_CAUTION = 0.2  # of "auto", as in SetpointThreshold.auto and SetpointClassifier
 _RAW = ("hgb", *BOOSTERS)  # models that accept missing values and numbered categories
 
 _TREES = (
@@ -208,7 +209,7 @@ def make_classifier(
         classifier = _conventional(name, schema, random_state)
     return SetpointThreshold(
         classifier, goal, decision=decision, thresholds=thresholds, cv=validation,
-        random_state=random_state, **certified,
+        caution=_CAUTION if name == AUTO else 0.0, random_state=random_state, **certified,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ sort of the scores: every distinct cut is considered, and equal scores are never
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
+from setpoint.thresholds.caution import Cautious, row_weights_of
 from setpoint.thresholds.checks import check_classes, check_rows
 from setpoint.thresholds.narrowing import MANY, best_cut_of_many
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -100,11 +102,21 @@ def best_point_of(
     columns: GoalColumns,
     goal: Goal,
     on: str,
+    caution: float = 0.0,
 ) -> OperatingPoint:
-    """Return the operating point at the best cut of validated rows, with the goal's columns."""
+    """Return the operating point at the best cut of validated rows, with the goal's columns.
+
+    ``caution`` is as in :class:`Cautious`.
+    """
     goal = columns.bind(goal, positive)
     rows = None if goal.is_plain else TalliedRows.of(positive, weights, columns, goal)
-    return best_point(positive, scores, weights, goal, goal, on, rows)
+    if not caution or not goal.constraints:
+        return best_point(positive, scores, weights, goal, goal, on, rows)
+    factors = None if rows is None else columns.factors(goal.tallies).T
+    weight = np.ones(len(positive)) if weights is None else weights
+    ranking = Cautious(goal, caution, row_weights_of(positive, weight, factors))
+    point = best_point(positive, scores, weights, ranking, goal, on, rows)
+    return replace(point, ranking=ranking)
 
 
 def best_point(
