@@ -40,7 +40,6 @@ from setpoint.thresholds.operating_point import OperatingPoint
 
 Floats = NDArray[np.floating]
 METHODS = ("decision_function", "predict_proba")
-_FOLDS = 5
 
 
 class Fold(NamedTuple):
@@ -274,12 +273,17 @@ def _positive_classes(known: NDArray[Any], labels: Labels) -> NDArray[np.bool_]:
 
 
 def cv_splits(
-    cv: Any, data: LabelledRows, rows: Rows, seed: int, split_params: dict[str, Any]
+    cv: Any,
+    data: LabelledRows,
+    rows: Rows,
+    seed: int,
+    split_params: dict[str, Any],
+    default_folds: int = 5,
 ) -> list[tuple[Rows, Rows]]:
     """Return the pairs of training and held-out rows of ``cv``, which splits only ``rows``."""
     labels, groups = data.positive[rows], data.groups
     if cv is None or isinstance(cv, Integral):
-        folds = _FOLDS if cv is None else int(cv)
+        folds = default_folds if cv is None else int(cv)
         fewest = int(min(labels.sum(), (~labels).sum()))
         if folds < 2:
             raise SetpointError(f"cv needs at least 2 folds, not {folds}.")

@@ -14,6 +14,7 @@ from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.goals.goal import Goal
 
 BOOSTERS = ("xgboost", "lightgbm", "catboost")  # in this order, instead of scikit-learn's trees
+_TREES_TIMES_ROWS, _FEWEST_TREES = 5_000_000, 25
 _NEWTON_FEATURES = 200  # the Hessian costs the square of that per row
 
 
@@ -40,7 +41,7 @@ def default_models(X: Any, goal: Goal, seed: int, plain: bool = True) -> dict[st
         models["linear"] = SetpointClassifier(goal, random_state=seed)
     name = boosted_name()
     models[name] = boosted_trees(name, seed)
-    models["extra-trees"] = extra_trees(seed)
+    models["extra-trees"] = extra_trees(seed, len(values))
     return models
 
 
@@ -98,8 +99,12 @@ def boosted_trees(name: str, seed: int, categories: Sequence[int] = ()) -> Any:
     )
 
 
-def extra_trees(seed: int) -> Any:
-    """Return extremely randomized trees."""
+def extra_trees(seed: int, rows: int = 0) -> Any:
+    """Return extremely randomized trees: 100, or fewer for more than 50,000 ``rows``.
+
+    They take longest of all models; with many rows a few of them suffice.
+    """
     from sklearn.ensemble import ExtraTreesClassifier
 
-    return ExtraTreesClassifier(100, min_samples_leaf=2, random_state=seed)
+    trees = int(np.clip(_TREES_TIMES_ROWS // max(rows, 1), _FEWEST_TREES, 100))
+    return ExtraTreesClassifier(trees, min_samples_leaf=2, random_state=seed)

@@ -19,7 +19,7 @@ from setpoint.data.splits import Rows, certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator
 from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, two_columns
-from setpoint.estimators.model_search import Measure, ModelSearch
+from setpoint.estimators.model_search import MANY_ROWS, Measure, ModelSearch
 from setpoint.goals.goal import Goal
 from setpoint.training.model_candidates import ModelCandidates
 
@@ -109,7 +109,8 @@ class WrappedClassifier(SetpointEstimator):
                 whole_groups=bool(data.columns.periods),
             )  # fmt: skip
         data.labels.check_counts(data.positive[seen])
-        splits = cv_splits(self.cv, data, seen, seed, split_params)
+        few = isinstance(self.estimator, ModelSearch) and len(seen) > MANY_ROWS
+        splits = cv_splits(self.cv, data, seen, seed, split_params, default_folds=3 if few else 5)
         if len(splits) != 1 and not self.refit:
             raise SetpointError(
                 f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "

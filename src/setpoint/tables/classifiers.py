@@ -173,13 +173,14 @@ def make_classifier(
     thresholds: str = "one",
     caps: Mapping[str, float] | None = None,
     widths: tuple[int, int] | None = None,
+    rows: int = 0,
     time_limit: float | None = None,
 ) -> Any:
     """Return an unfitted classifier; parameters as for the estimators.
 
     ``validation`` is a list of one pair of row indices, training rows and those that set the
     threshold, or None for a random split. ``widths`` are the numbers of features for trees and for
-    other models, which "auto" takes side by side.
+    other models, which "auto" takes side by side, and ``rows`` the number of its training rows.
     """
     from setpoint.estimators.band import SetpointBand
     from setpoint.estimators.classifier import SetpointClassifier
@@ -204,7 +205,9 @@ def make_classifier(
         )
     if name == AUTO:
         assert widths is not None
-        classifier: Any = _model_search(goal, schema, widths, random_state, time_limit, callback)
+        classifier: Any = _model_search(
+            goal, schema, widths, rows, random_state, time_limit, callback
+        )
     else:
         classifier = _conventional(name, schema, random_state)
     return SetpointThreshold(
@@ -217,6 +220,7 @@ def _model_search(
     goal: Goal,
     schema: Schema,
     widths: tuple[int, int],
+    rows: int,
     random_state: int,
     time_limit: float | None,
     callback: Any,
@@ -229,7 +233,7 @@ def _model_search(
         "logistic": logistic_model(widths[1]),
         "linear": SetpointClassifier(goal, random_state=random_state),
         boosted: boosted_trees(boosted, random_state, range(tree_categories(schema))),
-        "extra-trees": extra_trees(random_state),
+        "extra-trees": extra_trees(random_state, rows),
     }
     if goal.amounts or goal.segments or goal.periods:
         del models["linear"]  # it would need the columns of each fold

@@ -240,6 +240,7 @@ def fit_table(
         random_state=random_state, callback=callback, decision=decision, thresholds=thresholds,
         caps=caps, time_limit=time_limit,
         widths=(encoded[True].shape[1], encoded[False].shape[1]) if model == AUTO else None,
+        rows=len(training),
     )  # fmt: skip
     groups = table.groups_of(split.train)
     if model in TRAINED:

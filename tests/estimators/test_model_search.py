@@ -1,0 +1,359 @@
+"""SetpointThreshold.auto: which models are compared, which is chosen, and how it decides."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from setpoint import (
+    ModelSearch,
+    SetpointBand,
+    SetpointThreshold,
+    UncertifiedWarning,
+    choose_threshold,
+    load,
+)
+from setpoint.errors import SetpointError
+from setpoint.estimators.default_models import boosted_name, boosted_trees, extra_trees
+from setpoint.estimators.model_search import SearchProgress
+from setpoint.estimators.stacking import StackedModels
+
+GOAL = "max recall s.t. precision >= 0.6"
+LINE, TREES = LogisticRegression(), HistGradientBoostingClassifier(max_iter=8, random_state=0)
+BOTH = {"line": LINE, "trees": TREES}
+
+
+def rows(n=900, seed=0, curved=True):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    score = X[:, 0] + (X[:, 1] ** 2 if curved else X[:, 1]) + 0.6 * rng.normal(size=n)
+    return X, score > 2
+
+
+def search(models=BOTH, goal=GOAL, stack=True, **parameters):
+    return SetpointThreshold(ModelSearch(models, stack=stack), goal, random_state=0, **parameters)
+
+
+def names(clf):
+    return [c.name for c in clf.candidates_]
+
+
+def test_default_models_are_compared_and_the_winner_decides():
+    X, y = rows()
+    clf = SetpointThreshold.auto(GOAL, random_state=0, cv=2).fit(X, y)
+    assert names(clf) == ["logistic", "linear", boosted_name(), "extra-trees", "stack"]
+    assert clf.caution == 0.2
+    won = clf.candidates_.winner
+    assert won.name not in ("logistic", "linear")  # the problem is curved
+    assert clf.operating_point_ == won.point
+    new, labels = rows(seed=1)
+    assert clf.evaluate(new, labels).recall > 0.5
+    assert np.array_equal(clf.predict(new), clf.positive_scores(new) > clf.threshold_)
+
+
+@pytest.mark.parametrize("name", ["line", "trees"])
+def test_a_single_model_is_fitted_as_without_a_search(name):
+    X, y = rows()
+    alone = SetpointThreshold(BOTH[name], GOAL, random_state=0).fit(X, y)
+    found = search({name: BOTH[name]}).fit(X, y)
+    assert names(found) == [name]  # a stack of one is none
+    assert found.threshold_ == alone.threshold_
+    assert found.operating_point_ == alone.operating_point_
+    assert found.thresholds_.tolist() == alone.thresholds_.tolist()
+    assert np.array_equal(found.positive_scores(X), alone.positive_scores(X))
+    assert alone.candidates_ is None
+
+
+def test_the_point_of_each_candidate_is_that_of_its_cross_fitted_scores():
+    X, y = rows()
+    train, held = np.arange(600), np.arange(600, 900)
+    clf = search(cv=[(train, held)], stack=False).fit(X, y)
+    for one in clf.candidates_:
+        scores = clone(BOTH[one.name]).fit(X[train], y[train]).decision_function(X[held])
+        expected = choose_threshold(y[held], scores, GOAL)
+        assert (one.point.tp, one.point.fp) == (expected.tp, expected.fp)
+        assert one.point.threshold == expected.threshold
+
+
+def test_simple_models_win_where_they_suffice():
+    X, y = rows(curved=False)
+    assert search().fit(X, y).candidates_.winner.name == "line"
+    X, y = rows()
+    assert search().fit(X, y).candidates_.winner.name != "line"
+
+
+def test_a_stack_of_models_that_know_different_things_beats_each():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 2))
+    y = X.sum(axis=1) + 0.3 * rng.normal(size=3_000) > 2
+    halves = {name: make_pipeline(ColumnOf(i), LogisticRegression()) for i, name in enumerate("ab")}
+    clf = search(halves, goal="max f1").fit(X, y)
+    assert clf.candidates_.winner.name == "stack"
+    assert isinstance(clf.estimator_, StackedModels)
+    weights = clf.estimator_.weights
+    assert weights[0] == pytest.approx(weights[1], rel=0.2)
+    points = {c.name: c.point.f1 for c in clf.candidates_}
+    assert points["stack"] > max(points["a"], points["b"]) + 0.1
+    assert "of a, b" in clf.candidates_.table()[-1][-1]
+
+
+class ColumnOf(StandardScaler):
+    """One column of X, standardized."""
+
+    def __init__(self, column=0):
+        super().__init__()
+        self.column = column
+
+    def fit(self, X, y=None, sample_weight=None):
+        return super().fit(X[:, [self.column]], y)
+
+    def transform(self, X, copy=None):
+        return super().transform(X[:, [self.column]])
+
+
+def test_the_same_seed_gives_the_same_model():
+    X, y = rows(400)
+    a, b = (search(cv=2).fit(X, y) for _ in range(2))
+    assert a.candidates_.winner.name == b.candidates_.winner.name
+    assert np.array_equal(a.positive_scores(X), b.positive_scores(X))
+    assert [c.average for c in a.candidates_] == [c.average for c in b.candidates_]
+
+
+@pytest.mark.parametrize(
+    ("labels", "pos_label"),
+    [
+        (["no", "yes"], None),
+        (["yes", "no"], "no"),  # the positive label is the first
+        ([0, 1], None),
+        ([1, 0], 0),
+        ([-1, 1], None),
+    ],
+)
+def test_labels_of_any_kind(labels, pos_label):
+    X, y = rows(500)
+    plain = search(cv=2).fit(X, y)
+    named = search(cv=2, pos_label=pos_label).fit(X, np.where(y, *labels[::-1]))
+    assert named.candidates_.winner.name == plain.candidates_.winner.name
+    assert (named.predict(X) == labels[1]).tolist() == plain.predict(X).tolist()
+    assert named.operating_point_.tp == plain.operating_point_.tp
+    assert sorted(named.classes_) == sorted(labels)
+
+
+@pytest.mark.parametrize("models", [{"line": LINE}, BOTH, {"nearest": KNeighborsClassifier()}])
+def test_several_positive_labels(models):
+    X, y = rows(500)
+    classes = np.where(y, np.where(X[:, 2] > 0, "fraud", "theft"), "fine")
+    clf = search(models, cv=2, pos_label=["fraud", "theft"]).fit(X, classes)
+    assert set(clf.predict(X)) == {"other", "fraud or theft"}
+    assert clf.predict_proba(X).shape == (500, 2)
+    assert clf.operating_point_.recall > 0.2
+
+
+def test_missing_values_leave_out_what_cannot_take_them():
+    X, y = rows(500)
+    X[::5, 1] = np.nan
+    clf = SetpointThreshold.auto(GOAL, random_state=0, cv=2).fit(X, y)
+    assert names(clf)[0] == "logistic"
+    assert "linear" not in names(clf)
+    assert np.isfinite(clf.positive_scores(X)).all()
+
+
+def test_sample_weights_reach_every_model():
+    X, y = rows(400)
+    weight = np.where(np.arange(400) < 200, 1.0, 0.0)
+    half = search(cv=[(np.arange(100), np.arange(100, 200))], stack=False)
+    whole = search(cv=[(np.r_[0:100, 200:300], np.r_[100:200, 300:400])], stack=False)
+    with_weight = whole.fit(X, y, sample_weight=weight)
+    without = half.fit(X[:200], y[:200])
+    assert with_weight.operating_point_.tp == pytest.approx(without.operating_point_.tp)
+    pairs = zip(with_weight.candidates_, without.candidates_, strict=True)
+    assert all(a.point.tp == pytest.approx(b.point.tp) for a, b in pairs)
+    with pytest.raises(SetpointError, match="KNeighborsClassifier takes no sample_weight"):
+        search({"nearest": KNeighborsClassifier()}).fit(X, y, sample_weight=weight + 1)
+
+
+def test_rows_of_a_group_stay_together():
+    X, y = rows(600)
+    groups = np.repeat(np.arange(150), 4)
+    X[:, 2] = groups  # trees would recognise groups that they have seen
+    mean = np.add.reduceat(X[:, 0], np.arange(0, 600, 4))
+    y = np.repeat(mean + 0.1 * np.random.default_rng(0).normal(size=150) > 0.5, 4)
+    deep = {"deep": DecisionTreeClassifier(random_state=0)}
+    apart = search(deep, "max f1").fit(X, y, groups=groups)
+    mixed = search(deep, "max f1").fit(X, y)
+    assert apart.operating_point_.f1 < mixed.operating_point_.f1
+    clf = search(BOTH, "max f1").fit(X, y, groups=groups)
+    assert "stack" in names(clf)
+
+
+def test_no_further_model_is_fitted_after_the_time_limit():
+    X, y = rows(300)
+    models = ModelSearch(BOTH, time_limit=1e-9)
+    clf = SetpointThreshold(models, GOAL, random_state=0).fit(X, y)
+    assert [c.point is None for c in clf.candidates_] == [False, True]
+    assert "over the time limit" in clf.candidates_[1].note
+    assert clf.candidates_.winner.name == "line"
+
+
+def test_progress_is_reported():
+    X, y = rows(300)
+    seen = []
+    models = ModelSearch(BOTH, callback=lambda record, total: seen.append((record, total)))
+    SetpointThreshold(models, GOAL, random_state=0, cv=2).fit(X, y)
+    assert {total for _, total in seen} == {6}
+    assert all(isinstance(record, SearchProgress) for record, _ in seen)
+    assert {record.model for record, _ in seen} == {"line", "trees"}
+
+
+def test_without_refit_the_models_of_the_split_decide():
+    X, y = rows(600)
+    train, held = np.arange(400), np.arange(400, 600)
+    clf = search(cv=[(train, held)], refit=False, stack=False).fit(X, y)
+    name = clf.candidates_.winner.name
+    alone = clone(BOTH[name]).fit(X[train], y[train])
+    assert np.array_equal(clf.positive_scores(X), alone.decision_function(X))
+    stacked = search(cv=[(train, held)], refit=False).fit(X, y)
+    assert np.isfinite(stacked.positive_scores(X)).all()
+
+
+def test_a_certificate_of_the_chosen_model():
+    X, y = rows(3_000)
+    clf = search(confidence=0.9).fit(X, y)
+    assert clf.certificate_.certified
+    assert clf.candidates_.winner.name in ("trees", "stack")
+    with pytest.warns(UncertifiedWarning):
+        search(goal="max recall s.t. precision >= 0.999", confidence=0.9).fit(X[:400], y[:400])
+
+
+def test_expected_value_and_segments():
+    X, y = rows(900)
+    amounts = {"amount": np.exp(X[:, 2])}
+    clf = search(goal="min cost(fp=1, fn=amount)", decision="expected_value", cv=2)
+    clf.fit(X, y, amounts=amounts)
+    assert clf.decisions_ is not None
+    assert clf.predict(X, amounts=amounts).any()
+    segments = {"region": np.where(X[:, 2] > 0, "north", "south")}
+    goal = "max recall s.t. precision >= 0.5 for each region"
+    clf = search(goal=goal, thresholds="per group", cv=2).fit(X, y, segments=segments)
+    assert clf.predict(X, segments=segments).any()
+    assert {c.error for c in clf.candidates_} != {0.0}
+
+
+def test_every_model_that_was_compared_comes_back_from_a_file(tmp_path):
+    X, y = rows(500)
+    for models, labels in ((BOTH, ("no", "yes")), ({"line": LINE}, (False, True))):
+        clf = search(models, cv=2).fit(X, np.where(y, labels[1], labels[0]))
+        clf.save(tmp_path / "model")
+        back = load(tmp_path / "model")
+        assert np.array_equal(back.positive_scores(X), clf.positive_scores(X))
+        assert back.predict(X).tolist() == clf.predict(X).tolist()
+        assert back.candidates_ == clf.candidates_
+        again = back.fit(X, np.where(y, labels[1], labels[0]))  # the file names its models
+        assert again.candidates_.winner.name in {c.name for c in clf.candidates_} | {"model"}
+
+
+def test_the_default_models_come_back_from_a_file(tmp_path):
+    X, y = rows(400)
+    clf = SetpointThreshold.auto("max f1", random_state=0, cv=2).fit(X, y)
+    clf.save(tmp_path / "model.zip")
+    back = load(tmp_path / "model.zip")
+    assert np.array_equal(back.positive_scores(X), clf.positive_scores(X))
+    assert back.candidates_ == clf.candidates_
+    assert back.estimator.models == "auto"
+    assert back.caution == 0.2
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ({}, "models is empty"),
+        ("best", "'auto' or a mapping"),
+        ({"stack": LINE}, "no model can be called 'stack'"),
+    ],
+)
+def test_models_that_cannot_be_compared(models, message):
+    with pytest.raises(SetpointError, match=message):
+        search(models).fit(*rows(100))
+
+
+def test_what_a_search_refuses():
+    X, y = rows(200)
+    with pytest.raises(SetpointError, match="chooses a model for a goal"):
+        ModelSearch().fit(X, y)
+    with pytest.raises(SetpointError, match="need a dense X"):
+        SetpointThreshold.auto(GOAL).fit(sparse.csr_array(X), y)
+    with pytest.raises(SetpointError, match="need numbers"):
+        SetpointThreshold.auto(GOAL).fit(pd.DataFrame({"a": ["x", "y"] * 100}), y)
+    with pytest.raises(SetpointError, match="not for a ModelSearch"):
+        search(cv="prefit").fit(X, y)
+    band = SetpointBand(ModelSearch(BOTH), "min review_rate s.t. precision(alarm) >= 0.9")
+    with pytest.raises(SetpointError, match="SetpointBand takes one classifier"):
+        band.fit(X, y)
+    with pytest.raises(SetpointError, match="caution"):
+        search(caution=-1).fit(X, y)
+
+
+def test_sparse_rows_with_models_that_take_them():
+    X, y = rows(400)
+    clf = search({"line": LINE, "bayes": DummyClassifier()}, cv=2).fit(sparse.csr_array(X), y)
+    assert clf.candidates_.winner.name in ("line", "stack")
+
+
+def test_models_without_probabilities_or_with_nothing_else():
+    X, y = rows(400)
+    clf = search({"line": Perceptron(random_state=0), "bayes": GaussianNB()}, cv=2).fit(X, y)
+    assert names(clf) == ["line", "bayes", "stack"]
+    assert np.isfinite(clf.positive_scores(X)).all()
+
+
+def test_warnings_of_single_fits_are_not_shown():
+    X, y = rows(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search({"line": LogisticRegression(max_iter=1), "trees": TREES}, cv=2).fit(X, y)
+
+
+def test_large_tables_have_fewer_folds_and_trees():
+    assert extra_trees(0).n_estimators == 100
+    assert extra_trees(0, 50_000).n_estimators == 100
+    assert extra_trees(0, 100_000).n_estimators == 50
+    assert extra_trees(0, 10**7).n_estimators == 25
+    X, y = rows(50_002)
+    fits = []
+    models = ModelSearch(
+        {"line": LINE}, callback=lambda record, total: fits.append((record, total))
+    )
+    SetpointThreshold(models, GOAL, random_state=0).fit(X, y)
+    assert {total for _, total in fits} == {4}
+
+
+@pytest.mark.parametrize("name", ["hgb", "xgboost", "lightgbm"])
+def test_boosted_trees_of_any_library(name):
+    X, y = rows()
+    X[::7, 0] = np.nan
+    clf = search({"line": GaussianNB(), name: boosted_trees(name, 0)}, goal="max f1", cv=2)
+    with pytest.raises(ValueError, match="NaN"):
+        clf.fit(X, y)
+    clf = search({"few": ExtraTreesClassifier(3), name: boosted_trees(name, 0)}, cv=2).fit(X, y)
+    assert clf.candidates_[1].point.recall > 0.4
+
+
+def test_caution_gives_up_objective_for_constraints_that_hold():
+    X, y = rows(2_000)
+    bold, careful = (search({"trees": TREES}, caution=c).fit(X, y) for c in (0, 0.5))
+    assert careful.operating_point_.precision > bold.operating_point_.precision
+    assert careful.operating_point_.recall < bold.operating_point_.recall
+    assert careful.operating_point_.ranking.caution == 0.5
+    plain = [SetpointThreshold(TREES, "max f1", caution=c, random_state=0) for c in (0, 0.5)]
+    assert len({clf.fit(X, y).threshold_ for clf in plain}) == 1  # there is no constraint
