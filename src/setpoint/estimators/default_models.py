@@ -14,7 +14,7 @@ from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.goals.goal import Goal
 
 BOOSTERS = ("xgboost", "lightgbm", "catboost")  # in this order, instead of scikit-learn's trees
-_TREES_TIMES_ROWS, _FEWEST_TREES = 5_000_000, 25
+_TREES_TIMES_ROWS, _FEWEST_TREES = 1_000_000, 25
 _NEWTON_FEATURES = 200  # the Hessian costs the square of that per row
 
 
@@ -100,7 +100,7 @@ def boosted_trees(name: str, seed: int, categories: Sequence[int] = ()) -> Any:
 
 
 def extra_trees(seed: int, rows: int = 0) -> Any:
-    """Return extremely randomized trees: 100, or fewer for more than 50,000 ``rows``.
+    """Return extremely randomized trees: 100, or fewer for more than 10,000 ``rows``.
 
     They take longest of all models; with many rows a few of them suffice.
     """

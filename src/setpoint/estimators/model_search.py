@@ -48,11 +48,13 @@ Floats = NDArray[np.floating]
 Measure = Callable[[Fold], OperatingPoint]
 
 STACK = "stack"
-MANY_ROWS = 50_000  # from here on three folds suffice to compare models
+FOLDS = 3  # more take longer and choose no better (benchmarks/bench_tables.py)
 _PAIRS = 10  # of complementary halves
 _MOST = 4_000_000  # rows times halves, at most: with more rows fewer halves suffice
 _BOOLEANS = Labels(np.array([False, True]), 1)  # what models are fitted to
 _STACK_FOLDS = 5
+# A model is dropped after one fold: standard errors of the loss, and its share of a stack's logits.
+_BEHIND, _LEAST_SHARE = 2.0, 0.05
 # Folds are fitted side by side, each in one thread. Threads of one fit would wait for one another,
 # long on a busy machine, and add numbers up in an order that depends on their number.
 _THREADS = {
@@ -96,7 +98,7 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     ``SetpointThreshold.auto(goal)`` is the short form of
     ``SetpointThreshold(ModelSearch(), goal, caution=0.2)``. Without ``cv``, models are compared on
-    five folds, or on three if there are more than 50,000 rows.
+    three folds. A model that is hopeless on the first fold is not fitted on the others.
 
     Parameters
     ----------
@@ -156,13 +158,13 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``measure`` returns the operating point on the rows of a fold.
         """
         models = self._models(data, goal, seed)
-        search = _Search(self, models, data, list(splits), method, seed)
+        search = _Search(self, models, data, list(splits), method, seed, measure)
         fitted = search.fit_models(keep=not refit)
         rows = np.concatenate([held for _, held in splits])
         stacked = search.stack(fitted, rows) if self.stack and len(fitted) > 1 else None
         if stacked is not None:
             fitted[STACK] = stacked
-        candidates = _compare(search, fitted, rows, measure)
+        candidates = _compare(search, fitted, rows)
         name = candidates.winner.name
         if name == STACK:
             estimator = search.fit_stack(fitted, rows, seen, refit)
@@ -199,19 +201,29 @@ class _Search:
         splits: list[tuple[Rows, Rows]],
         method: str,
         seed: int,
+        measure: Measure,
     ) -> None:
         self.models, self.data, self.splits = models, data, splits
         self.skipped: dict[str, str] = {}
-        self.seed = seed
+        self.seed, self.measure = seed, measure
         self._method, self._limit, self._callback = method, search.time_limit, search.callback
         self._columns = dict(search.columns or {})
         self._started, self._fits = time.perf_counter(), 0
 
     def fit_models(self, keep: bool) -> dict[str, Fitted]:
-        """Fit every model on every fold, until the time is up."""
+        """Fit every model on every fold, until the time is up.
+
+        The slow ones come last, so that the time limit is for them and they meet most rivals: a
+        model that is hopeless after the first fold is not fitted on the others.
+        """
         fitted: dict[str, Fitted] = {}
-        for name in sorted(self.models, key=self._is_slow):  # a time limit hits the slow ones first
-            found = self._fit_folds(name, must=not fitted)
+        for name in sorted(self.models, key=self._is_slow):
+            found = self._fit_folds(name, self.splits[:1], must=not fitted)
+            if found[0] is not None and len(self.splits) > 1:
+                if self._is_hopeless(found[0], fitted):
+                    self.skipped[name] = f"dropped after the first of {len(self.splits)} folds"
+                    continue
+                found += self._fit_folds(name, self.splits[1:], must=not fitted)
             if any(fold is None for fold in found):
                 self.skipped[name] = f"not fitted: over the time limit of {self._limit:g} s"
                 continue
@@ -228,8 +240,35 @@ class _Search:
         """Whether a model is trained for the goal, which also cannot be done in several threads."""
         return isinstance(self.models[name], SetpointClassifier)
 
-    def _fit_folds(self, name: str, must: bool) -> list[_FittedFold | None]:
-        """Fit a model on the folds, side by side; None for folds that are over the time limit."""
+    def _is_hopeless(self, own: _FittedFold, rivals: dict[str, Fitted]) -> bool:
+        """Whether a model is neither close to the best on the first fold nor of use in a stack.
+
+        Neither close: more than two standard errors behind in logistic loss, and more than one for
+        the goal. Of no use: next to no weight beside the rivals.
+        """
+        if not rivals:
+            return False
+        rows = self.splits[0][1]
+        logits = [one.logits[0] for one in rivals.values()]
+        losses = [self._losses(z, rows) for z in logits]
+        best = min(losses, key=np.mean)
+        excess = self._losses(own.logits, rows) - best
+        if excess.mean() <= _BEHIND * excess.std() / np.sqrt(len(excess)):
+            return False
+        Z = np.column_stack([*logits, own.logits])
+        weights, _ = fit_weights(Z, self.data.positive[rows], self._weight(rows))
+        shares = weights * Z.std(axis=0)
+        if shares[-1] > _LEAST_SHARE * shares.sum():
+            return False
+        points = [self.measure(Fold(None, rows, one.scores[0])) for one in rivals.values()]
+        leader = max(points, key=_gain)
+        behind = _gain(leader) - _gain(self.measure(Fold(None, rows, own.scores)))
+        return behind > leader.standard_error
+
+    def _fit_folds(
+        self, name: str, splits: Sequence[tuple[Rows, Rows]], must: bool
+    ) -> list[_FittedFold | None]:
+        """Fit a model on folds, side by side; None for those that are over the time limit."""
 
         def fit(split: tuple[Rows, Rows]) -> _FittedFold | None:
             if not must and self._time_is_up():
@@ -244,7 +283,7 @@ class _Search:
 
         with _quiet():
             in_turn = self._is_slow(name)
-            return [*map(fit, self.splits)] if in_turn else map_in_threads(fit, self.splits)
+            return [*map(fit, splits)] if in_turn else map_in_threads(fit, splits)
 
     def _time_is_up(self) -> bool:
         return self._limit is not None and time.perf_counter() - self._started > self._limit
@@ -308,7 +347,10 @@ class _Search:
 
     def losses(self, fitted: Fitted, rows: Rows) -> Floats:
         """Return the logistic loss of each held-out row, given calibrated logits of a model."""
-        logits = np.concatenate(fitted.logits).astype(np.float64, copy=False)
+        return self._losses(np.concatenate(fitted.logits), rows)
+
+    def _losses(self, given: Floats, rows: Rows) -> Floats:
+        logits = np.asarray(given, dtype=np.float64)
         y = self.data.positive[rows]
         weight = self._weight(rows)
         (slope,), intercept = fit_weights(logits[:, None], y, weight)
@@ -357,10 +399,9 @@ class _Search:
         return labels.classes, labels.positive_index
 
 
-def _compare(
-    search: _Search, fitted: dict[str, Fitted], rows: Rows, measure: Measure
-) -> ModelCandidates:
+def _compare(search: _Search, fitted: dict[str, Fitted], rows: Rows) -> ModelCandidates:
     """Return all models with their operating points, and how far each is behind the best."""
+    measure = search.measure
     scores = {name: np.concatenate(one.scores) for name, one in fitted.items()}
     points = {name: measure(Fold(None, rows, own)) for name, own in scores.items()}
     halves = list(_halves(search.data, rows, search.seed))

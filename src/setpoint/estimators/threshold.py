@@ -69,10 +69,9 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         together.
     cv : int, float, splitter, iterable, "prefit" or None
         Where scores come from. An int is the number of stratified folds (None: 5, or 3 to
-        compare models on more than 50,000 rows), which respect
-        groups; a float the fraction of held-out rows in a single split; a splitter or an iterable
-        yields pairs of rows. ``"prefit"``: the estimator is fitted already, and all rows are new to
-        it.
+        compare models), which respect groups; a float the fraction of held-out rows in a single
+        split; a splitter or an iterable yields pairs of rows. ``"prefit"``: the estimator is
+        fitted already, and all rows are new to it.
     refit : bool
         Whether the classifier that decides is trained on all rows but the certification rows.
         Without it, ``cv`` must be a single split, and the classifier of that split decides.

@@ -19,7 +19,7 @@ from setpoint.data.splits import Rows, certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator
 from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, two_columns
-from setpoint.estimators.model_search import MANY_ROWS, Measure, ModelSearch
+from setpoint.estimators.model_search import FOLDS, Measure, ModelSearch
 from setpoint.goals.goal import Goal
 from setpoint.training.model_candidates import ModelCandidates
 
@@ -100,8 +100,8 @@ class WrappedClassifier(SetpointEstimator):
             rows = data.rows
             if self.confidence is not None and data.groups is not None:
                 rows = rows[one_row_per_group(data.groups[rows], seed)]
-            folds = [data.score(self.estimator, rows, method)]
-            return Unseen(self.estimator, folds, rows, None, "the rows given")
+            scored = [data.score(self.estimator, rows, method)]
+            return Unseen(self.estimator, scored, rows, None, "the rows given")
         seen, certification = data.rows, None
         if self.confidence is not None:
             seen, certification = certification_split(
@@ -109,8 +109,8 @@ class WrappedClassifier(SetpointEstimator):
                 whole_groups=bool(data.columns.periods),
             )  # fmt: skip
         data.labels.check_counts(data.positive[seen])
-        few = isinstance(self.estimator, ModelSearch) and len(seen) > MANY_ROWS
-        splits = cv_splits(self.cv, data, seen, seed, split_params, default_folds=3 if few else 5)
+        folds = FOLDS if isinstance(self.estimator, ModelSearch) else 5
+        splits = cv_splits(self.cv, data, seen, seed, split_params, default_folds=folds)
         if len(splits) != 1 and not self.refit:
             raise SetpointError(
                 f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
@@ -125,11 +125,11 @@ class WrappedClassifier(SetpointEstimator):
             )
             self.candidates_ = found.candidates
             return Unseen(found.estimator, found.folds, seen, certification, on)
-        folds = data.cross_fit(self.estimator, splits, fit_params, method, self.n_jobs)
-        estimator = folds[0].classifier
+        scored = data.cross_fit(self.estimator, splits, fit_params, method, self.n_jobs)
+        estimator = scored[0].classifier
         if self.refit:
             estimator = data.fit(clone(self.estimator), seen, fit_params)
-        return Unseen(estimator, folds, seen, certification, on)
+        return Unseen(estimator, scored, seen, certification, on)
 
     def _check_search(self, fit_params: dict[str, Any], comparison: Comparison | None) -> None:
         """Raise SetpointError if models cannot be compared with these parameters."""
