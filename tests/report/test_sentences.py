@@ -190,8 +190,11 @@ def test_a_missed_goal_despite_a_certificate_is_explained(counted):
     for counts, reason in (
         ((28, 12, 20, 940), "40 alarms are too few to contradict it (p = 0.0875 as the only"),
         ((0, 1, 20, 940), "1 alarm is too few to contradict it (p = 0.2 as the only planned"),
-        ((65, 25, 20, 940), "90 alarms are too few to contradict it in a check that may be "
-         "repeated; as the only planned check they do (p = 0.0474)."),
+        (
+            (65, 25, 20, 940),
+            "90 alarms are too few to contradict it in a check that may be "
+            "repeated; as the only planned check they do (p = 0.0474).",
+        ),
     ):
         text = headline(with_certificate(counted, *counts))
         assert "The goal is not met on these rows: precision is " in text

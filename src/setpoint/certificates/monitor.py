@@ -230,7 +230,11 @@ def as_sentence(found: str, broken: bool, missed: bool, pending: int, one_look: 
 
 
 def one_look_in_words(
-    names: Sequence[str], p_values: Sequence[float | None], level: float, broken: bool, relation: str = "="
+    names: Sequence[str],
+    p_values: Sequence[float | None],
+    level: float,
+    broken: bool,
+    relation: str = "=",
 ) -> str:
     """Return the p-values of one check as a sentence; empty if there are none.
 

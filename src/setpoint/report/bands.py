@@ -17,8 +17,8 @@ from setpoint.report.sentences import (
     basis,
     caution,
     certificate_sentence,
-    still_certified,
     goal_sentence,
+    still_certified,
 )
 from setpoint.report.wording import (
     is_and_should_be,

@@ -264,7 +264,8 @@ def too_few(
     missed = [c for c in missed if c in verdict.guarantees]
     if not missed:  # the certificate is not about the missed level
         return "These rows do not contradict it."
-    found, p_values = [], []
+    found: list[str] = []
+    p_values: list[float | None] = []
     for constraint in missed:
         _, trials = verdict.draws(constraint)
         per = per_of(constraint.metric)
@@ -281,7 +282,8 @@ def too_few(
         f"the long run, and {' and '.join(found)} too few to contradict it"
     )
     known = [p for p in p_values if p is not None]
-    if not with_p_values or verdict.checks > 1 or not known:  # p-values are of the last check, counts of all
+    # After several checks the counts are those of all, and the p-values those of the last one.
+    if not with_p_values or verdict.checks > 1 or not known:
         return f"{text}."
     named = " and ".join(f"p {format_p_value(p)}" for p in known)
     if min(known) <= verdict.level / len(verdict.guarantees):
