@@ -37,6 +37,15 @@ class SetpointEstimator:
     # The counts of these rows at the threshold, where operating_point_ has cross-fitted ones.
     _chosen_point: OperatingPoint | None = None
 
+    @property
+    def best_threshold_(self) -> float:
+        """The threshold, under its name in scikit-learn's ``TunedThresholdClassifierCV``.
+
+        It applies to ``positive_scores``, not to probabilities. That of a ``SetpointClassifier`` is
+        0, since its scores are measured from the threshold.
+        """
+        return float(self.operating_point_.threshold)
+
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return one score per row, larger for likely positives."""
         raise NotImplementedError
@@ -89,7 +98,11 @@ class SetpointEstimator:
         return {**named, "segments": found}
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of ``predict``, as everywhere in scikit-learn."""
+        """Return the accuracy of ``predict``, as everywhere in scikit-learn.
+
+        It says little about rare positives; :meth:`Goal.scorer` scores ``predict`` by the goal:
+        ``cross_val_score(clf, X, y, scoring=goal.scorer())``.
+        """
         if hasattr(self, "_labels") and self._labels.positive_labels:  # predict returns classes
             y = self._labels.of_decisions(self._labels.is_positive(y))
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]

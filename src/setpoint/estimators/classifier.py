@@ -79,7 +79,10 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         The largest amounts that rows can have, by name, for certified bounds on costs; see
         :func:`setpoint.certify`.
     pos_label : optional
-        The label of the positive class; by default the larger of the two. A list: these labels
+        The label of the positive class. By default the larger of two numbers, so 1 or True; of two
+        texts "yes", "true" or "positive" and the like, or else the rarer one if it makes up less
+        than 40 % of the rows, or else the one that sorts last. A warning says which one was taken
+        unless scikit-learn would take it as well. A list: these labels
         are positive. With a list, and with more than two labels, all others are negative;
         ``classes_`` are then two texts, such as ``"other"`` and ``"1 or 2"``, which ``predict``
         returns.
