@@ -157,9 +157,9 @@ def check_costs(goal: AnyGoal, costs: Costs | None) -> None:
 
 
 def report_of_fit(
-    fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any]
+    fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any], **results: Any
 ) -> Report | BandReport:
-    """Return the report of a new model, on its test rows."""
+    """Return the report of a new model, on its test rows; ``results`` are further fields of it."""
     model, test = fitted.model, fitted.test
     assert test is not None
     verdict = None
@@ -184,6 +184,7 @@ def report_of_fit(
         notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
         **({} if fitted.baseline is None else {"baseline": fitted.baseline}),
         **training_of(model),
+        **results,
     )
 
 

@@ -1,7 +1,7 @@
 """Two labels, one of them positive: of arrays, of rows in blocks and of columns.
 
-Which label is positive is chosen by one rule, that of :func:`likely_positive`, for arrays and tables,
-in Python and on the command line.
+Which label is positive is chosen by one rule, that of :func:`likely_positive`, for arrays and for
+tables, in Python and on the command line.
 
 Several labels may be positive, and there may be more than two labels, if the positive ones are
 named: the others are negative, also those that are seen later. The two classes are then texts such

@@ -36,6 +36,8 @@ class SetpointEstimator:
     _threshold_columns: GoalColumns | None = None
     # The counts of these rows at the threshold, where operating_point_ has cross-fitted ones.
     _chosen_point: OperatingPoint | None = None
+    # The best operating point on held-out training rows, where certification rows are others.
+    _planned_point: OperatingPoint | None = None
 
     @property
     def best_threshold_(self) -> float:
@@ -45,6 +47,14 @@ class SetpointEstimator:
         0, since its scores are measured from the threshold.
         """
         return float(self.operating_point_.threshold)
+
+    def held_out_point(self) -> OperatingPoint:
+        """Return the best operating point on training rows that were held out from training.
+
+        Models that are fitted to the same rows can be compared by it: test and certification rows
+        play no part. The threshold was chosen on these rows, so they look better than new ones.
+        """
+        return self._planned_point or self._chosen_point or self.operating_point_
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return one score per row, larger for likely positives."""

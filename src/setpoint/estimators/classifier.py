@@ -33,8 +33,11 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
     """A binary classifier that is trained for an operating point.
 
     If the goal is not met on the rows that set the threshold, ``fit`` warns with an
-    ``InfeasibleGoalWarning``. ``score`` is plain accuracy, as everywhere in scikit-learn; pass a
-    scorer to a grid search.
+    ``InfeasibleGoalWarning``. ``score`` is plain accuracy, as everywhere in scikit-learn; pass
+    :meth:`Goal.scorer` to a grid search.
+
+    On tables, boosted trees are often better than a linear model:
+    ``SetpointThreshold.auto(goal)`` compares several kinds of models and takes the best.
 
     Parameters
     ----------
@@ -285,7 +288,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self._dtype = dtype
         self.certificate_ = None
         self._threshold_rows = self._threshold_columns = None
-        self._chosen_point = None
+        self._chosen_point, self._planned_point = None, solution.operating_point
         # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
         self.logit_threshold_ = solution.operating_point.threshold
 

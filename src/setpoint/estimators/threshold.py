@@ -295,6 +295,9 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
             )
             point = certificate.operating_point
 
+        self._planned_point = point
+        if certification is not None:
+            self._planned_point = data.point(unseen, goal, on, self._caution)
         self.estimator_ = estimator
         self.threshold_ = point.threshold
         self.operating_point_ = point

@@ -261,6 +261,11 @@ class Report(Described):
         Of the training.
     candidates : Candidates or ModelCandidates, optional
         The models that were compared.
+    compared : tuple of (str, OperatingPoint, Certificate or None)
+        Models that were trained on the same rows, this one among them: their names, and their
+        operating points on the rows of the report.
+    chosen : str
+        Which of them this one is.
     costs : Costs, optional
         If given, the page shows money, unless the goal has prices of its own.
     currency : str
@@ -294,6 +299,8 @@ class Report(Described):
     tuned: Baseline | None = None
     history: History | None = None
     candidates: Candidates | ModelCandidates | None = None
+    compared: tuple[tuple[str, OperatingPoint, Certificate | None], ...] = ()
+    chosen: str = ""
     costs: Costs | None = None
     currency: str = "€"
     decisions: DecisionTable | None = None

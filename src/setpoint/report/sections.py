@@ -47,6 +47,7 @@ def sections(report: Report) -> dict[str, Any]:
         "periods": [_periods(report, found, i) for i, found in enumerate(by_period(report), 1)],
         "bills": [_bill(report, OutcomeBill(m, report)) for m in money_metrics(report.goal)],
         "decisions": _decisions(report),
+        "compared": _models(report),
     }
 
 
@@ -312,6 +313,34 @@ def _plural(name: str) -> str:
     return {"no alarms": "without any alarm", "all alarms": "with an alarm on every case"}.get(
         name, name
     )
+
+
+def _models(report: Report) -> dict[str, Any] | None:
+    """Return the models that were trained on the same rows, with their results."""
+    if not report.compared:
+        return None
+    metrics, _ = report.point.listed_metrics()
+    levels = {c.metric.name: c for c in report.point.goal.constraints}
+    certified = any(certificate is not None for _, _, certificate in report.compared)
+    rows = []
+    for name, point, certificate in report.compared:
+        values = [
+            value_text(m, point.value(m.name), report.currency, levels.get(m.name)) for m in metrics
+        ]
+        met = "✓ met" if point.feasible and not point.empty else "✗ not met"
+        sign = "✓ yes" if certificate is not None and certificate.certified else "✗ no"
+        rows.append([
+            f"★ {name}" if name == report.chosen else name, *values, f"{point.tp + point.fp:,.0f}",
+            *([met] if levels else []), *([sign] if certified else []),
+        ])  # fmt: skip
+    note = (
+        f"★ {report.chosen} is the model of this page. It was the best for the goal on held-out "
+        f"training rows, without regard to {report.rows.on}. If another one is better here, that "
+        "may be chance: whichever is the best of several on these rows is likely to be worse on "
+        "new ones."
+    )
+    head = ["model", *map(metric_label, metrics), "alarms", *(["goal"] if levels else [])]
+    return {"head": [*head, *(["certified"] if certified else [])], "rows": rows, "note": note}
 
 
 def _decisions(report: Report) -> dict[str, Any] | None:
