@@ -19,7 +19,7 @@ from setpoint.report.breakdown_drawings import bars_of, draw_periods, draw_segme
 from setpoint.report.content import Report
 from setpoint.report.data import per_cases
 from setpoint.report.fractions import between
-from setpoint.report.money import CASES, PER, OutcomeBill, money, money_metrics, per_case
+from setpoint.report.money import CASES, PER, Bill, OutcomeBill, money, money_metrics, per_case
 from setpoint.report.wording import (
     capitalized,
     counted,
@@ -35,7 +35,6 @@ from setpoint.report.wording import (
 )
 
 Tile = tuple[str, str, list[str]]  # its name, the number, and lines below
-_UNMET = "which does not meet the goal"
 _MARKS = {True: "✓ met", False: "✗ missed", None: "– not judged"}
 
 
@@ -291,7 +290,6 @@ def _bill(report: Report, bill: OutcomeBill) -> dict[str, Any]:
 def _compared(report: Report, bill: OutcomeBill) -> str:
     """Compare the classifier's total with that of the other ways to decide."""
     parts = []
-    misses = {other.name for other, point in report.baselines if not point.feasible}
     for name, column in list(bill.columns.items())[1:]:
         saved = (column["total"] - bill.total) * (1 if bill.is_cost else -1)
         amount = bill.write(abs(saved), report.currency)
@@ -300,13 +298,43 @@ def _compared(report: Report, bill: OutcomeBill) -> str:
         else:
             words = f"{amount} {'more' if saved >= 0 else 'less'}"
         words = "as much" if saved == 0 else words
-        unmet = f" ({_UNMET})" if name in misses else ""
+        unmet = f" (which {against})" if (against := _caveat(report, name)) else ""
         parts.append(f"{words} {'as' if saved == 0 else 'than'} {_plural(name)}{unmet}")
     total = bill.write(abs(bill.total), report.currency)
     verb = "cost" if bill.is_cost else "lose"
     if bill.is_cost != (bill.total >= 0):
         verb = "bring in"
     return f"Per {PER:,} cases, the decisions {verb} {total}: {joined(parts)}."
+
+
+def _caveat(report: Report, name: str) -> str:
+    """Return what speaks against a baseline although it is cheaper; empty if nothing is known."""
+    points = {other.name: point for other, point in report.baselines}
+    certificate, found = report.certificate, []
+    if name in points and not points[name].feasible:
+        found.append("does not meet the goal")
+    if name in points and certificate is not None and certificate.certified and not report.broken:
+        found.append("is not certified")
+    return " and ".join(found)
+
+
+def cheaper_baselines(report: Report, bill: Bill | None) -> str:
+    """Return which baselines cost less, and what speaks against them; empty if none does."""
+    if bill is None:
+        return ""
+    gains, found = bill.of(report.point), []
+    for i, (other, _) in enumerate(report.baselines):
+        if (gain := gains[f"gained{i}"]) < 0:
+            less = money(-gain, bill.costs.currency, bill.digits)
+            against = _caveat(report, other.name)
+            but = f", but {against}" if against else ", and meets the goal on these rows as well"
+            found.append(f"“{other.name}” costs {less} less{but}")
+    if not found:
+        return ""
+    return (
+        f"Per {CASES:,} cases, {'; '.join(found)}. The threshold of this page was chosen for the "
+        "goal, which is not about these costs."
+    )
 
 
 def _plural(name: str) -> str:
