@@ -57,7 +57,7 @@ def test_the_best_model_on_held_out_rows_is_saved_with_a_report(files, tmp_path,
     assert saved.operating_point.tp == best["held_out"]["tp"]
     text = page.read_text("utf-8")
     assert "Other models" in text
-    assert f"★ {best['model']}" in text
+    assert f"★\N{NO-BREAK SPACE}{best['model']}" in text
     assert "likely to be worse on new ones" in text
     assert all(row["model"] in text for row in rows)
 

@@ -504,6 +504,8 @@ def test_a_cheaper_baseline_says_what_speaks_against_it(counted, certified):
     text = page(report, scores)
     assert re.search(r"“the old rules” costs €15,\d00 less, but does not meet the goal\.", text)
     assert "goal, which is not about these costs" in text
+    missed = page(counted(10, 90, 90, 810), (np.arange(1000) % 2).astype(float))
+    assert "less, but does not meet the goal either." in missed
     text = page(report, report.rows.y.astype(float))
     assert "less, and meets the goal on these rows as well." in text
     text = page(certified, certified.rows.y.astype(float))

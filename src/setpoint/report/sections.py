@@ -312,7 +312,8 @@ def _caveat(report: Report, name: str) -> str:
     points = {other.name: point for other, point in report.baselines}
     certificate, found = report.certificate, []
     if name in points and not points[name].feasible:
-        found.append("does not meet the goal")
+        either = "" if report.point.feasible else " either"
+        found.append(f"does not meet the goal{either}")
     if name in points and certificate is not None and certificate.certified and not report.broken:
         found.append("is not certified")
     return " and ".join(found)
@@ -357,8 +358,9 @@ def _models(report: Report) -> dict[str, Any] | None:
         ]
         met = "✓ met" if point.feasible and not point.empty else "✗ not met"
         sign = "✓ yes" if certificate is not None and certificate.certified else "✗ no"
+        star = "★\N{NO-BREAK SPACE}" if name == report.chosen else ""
         rows.append([
-            f"★ {name}" if name == report.chosen else name, *values, f"{point.tp + point.fp:,.0f}",
+            f"{star}{name}", *values, f"{point.tp + point.fp:,.0f}",
             *([met] if levels else []), *([sign] if certified else []),
         ])  # fmt: skip
     note = (
