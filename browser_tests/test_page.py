@@ -490,6 +490,6 @@ def test_dark_and_light(browser, opened, emulate):
 def test_an_exact_threshold_fits_its_box(browser, opened):
     """No digit is cut off."""
     opened("certified")
-    browser.execute_script("document.getElementById('box').value = '-0.12345678901234567'")
+    browser.execute_script("document.getElementById('box').value = '-1.2345678901234567e-05'")
     box = browser.find_element(By.ID, "box")
     assert box.get_property("scrollWidth") <= box.get_property("clientWidth")
