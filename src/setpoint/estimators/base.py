@@ -51,8 +51,9 @@ class SetpointEstimator:
     def held_out_point(self) -> OperatingPoint:
         """Return the best operating point on training rows that were held out from training.
 
-        Models that are fitted to the same rows can be compared by it: test and certification rows
-        play no part. The threshold was chosen on these rows, so they look better than new ones.
+        Models that are fitted to the same rows can be compared by it: certification rows play no
+        part, unless all rows are certification rows (``cv="prefit"``). The threshold was chosen on
+        these rows, so they look better than new ones.
         """
         return self._planned_point or self._chosen_point or self.operating_point_
 
