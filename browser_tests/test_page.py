@@ -474,10 +474,22 @@ def test_dark_and_light(browser, opened, emulate):
         return sum(int(x) for x in re.findall(r"\d+", color)[:3])
 
     opened("certified")
+    button = browser.find_element(By.ID, "theme")
     assert brightness() > 600
+    assert button.text == "Dark mode"
     emulate(browser, scheme="dark")
     assert brightness() < 150
-    browser.find_element(By.ID, "theme").click()
+    assert button.text == "Light mode"
+    button.click()
     assert brightness() > 600
-    browser.find_element(By.ID, "theme").click()
+    assert button.text == "Dark mode"
+    button.click()
     assert brightness() < 150
+
+
+def test_an_exact_threshold_fits_its_box(browser, opened):
+    """No digit is cut off."""
+    opened("certified")
+    browser.execute_script("document.getElementById('box').value = '-1.2345678901234567e-05'")
+    box = browser.find_element(By.ID, "box")
+    assert box.get_property("scrollWidth") <= box.get_property("clientWidth")

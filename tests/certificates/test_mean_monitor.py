@@ -137,3 +137,12 @@ def test_no_rows_and_plain_values():
     assert pickle.loads(pickle.dumps(nothing)) == nothing
     values = check([3.0], nothing).to_dict()
     assert json.loads(json.dumps(values)) == values
+
+
+def test_one_look_bounds_the_p_value_of_the_rows_of_the_check():
+    rng = np.random.default_rng(0)
+    found = [check(100.0 * (rng.random(200) < 0.2)).p_value for _ in range(300)]
+    assert np.mean(np.array(found) <= 0.1) <= 0.1
+    bad = check(np.full(30, 100.0), check([0.0] * 5000))
+    assert bad.p_value < 1e-6
+    assert check([]).p_value is None

@@ -1,4 +1,5 @@
 import itertools
+import json
 from dataclasses import replace
 from functools import partial
 
@@ -7,11 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 from certificate_rows import rows_with_counts
 from setpoint import Constraint, Goal, OperatingPoint, SetpointError, certify
-from setpoint.certificates.monitor import _draws, check_guarantees, evidence_against, staked
+from setpoint.certificates.monitor import (
+    _draws,
+    check_guarantees,
+    evidence_against,
+    exact_p_value,
+    staked,
+)
 from setpoint.certificates.rates import rate_of
 from setpoint.goals.metrics import metric
 
@@ -201,7 +208,8 @@ def test_a_guarantee_that_holds_is_not_broken():
         assert not verdict.broken
     assert str(verdict) == (
         "Consistent with the certificate so far: precision is 0.900 (270 of 300; guaranteed: "
-        ">= 0.8), with no evidence against it."
+        ">= 0.8), with no evidence against it. These rows alone: p = 0.893 (exact test; valid "
+        "only if this is the only planned check)."
     )
 
 
@@ -212,7 +220,8 @@ def test_rows_that_miss_the_guarantee_do_not_agree_with_it():
     assert verdict.evidence[0] < 1
     assert str(verdict) == (
         "Not broken so far: precision is 0.285 (212 of 745; guaranteed: >= 0.3), which "
-        "is not enough evidence to contradict it."
+        "is not enough evidence to contradict it. These rows alone: p = 0.19 (exact test; valid "
+        "only if this is the only planned check)."
     )
     two = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
     text = str(two.check(*rows(tp=60, fp=10, fn=2, tn=37)))  # 10 of 47
@@ -227,16 +236,42 @@ def test_the_message_states_how_unlikely_the_counts_are():
     assert str(verdict) == (
         "Not broken so far: precision is 0.600 (12 of 20; guaranteed: >= 0.8); such results "
         f"have a probability of at most 1 in {verdict.evidence[0]:.3g} under the guarantee "
-        "(broken at 1 in 20)."
+        "(broken at 1 in 20). These rows alone: p = 0.0321 (exact test; valid only if this is the "
+        "only planned check, which would then contradict the certificate)."
     )
     assert verdict.contradicted == ()
     broken = certified.check(*rows(tp=120, fp=800, fn=2, tn=60))
     assert str(broken) == (
         "BROKEN: precision is 0.130 (120 of 920; guaranteed: >= 0.8); such results have a "
         "probability of less than 1 in 1,000,000 under the guarantee (broken at 1 in 20). "
-        "Certify again on recent rows before relying on it."
+        "Certify again on recent rows before relying on it. These rows alone: p < 0.0001 (exact "
+        "test; valid only if this is the only planned check)."
     )
     assert broken.contradicted == broken.guarantees
+
+
+def test_one_look_is_an_exact_test_of_the_rows_of_the_check():
+    certified = certificate("max recall s.t. precision >= 0.6, fpr <= 0.2")
+    first = certified.check(*rows(tp=48, fp=52, fn=2, tn=300))
+    expected = (binomtest(48, 100, 0.6, "less"), binomtest(52, 352, 0.2, "greater"))
+    assert first.p_values == pytest.approx([test.pvalue for test in expected])
+    assert first.p_values[0] < 0.025  # half of the level
+    assert not first.broken
+    assert "for fpr (exact test; valid only if" in first.one_look
+    assert "would then contradict the certificate" in first.one_look
+    second = certified.check(*rows(tp=9, fp=1, fn=2, tn=30), after=first)
+    assert second.p_values[0] == pytest.approx(binomtest(9, 10, 0.6, "less").pvalue)
+    assert "would then" not in str(second)
+    nothing = certified.check([], [], after=second)
+    assert (nothing.p_values, nothing.one_look) == ((), "")
+    assert json.dumps(second.to_dict()["p_values"])
+
+
+def test_one_look_at_levels_that_a_single_case_decides():
+    certified = certificate("max recall s.t. precision >= 0.8")
+    point = certified.check(*rows(tp=3, fp=1, fn=0, tn=9)).operating_point
+    for level, p_value in ((1.0, 0.0), (0.0, 1.0)):
+        assert exact_p_value(Constraint("precision", level), point) == p_value
 
 
 def test_the_contradicted_guarantee_of_several_is_identified():
@@ -441,7 +476,7 @@ def test_invalid_rows_raise():
 def test_no_rows_count_as_a_check():
     found = certificate()
     first = found.check(Y, SCORES)
-    assert found.check([], [], after=first) == replace(first, checks=2)
+    assert found.check([], [], after=first) == replace(first, checks=2, p_values=())
 
 
 def test_the_verdict_of_another_model_raises_even_if_goal_and_threshold_are_the_same():

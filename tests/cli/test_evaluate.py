@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 from cli_tables import DROPPED, later, payments, printed, run
+from scipy.stats import binomtest
 
 from setpoint.cli import main
 from setpoint.model_files import load
@@ -77,6 +78,27 @@ def test_strict_applies_to_goal_and_certificate(certified, tmp_path, capsys):
     assert "certificate contradicted" in page.read_text("utf-8")
     assert run("evaluate", certified, bad, "--strict") == 3
     assert "BROKEN" in capsys.readouterr().out
+
+
+def test_one_look_and_a_certificate_that_stands_although_the_goal_is_missed(
+    certified, tmp_path, capsys
+):
+    rows = pd.read_csv(later(tmp_path / "rows.csv"))
+    alarms = load(certified).predict(rows.drop(columns="class"))["alarm"].to_numpy()
+    frauds = rows["class"].to_numpy() == "fraud"
+    few = pd.concat([rows[alarms & frauds][:3], rows[alarms & ~frauds][:7], rows[~alarms]])
+    few.to_csv(tmp_path / "few.csv", index=False)
+    _, text, fields = evaluated(capsys, certified, tmp_path / "few.csv")
+    verdict = fields["verdict"]
+    counts = fields["evaluated"]
+    tp, alarms = int(counts["tp"]), int(counts["tp"] + counts["fp"])
+    exact = binomtest(tp, alarms, 0.5, "less").pvalue
+    assert verdict["p_values"] == pytest.approx([exact])
+    assert not verdict["broken"]
+    assert met_row(text).split()[-1] == "no"
+    words = " ".join(text.split())
+    assert f"These rows alone: p = {exact:.3g} (exact test; valid only if this is the" in words
+    assert "The certificate still stands although these rows miss the goal: it is about" in words
 
 
 def test_a_report_shows_a_broken_certificate_of_groups(tmp_path, capsys):

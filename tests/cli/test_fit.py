@@ -258,3 +258,15 @@ def test_several_positive_labels(files, tmp_path, capsys):
     predicted = pd.read_csv(tmp_path / "new.csv")
     assert set(predicted["predicted"]) == {"1 or 2", "other"}
     assert (predicted["alarm"] == (predicted["predicted"] == "1 or 2")).all()
+
+
+def test_linear_models_point_to_others(files, tmp_path, capsys):
+    fit = fit_arguments(files, tmp_path / "m")
+    assert main(fit) == 0
+    assert "boosted trees are often better on tables; --model auto" in capsys.readouterr().err
+    trees = [argument.replace("logistic", "hgb") for argument in fit]
+    assert main(trees) == 0
+    assert "often better" not in capsys.readouterr().err
+    chosen = [argument.replace("logistic", "linear") for argument in fit]
+    assert main([*chosen, "--device", "cpu"]) == 0
+    assert "often better" not in capsys.readouterr().err

@@ -54,6 +54,19 @@ def test_a_report_has_everything_needed_to_repeat_it(files, tmp_path):
     assert facts.count(">7<") == 1  # the seed, once
 
 
+def test_large_counts_are_separated_and_absent_ones_left_out(files, tmp_path):
+    table, page = tmp_path / "large.csv", tmp_path / "page.html"
+    payments(1500).to_csv(table, index=False)
+    fit = fit_arguments(files, tmp_path / "m", "--report", page, "--seed", 12345, "-q")
+    fit[1] = str(table)
+    assert run(*fit) == 0
+    facts = unescape(page.read_text("utf-8")).partition('id="facts"')[2].partition("</section>")[0]
+    assert ">1,500<" in facts
+    assert ">1500<" not in facts
+    assert ">12345<" in facts
+    assert "certif" not in facts
+
+
 def test_a_report_on_other_rows_names_model_and_data(model, write_rows, tmp_path):
     page, table = tmp_path / "page.html", write_rows()
     assert run("evaluate", model, table, "--report", page, "-q") == 0

@@ -1,6 +1,8 @@
 """Classifiers that are trained on a GPU and decide on the CPU."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -215,3 +217,30 @@ def test_too_little_memory_raises():
     X, y = table(1000)
     with pytest.raises(SetpointError, match=r"cuda:0 does not have enough memory .* device='cpu'"):
         classifier(model=Greedy(8, 1)).fit(X, y)
+
+
+IN_A_FRESH_PROCESS = """
+import warnings
+
+import torch
+
+from setpoint.training import Projected, make_problem, solve
+from setpoint.training.models import build
+
+warnings.simplefilter("error", UserWarning)
+torch.manual_seed(0)
+y = torch.rand(2000, device="cuda") < 0.2
+X = torch.randn(2000, 5, device="cuda") + y[:, None]
+problem, module = make_problem(X, y, "max f1"), build("mlp", 5).cuda()
+torch.autograd.backward(module(X[:8]), torch.ones_like(module(X[:8])))  # a matrix product first
+module.zero_grad()
+solve(problem, module, Projected(outer_iterations=2, inner_iterations=5))
+print("no warning")
+"""
+
+
+def test_the_first_gradients_of_a_process_do_not_warn():
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_FRESH_PROCESS], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "no warning\n", done.stderr

@@ -173,7 +173,7 @@ def test_labels(y, pos_label, expected):
         ([0.0, np.nan, 1.0], None, "NaN; drop"),
         (np.array(["a", None, "b"], dtype=object), "a", "missing labels"),
         (np.array(["a", 1, None], dtype=object), "a", "missing labels|more than two"),
-        (["no", "yes", "no"], None, "'no', 'yes'; pass pos_label"),
+        (["a", "b", "a"], None, "'a', 'b'; pass pos_label"),
         ([3, 3, 3], None, "holds 3; pass pos_label"),
         (["no", "yes", "no"], "Yes", "pos_label 'Yes' is not in y.*'no', 'yes'"),
         ([0, 1], None, r"one entry per row of X, shape \(3,\); it has \(2,\)"),

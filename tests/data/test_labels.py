@@ -1,8 +1,39 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from setpoint import SetpointError
-from setpoint.data.labels import Labels
+from setpoint.data.label_columns import read_target
+from setpoint.data.labels import Labels, same_label
+
+
+@pytest.mark.parametrize(
+    ("counts", "positive"),
+    [
+        ({0: 1, 1: 9}, 1),
+        ({-1: 1, 1: 9}, 1),
+        ({False: 1, True: 9}, True),
+        ({3: 9, 5: 1}, 5),
+        ({"no": 1, "yes": 9}, "yes"),
+        ({"NO": 9, "Yes": 1}, "Yes"),
+        ({"false": 1, "true": 9}, "true"),
+        ({"Negative": 1, "Positive": 9}, "Positive"),
+        ({"0": 1, "1": 9}, "1"),
+        ({"fraud": 1, "ok": 9}, "fraud"),
+        ({"benign": 9, "malignant": 1}, "malignant"),
+        ({"fraud": 5, "ok": 5}, "ok"),
+        ({"fraud": 9, "ok": 11}, "ok"),  # neither is clearly rarer
+    ],
+)
+@pytest.mark.filterwarnings("ignore:pos_label is not given")
+def test_arrays_and_columns_have_the_same_positive_label(counts, positive):
+    y = np.repeat(list(counts), list(counts.values()))
+    found = Labels.of(y)
+    assert found.positive == positive
+    assert found.classes.tolist() == sorted(counts)
+    column = read_target(pd.Series(y, name="y"))
+    assert same_label(column.positive, positive)
+    assert (column.y == found.is_positive(y)).all()
 
 
 def test_the_larger_label_is_positive_by_default():
@@ -19,11 +50,13 @@ def test_labels_and_decisions_are_inverse(pos_label):
     assert (labels.of_decisions(labels.is_positive(y)) == y).all()
 
 
-def test_a_frequent_positive_text_warns():
+def test_a_positive_text_that_may_be_a_surprise_warns():
     y = np.array(["high"] + ["low"] * 9)
-    with pytest.warns(UserWarning, match=r"'low' is the positive class, though it makes up 90%"):
-        assert Labels.of(y).positive == "low"
+    with pytest.warns(UserWarning, match=r"'high' is the positive class \(10% .*, not 'low'"):
+        assert Labels.of(y).positive == "high"
     assert Labels.of(y, pos_label="high").positive == "high"
+    with pytest.warns(UserWarning, match=r"'ok' is the positive class \(55% of the rows\), not 'f"):
+        assert Labels.of(np.array(["fraud"] * 9 + ["ok"] * 11)).positive == "ok"
     assert Labels.of(np.array([0] + [1] * 9)).positive == 1  # numbers are taken at their word
 
 

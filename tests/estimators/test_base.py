@@ -113,3 +113,14 @@ def test_the_certificate_follows_the_operating_point():
     point = certificate.operating_point
     alone = decisions_html(point, None, 1, 0)
     assert decisions_html(point, certificate, 1, 0) == alone + certificate._repr_html_()
+
+
+@pytest.mark.parametrize("kind", ["classifier", "threshold"])
+def test_best_threshold_is_the_one_that_decides(rows, kind):
+    clf = make(kind)
+    assert not hasattr(clf, "best_threshold_")
+    X, y = rows
+    clf.fit(X, y)
+    alarm = clf.positive_scores(X) > clf.best_threshold_
+    assert (alarm == (clf.predict(X) == HOSTILE)).all()
+    assert clf.best_threshold_ == getattr(clf, "threshold_", 0.0)

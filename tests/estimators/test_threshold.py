@@ -244,11 +244,11 @@ def test_the_larger_label_is_positive_by_default(overlapping):
         clone(clf).set_params(pos_label=7).fit(X, y)
 
 
-def test_a_frequent_positive_text_warns_at_the_line_of_the_caller(overlapping):
+def test_a_positive_text_that_may_be_a_surprise_warns_at_the_line_of_the_caller(overlapping):
     X, y = overlapping
     labels = np.where(y == 1, "fraud", "ok")
-    with pytest.warns(UserWarning, match="'ok' is the positive class, though it makes") as told:
-        SetpointThreshold(LOGISTIC, cv=2).fit(X, labels)
+    with pytest.warns(UserWarning, match="'fraud' is the positive class .*, not 'ok'") as told:
+        assert SetpointThreshold(LOGISTIC, cv=2).fit(X, labels).pos_label_ == "fraud"
     assert told[0].filename == __file__
 
 

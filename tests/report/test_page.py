@@ -28,6 +28,7 @@ from setpoint.certificates import ThresholdSet
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
 from setpoint.report import data as data_module
 from setpoint.report.sections import tiles
+from setpoint.training.history import History
 
 
 def data_of(text):
@@ -471,3 +472,42 @@ def test_tiles_show_what_the_goal_is_about():
     assert found["amount caught"][0] == f"€{2 * tp:,.0f} of €{2 * P:,.0f}"
     assert found["alarms on the busiest day"][1][0] == "allowed: 9"
     assert found["lowest precision in any region"][1][0].endswith("required: ≥\xa00.5")
+
+
+def test_labels_that_name_nothing_are_positives(counted):
+    for label in ("1", "True"):
+        text = html(counted(8, 2, 1, 89, positive=label, positives=None))
+        assert "8 of 9 positives caught" in text
+        assert f"“{label}”" not in text
+    assert "“yes” cases" in html(counted(8, 2, 1, 89, positive="yes", positives=None))
+
+
+def test_a_shortfall_that_is_always_0_is_not_drawn(certified, history):
+    text = html(replace(certified, history=history))
+    assert not history.violation.any()
+    assert 'id="history-objective"' in text
+    assert 'id="history-violation"' not in text
+    assert "after each iteration: recall; the goal was always met." in " ".join(text.split())
+    missed = History([replace(record, violation=0.1) for record in history])
+    text = html(replace(certified, history=missed))
+    assert 'id="history-violation"' in text
+    assert "and the shortfall from the goal (0: goal met)." in " ".join(text.split())
+
+
+def test_a_cheaper_baseline_says_what_speaks_against_it(counted, certified):
+    def page(report, scores, **more):
+        other = Baseline("the old rules", scores, 0.5)
+        return " ".join(html(replace(report, baseline=other, costs=Costs(1, 100), **more)).split())
+
+    report = counted(80, 10, 20, 890)
+    scores = np.where(report.rows.y, 0.9, np.arange(1000) % 2)
+    text = page(report, scores)
+    assert re.search(r"“the old rules” costs €15,\d00 less, but does not meet the goal\.", text)
+    assert "goal, which is not about these costs" in text
+    missed = page(counted(10, 90, 90, 810), (np.arange(1000) % 2).astype(float))
+    assert "less, but does not meet the goal either." in missed
+    text = page(report, report.rows.y.astype(float))
+    assert "less, and meets the goal on these rows as well." in text
+    text = page(certified, certified.rows.y.astype(float))
+    assert "less, but is not certified." in text
+    assert "costs" not in page(report, np.zeros(1000)).partition("“the old rules” ")[2]

@@ -188,13 +188,19 @@ def test_several_checks_are_reported_together(counted):
 
 def test_a_missed_goal_despite_a_certificate_is_explained(counted):
     for counts, reason in (
-        ((28, 12, 20, 940), "40 alarms are too few to contradict it."),
-        ((0, 1, 20, 940), "1 alarm is too few to contradict it."),
+        ((28, 12, 20, 940), "40 alarms are too few to contradict it (p = 0.0875 as the only"),
+        ((0, 1, 20, 940), "1 alarm is too few to contradict it (p = 0.2 as the only planned"),
+        (
+            (65, 25, 20, 940),
+            "90 alarms are too few to contradict it in a check that may be "
+            "repeated; as the only planned check they do (p = 0.0474).",
+        ),
     ):
         text = headline(with_certificate(counted, *counts))
         assert "The goal is not met on these rows: precision is " in text
         assert "Certified at 90 % confidence: precision >= 0.8. The certificate still " in text
-        assert f"still stands: {reason}" in text
+        assert "although these rows miss the goal: it is about new cases in the long run" in text
+        assert f"and {reason}" in text
 
 
 def test_the_metric_determines_which_cases_are_too_few(rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -124,6 +125,26 @@ def use_device(device: torch.device) -> Iterator[None]:
                 f"{device} does not have enough memory for this training; use device='cpu', or "
                 "fit_stream, which holds only some of the rows at a time."
             ) from error
+
+
+def start_gradients(device: torch.device | str) -> None:
+    """Prepare torch's own thread for gradients on a device, once; a no-op on a CPU.
+
+    torch computes the gradients of a GPU in a thread of its own. In a fresh process that thread has
+    no CUDA context until it launches a first kernel. If its first operation is a matrix product, as
+    in a network whose last layer is linear, cuBLAS warns that there is no current context. So the
+    first operation here is an elementwise product.
+    """
+    found = torch.device(device)
+    if found.type == "cuda":
+        _start_gradients(found)
+
+
+@cache
+def _start_gradients(device: torch.device) -> None:
+    with torch.inference_mode(False), torch.enable_grad():
+        number = torch.ones((), device=device, requires_grad=True)
+        (2.0 * number).backward()  # type: ignore[no-untyped-call]
 
 
 def _own_gpu(count: int) -> torch.device:

@@ -71,6 +71,74 @@ def label_list(pos_label: Any) -> list[Any] | None:
     return sorted(found, key=repr) if isinstance(pos_label, set | frozenset) else found
 
 
+def as_text(value: Any) -> str:
+    """Return a value as a text; integers are written alike, whatever their type.
+
+    Examples
+    --------
+    >>> as_text(2.0), as_text(np.int8(2)), as_text(" two ")
+    ('2', '2', 'two')
+    """
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def either(labels: Iterable[Any]) -> str:
+    """Return the name of the class of several labels.
+
+    Examples
+    --------
+    >>> either([1, 2, 3]), either(["b"])
+    ('1, 2 or 3', 'b')
+    """
+    *first, last = map(as_text, labels)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Return labels as an array; raise SetpointError if some are missing."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise SetpointError(f"labels must be one per row, but have the shape {labels.shape}.")
+    check_known_labels(labels)
+    return labels
+
+
+def check_known_labels(labels: NDArray[Any]) -> None:
+    """Raise SetpointError if labels are missing."""
+    if labels.dtype.kind in "fO":
+        unknown = (labels != labels) | (labels == None)  # noqa: E711 (elementwise)
+        if unknown.any():
+            raise SetpointError("y holds NaN or None; drop the rows with unknown labels.")
+
+
+def positive_mask(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
+    """Return which labels are positive: ``pos_label``, one of several, or 1 and True.
+
+    Labels other than 0 and 1, -1 and 1, and booleans need a ``pos_label``: which of two texts is
+    positive is not to be guessed from some rows, since other rows may suggest the other one.
+    """
+    if pos_label is not None:
+        named = label_list(pos_label) or [pos_label]
+        matches = [np.broadcast_to(labels == label, labels.shape) for label in named]
+        return np.asarray(np.logical_or.reduce(matches), dtype=bool)
+    if labels.dtype == np.bool_:
+        return labels
+    positive = np.asarray(labels == 1)
+    for other in (0, -1):
+        if (positive | (labels == other)).all():
+            return positive
+    values = list(dict.fromkeys(labels.tolist()))
+    shown = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
+    raise SetpointError(
+        f"y holds the labels {shown}; pass pos_label to name the positive one, or several in a "
+        "list (all others are then negative), or labels that are 0/1, -1/1 or booleans."
+    )
+
+
 def check_number(value: Any, name: str) -> float:
     """Return the value as a float; raise SetpointError if it is not a number, or NaN."""
     if not isinstance(value, Real) or value != value:

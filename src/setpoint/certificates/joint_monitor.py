@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.validation import check_fraction
 from setpoint.certificates.mean_monitor import Costs, MeanVerdict, check_mean
-from setpoint.certificates.monitor import Verdict, as_sentence, updated
+from setpoint.certificates.monitor import Verdict, as_sentence, one_look_in_words, updated
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Constraint, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import format_number
@@ -153,7 +153,26 @@ class JointVerdict(NotebookSummary):
         pairs = list(zip(self.monitored, self.parts, strict=True))
         found = "; ".join(_describe(each, part) for each, part in pairs)
         missed = any(_is_missed(each, part) for each, part in pairs)
-        return as_sentence(found, self.broken, missed, self.pending)
+        return as_sentence(found, self.broken, missed, self.pending, self.one_look)
+
+    @property
+    def p_values(self) -> tuple[float | None, ...]:
+        """Of each guarantee, the p-value of the rows of this check alone; see :class:`Verdict`.
+
+        That of a mean is an upper bound on it.
+        """
+        return tuple(
+            part.p_value if isinstance(part, MeanVerdict) else next(iter(part.p_values), None)
+            for part in self.parts
+        )
+
+    @property
+    def one_look(self) -> str:
+        """What the rows of this check say by themselves, as a sentence; empty without draws."""
+        names = [each.name for each in self.monitored]
+        relation = "<=" if any(isinstance(part, MeanVerdict) for part in self.parts) else "="
+        level = self.level / len(self.parts)
+        return one_look_in_words(names, self.p_values, level, self.broken, relation)
 
     def __str__(self) -> str:
         return self.message
@@ -185,6 +204,7 @@ class JointVerdict(NotebookSummary):
             "checks": self.checks,
             "pending": self.pending,
             "message": self.message,
+            "p_values": list(self.p_values),
             "last_periods": dict(self.last_periods),
             "parts": [part.to_dict() for part in self.parts],
         }

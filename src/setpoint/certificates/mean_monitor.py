@@ -71,6 +71,9 @@ class MeanVerdict:
         Rows since the certificate with an amount above its cap, which counts as the cap.
     uncapped : float
         The mean cost or profit of the rows with the amounts as they are.
+    p_value : float or None
+        An upper bound on the p-value of the rows of this check alone, which is valid only if this
+        is the only planned check: the reciprocal of their evidence. None without rows.
     """
 
     broken: bool
@@ -88,6 +91,7 @@ class MeanVerdict:
     pending: int = 0
     capped: int = 0
     uncapped: float = 0.0
+    p_value: float | None = None
 
     @property
     def alarm_at(self) -> float:
@@ -136,7 +140,7 @@ class MeanVerdict:
             "mean": jsonable(self.mean), "logs": list(self.logs),
             "starts": [list(start) for start in self.starts], "since": self.since,
             "checks": self.checks, "pending": self.pending, "capped": self.capped,
-            "uncapped": jsonable(self.uncapped),
+            "uncapped": jsonable(self.uncapped), "p_value": self.p_value,
         }  # fmt: skip
 
 
@@ -172,12 +176,14 @@ def check_mean(
     mean = (after.mean * after.rows + float(u.sum())) / rows if rows else 0.0
     paid = -guarantee.metric.sign * float(costs.uncapped.sum())
     uncapped = (after.uncapped * after.rows + paid) / rows if rows else 0.0
-    logs = np.asarray(after.logs)
+    own = np.zeros(BETS)
     if 0 < m < 1:
-        bets = _FRACTIONS / m
-        logs = logs + np.array([np.log1p(bet * (u - m)).sum() for bet in bets])
+        own = np.array([np.log1p(bet * (u - m)).sum() for bet in _FRACTIONS / m])
     elif m <= 0 and u.any():  # the mean cannot be so low
-        logs = np.full(len(logs), np.inf)
+        own = np.full(BETS, np.inf)
+    logs = after.logs + own
+    with np.errstate(over="ignore"):
+        p_value = min(1.0, 1 / float(np.exp(own).mean())) if len(u) else None
     before = np.array([(0.0,) * (1 + BETS), *after.starts])
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.nan_to_num(np.exp(logs - before[:, 1:]), nan=1.0, posinf=np.inf).mean(axis=1)
@@ -191,4 +197,5 @@ def check_mean(
         after, broken=evidence >= 1 / level, evidence=evidence, rows=rows, mean=mean,
         logs=tuple(map(float, logs)), starts=starts, since=since, checks=after.checks + 1,
         pending=pending, capped=after.capped + int(costs.is_capped.sum()), uncapped=uncapped,
+        p_value=p_value,
     )  # fmt: skip

@@ -16,11 +16,16 @@ v_j = 1/(j (j + 1)) of it, and collects evidence E_j from the later cases alone.
     M = E / 2 + (sum_j v_j E_j + 1 - sum_j v_j) / 2,
 
 again a supermartingale that starts at 1. When to restart depends on the number of draws only.
+
+Evidence that may be looked at any number of times must be larger than that of a single look. So a
+verdict also has the p-value of an exact binomial test of the rows of its own check. Whoever planned
+that check as the only one may rely on it; the smallest of several such p-values proves nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +36,7 @@ from scipy.special import betainc, betaln, xlog1py, xlogy
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_fraction
-from setpoint.certificates.rates import rate_of
+from setpoint.certificates.rates import at_most, rate_of
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE, Constraint, Goal, format_metric, format_requirement
 from setpoint.goals.metrics import format_number
@@ -74,6 +79,10 @@ class Verdict(NotebookSummary):
         Of each guarantee, the evidence when restarts became possible, half of which is theirs: 1,
         or less if the checks began with a version without restarts. None for a verdict of such a
         version.
+    p_values : tuple of float or None
+        Of each guarantee, the p-value of an exact test of the rows of this check alone: the
+        probability of results at least this bad if the guarantee just holds. It is valid only if
+        this is the only planned check. None without draws; empty if there were no rows.
     """
 
     broken: bool
@@ -87,6 +96,7 @@ class Verdict(NotebookSummary):
     pending: int = 0
     starts: tuple[Start, ...] = ()
     reserve: tuple[float, ...] | None = None
+    p_values: tuple[float | None, ...] = ()
 
     @property
     def alarm_at(self) -> float:
@@ -113,7 +123,13 @@ class Verdict(NotebookSummary):
         pairs = zip(self.guarantees, self.evidence, strict=True)
         found = "; ".join(self.describe(guarantee, evidence) for guarantee, evidence in pairs)
         missed = any(self.is_missed(guarantee) for guarantee in self.guarantees)
-        return as_sentence(found, self.broken, missed, self.pending)
+        return as_sentence(found, self.broken, missed, self.pending, self.one_look)
+
+    @property
+    def one_look(self) -> str:
+        """What the rows of this check say by themselves, as a sentence; empty without draws."""
+        names = [guarantee.metric.name for guarantee in self.guarantees]
+        return one_look_in_words(names, self.p_values, 1 / self.alarm_at, self.broken)
 
     def is_missed(self, guarantee: Constraint) -> bool:
         """Return whether the cases since the certificate miss a level."""
@@ -171,6 +187,7 @@ class Verdict(NotebookSummary):
             "pending": self.pending,
             "starts": [list(counts) for counts in self.starts],
             "reserve": None if self.reserve is None else list(self.reserve),
+            "p_values": list(self.p_values),
             "operating_point": self.operating_point.to_dict(),
         }
 
@@ -200,15 +217,49 @@ def evidence_in_words(
     )
 
 
-def as_sentence(found: str, broken: bool, missed: bool, pending: int) -> str:
-    """Return a verdict, given what is said of each guarantee."""
+def as_sentence(found: str, broken: bool, missed: bool, pending: int, one_look: str) -> str:
+    """Return a verdict, given what is said of each guarantee, and of these rows alone."""
     if pending:
         found += f" ({'1 case is' if pending == 1 else f'{pending:,} cases are'} pending)"
+    end = f" {one_look}" if one_look else ""
     if broken:
-        return f"BROKEN: {found}. Certify again on recent rows before relying on it."
+        return f"BROKEN: {found}. Certify again on recent rows before relying on it.{end}"
     if missed:
-        return f"Not broken so far: {found}."
-    return f"Consistent with the certificate so far: {found}."
+        return f"Not broken so far: {found}.{end}"
+    return f"Consistent with the certificate so far: {found}.{end}"
+
+
+def one_look_in_words(
+    names: Sequence[str],
+    p_values: Sequence[float | None],
+    level: float,
+    broken: bool,
+    relation: str = "=",
+) -> str:
+    """Return the p-values of one check as a sentence; empty if there are none.
+
+    ``names`` are those of the guaranteed metrics, and ``level`` is that of each test. ``relation``
+    is "<=" where some tests are not exact.
+    """
+    known = [(n, p) for n, p in zip(names, p_values, strict=False) if p is not None]
+    if not known:
+        return ""
+    texts = [
+        f"p {format_p_value(p, relation)}" + (f" for {name}" if len(names) > 1 else "")
+        for name, p in known
+    ]
+    test = "exact test" if relation == "=" else "test"
+    contradicted = not broken and any(p <= level for _, p in known)
+    so = ", which would then contradict the certificate" if contradicted else ""
+    return (
+        f"These rows alone: {', '.join(texts)} ({test}; valid only if this is the only planned "
+        f"check{so})."
+    )
+
+
+def format_p_value(p: float, relation: str = "=") -> str:
+    """Return a p-value after its relation, e.g. "= 0.042"; tiny ones are "< 0.0001"."""
+    return f"{relation} {p:.3g}" if p >= 1e-4 else "< 0.0001"
 
 
 _FEWEST = 10  # draws between restarts, at least,
@@ -233,7 +284,7 @@ def check_guarantees(
     level = check_fraction(level, "level")
     if after is not None and len(np.shape(y)) == 1 and len(np.asarray(y)) == 0:  # no new cases
         _check_continues(after, guarantees, level, identity)
-        return replace(after, checks=after.checks + 1, pending=pending)
+        return replace(after, checks=after.checks + 1, pending=pending, p_values=())
     goal = Goal(guarantees[0].metric, guarantees)
     point = evaluate_threshold(y, scores, threshold, goal, pos_label=pos_label, on="later data")
     return updated(guarantees, point, after, level, identity, pending)
@@ -249,6 +300,7 @@ def updated(
 ) -> Verdict:
     """Return the verdict on guarantees after cases with the counts of an operating point."""
     starts: tuple[Start, ...] = ()
+    p_values = tuple(exact_p_value(guarantee, point) for guarantee in guarantees)
     before, reserve = (0.0,) * len(guarantees), (1.0,) * len(guarantees)
     since = (0,) * len(guarantees)
     if after is not None:
@@ -270,9 +322,22 @@ def updated(
     checks = 1 if after is None else after.checks + 1
     found = Verdict(
         False, guarantees, tuple(evidence), point, level, checks, identity, tuple(places),
-        pending, starts, reserve,
+        pending, starts, reserve, p_values,
     )  # fmt: skip
     return replace(found, broken=bool(found.contradicted))
+
+
+def exact_p_value(guarantee: Constraint, point: OperatingPoint) -> float | None:
+    """Return the probability of counts at least this bad if a guarantee just holds.
+
+    None without draws.
+    """
+    (k,), (n,), p = _draws(guarantee, point, ())
+    if n == 0:
+        return None
+    if p <= 0 or k == n:
+        return 1.0
+    return float(at_most(k, n, p)) if p < 1 else 0.0
 
 
 def _check_continues(

@@ -120,6 +120,8 @@ def evaluate(
         parts.append(unmonitored)
     if verdict is not None:
         parts.append(str(verdict))
+        if point.missed and not verdict.broken:
+            parts.append(_still_certified(verdict, point))
         if caution := one_class_caution(point, verdict.guarantees):
             parts.append(caution)
             output.notes.append(caution)
@@ -168,6 +170,18 @@ def _check_both_classes(model: TableModel, frame: Any, name: str) -> None:
                 f"there are no {which} rows in {name}; a report needs both classes. Without "
                 "--report and --figures the rows are counted all the same."
             )
+
+
+def _still_certified(verdict: Any, point: Any) -> str:
+    """Explain why a certificate stands although rows miss the goal."""
+    from setpoint.goals.bands import BandGoal
+    from setpoint.report.bands import TOO_FEW
+    from setpoint.report.sentences import too_few
+
+    if isinstance(point.goal, BandGoal):
+        return TOO_FEW
+    # The verdict states the p-values.
+    return too_few(verdict, point.missed, "positive", "positives", with_p_values=False)
 
 
 def not_monitored(certificate: Any) -> str:

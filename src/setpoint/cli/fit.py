@@ -23,6 +23,10 @@ from setpoint.cli.output import (
 from setpoint.cli.points import is_met, point_table
 
 _IN_MEMORY = 2 << 30  # bytes; a larger table is streamed, as training takes several times that
+_OTHERS = (
+    "boosted trees are often better on tables; --model auto compares several kinds of models and "
+    "takes the best, and 'setpoint compare' shows them side by side."
+)
 _MONITOR = (
     "Check it on later labelled rows with 'setpoint evaluate', with --after to combine several "
     "files into one check."
@@ -108,6 +112,8 @@ def fit(
     check_outputs({"the table": data, "the model": out}, report, figures)
     _check_checkpoint(checkpoint, model, data, out, report)
     streamed = _streamed_table(data, stream, model)
+    # Where others would do as well; these options are for linear models.
+    plain = streamed is None and checkpoint is None and device == "auto"
     if model is None:
         model = default_model(parsed) if streamed is None else "linear"
     check_model(model)
@@ -148,6 +154,8 @@ def fit(
     if not is_main_process():
         return
     save_fitted(fitted, out, output)
+    if plain and model in ("linear", "logistic"):
+        output.note(_OTHERS)
     point, certificate = fitted.test_point, fitted.model.certificate
     fields: dict[str, Any] = {
         "model": str(out),

@@ -51,9 +51,9 @@ def read_pool(
     path: Path, score: str, id_column: str | None, keep: Sequence[str], guess: str | None
 ) -> Pool:
     """Read the scored rows; raise SetpointError if an identifier is missing or occurs twice."""
+    from setpoint._internal.validation import as_text
     from setpoint.data.label_columns import scores_of
     from setpoint.data.table_reader import TableFile
-    from setpoint.data.values import as_text
 
     names = dict.fromkeys(c for c in (score, id_column, guess, *keep) if c is not None)
     if LABEL in keep or id_column == LABEL:
@@ -72,7 +72,7 @@ def read_pool(
 
 
 def _identifiers(column: Any, path: Path) -> list[str]:
-    from setpoint.data.values import as_text
+    from setpoint._internal.validation import as_text
 
     missing = column.isna().to_numpy()
     if missing.any():
@@ -133,8 +133,8 @@ class AnswerFile(NamedTuple):
 
 def read_answers(path: Path, pool: Pool, column: str) -> AnswerFile:
     """Read answers; rows without a label are skipped. Raise SetpointError for unknown rows."""
+    from setpoint._internal.validation import as_text
     from setpoint.data.table_reader import TableFile
-    from setpoint.data.values import as_text
 
     table = TableFile(path)
     for name in (pool.id_column, column):

@@ -110,7 +110,7 @@ Positive = Annotated[
     str | None,
     typer.Option(
         help="Label of the class to find, or several, as in 1,2; all others are negative.",
-        show_default="1, True, or the rarer label",
+        show_default="1, True, yes, or the rarer label",
     ),
 ]
 Confidence = Annotated[

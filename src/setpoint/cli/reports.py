@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from setpoint.tables.model import TableModel
 
 # Facts of a model that a report shows under another name, or elsewhere.
-_RENAMED = {"rows": "rows of the table", "positives": "positives in the table"}
+_RENAMED = {
+    "rows": "rows of the table", "positives": "positives in the table",
+    "certifying rows": "certification rows",
+}  # fmt: skip
+_NOT_COUNTS = ("seed", "positive label")
 _ELSEWHERE = ("model", "group", "time", "random_state")
 
 
@@ -124,7 +128,11 @@ class ReportRequest:
             "machine": machine(),
             "command": shlex.join(["setpoint", *self.command]),
         }
-        return {name: str(value) for name, value in facts.items() if value not in (None, "")}
+        return {
+            name: f"{value:,}" if type(value) is int and name not in _NOT_COUNTS else str(value)
+            for name, value in facts.items()
+            if value not in (None, "") and (name, value) != ("certification rows", 0)
+        }
 
     def files(self, content: Callable[[], AnyReport]) -> Iterator[tuple[str, Path]]:
         """Write the files that were asked for; yield the kind and path of each."""
@@ -157,9 +165,9 @@ def check_costs(goal: AnyGoal, costs: Costs | None) -> None:
 
 
 def report_of_fit(
-    fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any]
+    fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any], **results: Any
 ) -> Report | BandReport:
-    """Return the report of a new model, on its test rows."""
+    """Return the report of a new model, on its test rows; ``results`` are further fields of it."""
     model, test = fitted.model, fitted.test
     assert test is not None
     verdict = None
@@ -184,6 +192,7 @@ def report_of_fit(
         notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
         **({} if fitted.baseline is None else {"baseline": fitted.baseline}),
         **training_of(model),
+        **results,
     )
 
 

@@ -1,7 +1,7 @@
 """Two labels, one of them positive: of arrays, of rows in blocks and of columns.
 
-Which label is positive is chosen by one rule: the label that the user names; else the larger of two
-numbers, so 1 or True; else, of two texts, what the source can tell (see :func:`likely_positive`).
+Which label is positive is chosen by one rule, that of :func:`likely_positive`, for arrays and for
+tables, in Python and on the command line.
 
 Several labels may be positive, and there may be more than two labels, if the positive ones are
 named: the others are negative, also those that are seen later. The two classes are then texts such
@@ -23,14 +23,18 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from setpoint._internal.validation import label_list, listed
-from setpoint.data.values import as_text
+from setpoint._internal.validation import as_text, either, label_list, listed
 from setpoint.errors import SetpointError, SourceError
 
 Label = str | int | float | bool
 Mask = NDArray[np.bool_]
 
 OBVIOUS: tuple[set[Any], ...] = ({0, 1}, {-1, 1})  # 1 is positive; False and True equal 0 and 1
+AFFIRMATIVE = {  # in any case of letters
+    "yes": "no", "y": "n", "true": "false", "t": "f", "positive": "negative", "pos": "neg",
+    "1": "0", "+1": "-1",
+}  # fmt: skip
+_CLEARLY_RARER = 0.4  # of the rows: a label of about half of them is not the rarer one for sure
 
 
 @dataclass(frozen=True)
@@ -81,15 +85,14 @@ class Labels:
             ``"rest"``.
         """
         positive = tuple(positive)
-        *first, last = map(as_text, positive)
-        name = f"{', '.join(first)} or {last}" if first else last
+        name = either(positive)
         taken = {name, *map(as_text, found)}
         other = next(text for text in ("other", "rest", "all others") if text not in taken)
         return cls(np.array([other, name]), 1, positive_labels=positive)
 
     @classmethod
     def of(cls, y: NDArray[Any], pos_label: Any = None, stacklevel: int = 3) -> Labels:
-        """Return the labels of an array; the positive one is ``pos_label``, or else the larger.
+        """Return the labels of an array; the positive one is ``pos_label``, or the likely one.
 
         ``pos_label`` may be a list of labels that count as positive.
         """
@@ -117,19 +120,31 @@ class Labels:
         if len(classes) < 2:
             raise SetpointError(f"y holds only one class, {shown}; a classifier needs both.")
         if pos_label is None:
-            fraction = float(np.mean(y == classes[1]))
-            if classes.dtype.kind in "OUST" and fraction > 0.5:
-                warnings.warn(
-                    f"pos_label is not given, so {listed(classes[1:].tolist())} is the positive "
-                    f"class, though it makes up {fraction:.0%} of the rows; pass pos_label to be "
-                    "sure.",
-                    stacklevel=stacklevel,
-                )
-            return cls(classes, 1)
+            return cls._likely(y, classes, stacklevel + 1)
         match = np.flatnonzero(classes == pos_label)
         if len(match) != 1:
             raise SetpointError(f"pos_label {pos_label!r} is not in y, whose labels are {shown}.")
         return cls(classes, int(match[0]))
+
+    @classmethod
+    def _likely(cls, y: NDArray[Any], classes: NDArray[Any], stacklevel: int) -> Labels:
+        """Return the labels of an array, warning of a positive one that may be a surprise.
+
+        scikit-learn takes the label that sorts last for the positive one.
+        """
+        first, last = classes.tolist()
+        counts = {first: int(np.sum(y == classes[0])), last: int(np.sum(y == classes[1]))}
+        positive = likely_positive((first, last), counts)
+        other = first if positive == last else last
+        fraction = counts[positive] / len(y)
+        is_text = isinstance(first, str | bytes) and affirmative((first, last)) is None
+        if is_text and (positive == first or fraction > 0.5):
+            warnings.warn(
+                f"pos_label is not given, so {listed([positive])} is the positive class "
+                f"({fraction:.0%} of the rows), not {listed([other])}; pass pos_label to be sure.",
+                stacklevel=stacklevel,
+            )
+        return cls(classes, int(positive == last))
 
     @classmethod
     def _of_several(
@@ -270,19 +285,43 @@ class Labels:
 
 
 def likely_positive(labels: Collection[Any], counts: Mapping[Any, int] | None = None) -> Any:
-    """Return which label is positive if none is named; None if that cannot be known.
+    """Return which of two labels is positive if none is named; None if that cannot be known.
 
-    It is the larger of two numbers. Of two texts it is the rarer one, which needs ``counts``; if
-    both are as frequent, the one that sorts last.
+    1. Of two numbers, the larger one, so 1 or True.
+    2. Of "yes" and "no", "true" and "false", "positive" and "negative" and the like, the first.
+    3. Of two other texts, which needs ``counts``, the rarer one if it makes up less than 40 % of
+       the rows.
+    4. Otherwise the one that sorts last, as in scikit-learn.
+
+    Examples
+    --------
+    >>> likely_positive([0, 1]), likely_positive(["Yes", "no"], {"Yes": 9, "no": 1})
+    (1, 'Yes')
+    >>> likely_positive(["fraud", "ok"], {"fraud": 1, "ok": 9})
+    'fraud'
+    >>> likely_positive(["fraud", "ok"], {"fraud": 4, "ok": 5}), likely_positive(["fraud", "ok"])
+    ('ok', None)
     """
     if len(labels) == 2 and not any(isinstance(label, str | bytes) for label in labels):
         return max(labels)
+    if (found := affirmative(labels)) is not None:
+        return found
     if counts is None:
         return None
     first, second = labels
-    if counts[first] == counts[second]:
-        return max(labels, key=str)
-    return first if counts[first] < counts[second] else second
+    rarer = min(labels, key=lambda label: counts[label])
+    if counts[rarer] < _CLEARLY_RARER * (counts[first] + counts[second]):
+        return rarer
+    return max(labels, key=str)
+
+
+def affirmative(labels: Collection[Any]) -> Any:
+    """Return which of two texts says "yes" if the other says "no"; None if they are others."""
+    words = {label.strip().lower(): label for label in labels if isinstance(label, str)}
+    for yes, no in AFFIRMATIVE.items():
+        if len(labels) == 2 and set(words) == {yes, no}:
+            return words[yes]
+    return None
 
 
 def same_label(label: Any, other: Any) -> bool:

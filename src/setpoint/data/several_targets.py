@@ -46,7 +46,7 @@ def read_targets(frame: Any, names: Sequence[str], positive: Any = None) -> Targ
         Their names.
     positive : optional
         The positive label of all columns, or several; see :func:`read_target`. If all columns hold
-        the same two texts, the one that is rarer in all of them together is positive by default. A
+        the same two texts, the one that is likely in all of them together is positive by default. A
         column with one value, other than the positive label, has no positives.
 
     Examples

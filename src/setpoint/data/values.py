@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
+from setpoint._internal.validation import as_text
 from setpoint.errors import SetpointError
 
 pd = OptionalModule("pandas", "cli", "a table")
@@ -162,19 +163,6 @@ def texts(series: Any, strict: bool = True) -> Values:
         bad = present
     found = [as_text(v) if t else "" for v, t in zip(series, present, strict=True)]
     return Values(pd.Series(found, index=series.index, name=series.name, dtype="str"), bad)
-
-
-def as_text(value: Any) -> str:
-    """Return a value as a text; integers are written alike, whatever their type.
-
-    Examples
-    --------
-    >>> as_text(2.0), as_text(np.int8(2)), as_text(" two ")
-    ('2', '2', 'two')
-    """
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value).strip()
 
 
 def dates(series: Any, fmt: str | None, zone: str | None, missing: Collection[str] = ()) -> Values:

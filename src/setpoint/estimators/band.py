@@ -62,7 +62,10 @@ class SetpointBand(WrappedClassifier, MetaEstimatorMixin, BaseEstimator):  # typ
     response_method : {"auto", "decision_function", "predict_proba"}
         Which scores to use; ``"auto"``: the decision function if there is one.
     pos_label : optional
-        The label of the positive class; by default the larger of the two.
+        The label of the positive class. By default the larger of two numbers, so 1 or True; of two
+        texts "yes", "true" or "positive" and the like, or else the rarer one if it makes up less
+        than 40 % of the rows, or else the one that sorts last. A warning says which one was taken
+        unless scikit-learn would take it as well.
     n_jobs : int, optional
         How many folds are fitted at once, as in joblib.
     random_state : int, RandomState or None

@@ -36,6 +36,26 @@ class SetpointEstimator:
     _threshold_columns: GoalColumns | None = None
     # The counts of these rows at the threshold, where operating_point_ has cross-fitted ones.
     _chosen_point: OperatingPoint | None = None
+    # The best operating point on held-out training rows, where certification rows are others.
+    _planned_point: OperatingPoint | None = None
+
+    @property
+    def best_threshold_(self) -> float:
+        """The threshold, under its name in scikit-learn's ``TunedThresholdClassifierCV``.
+
+        It applies to ``positive_scores``, not to probabilities. That of a ``SetpointClassifier`` is
+        0, since its scores are measured from the threshold.
+        """
+        return float(self.operating_point_.threshold)
+
+    def held_out_point(self) -> OperatingPoint:
+        """Return the best operating point on training rows that were held out from training.
+
+        Models that are fitted to the same rows can be compared by it: certification rows play no
+        part, unless all rows are certification rows (``cv="prefit"``). The threshold was chosen on
+        these rows, so they look better than new ones.
+        """
+        return self._planned_point or self._chosen_point or self.operating_point_
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return one score per row, larger for likely positives."""
@@ -89,7 +109,11 @@ class SetpointEstimator:
         return {**named, "segments": found}
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of ``predict``, as everywhere in scikit-learn."""
+        """Return the accuracy of ``predict``, as everywhere in scikit-learn.
+
+        It says little about rare positives; :meth:`Goal.scorer` scores ``predict`` by the goal:
+        ``cross_val_score(clf, X, y, scoring=goal.scorer())``.
+        """
         if hasattr(self, "_labels") and self._labels.positive_labels:  # predict returns classes
             y = self._labels.of_decisions(self._labels.is_positive(y))
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]

@@ -33,8 +33,11 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
     """A binary classifier that is trained for an operating point.
 
     If the goal is not met on the rows that set the threshold, ``fit`` warns with an
-    ``InfeasibleGoalWarning``. ``score`` is plain accuracy, as everywhere in scikit-learn; pass a
-    scorer to a grid search.
+    ``InfeasibleGoalWarning``. ``score`` is plain accuracy, as everywhere in scikit-learn; pass
+    :meth:`Goal.scorer` to a grid search.
+
+    On tables, boosted trees are often better than a linear model:
+    ``SetpointThreshold.auto(goal)`` compares several kinds of models and takes the best.
 
     Parameters
     ----------
@@ -79,7 +82,10 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         The largest amounts that rows can have, by name, for certified bounds on costs; see
         :func:`setpoint.certify`.
     pos_label : optional
-        The label of the positive class; by default the larger of the two. A list: these labels
+        The label of the positive class. By default the larger of two numbers, so 1 or True; of two
+        texts "yes", "true" or "positive" and the like, or else the rarer one if it makes up less
+        than 40 % of the rows, or else the one that sorts last. A warning says which one was taken
+        unless scikit-learn would take it as well. A list: these labels
         are positive. With a list, and with more than two labels, all others are negative;
         ``classes_`` are then two texts, such as ``"other"`` and ``"1 or 2"``, which ``predict``
         returns.
@@ -282,7 +288,7 @@ class SetpointClassifier(SetpointEstimator, ClassifierMixin, BaseEstimator):  # 
         self._dtype = dtype
         self.certificate_ = None
         self._threshold_rows = self._threshold_columns = None
-        self._chosen_point = None
+        self._chosen_point, self._planned_point = None, solution.operating_point
         # Scores are measured from the threshold, so that the sign decides, as in scikit-learn.
         self.logit_threshold_ = solution.operating_point.threshold
 

@@ -95,7 +95,10 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         Which scores to use. ``"auto"``: the decision function if there is one, since probabilities
         near 0 and 1 may be equal.
     pos_label : optional
-        The label of the positive class; by default the larger of the two. A list: these labels
+        The label of the positive class. By default the larger of two numbers, so 1 or True; of two
+        texts "yes", "true" or "positive" and the like, or else the rarer one if it makes up less
+        than 40 % of the rows, or else the one that sorts last. A warning says which one was taken
+        unless scikit-learn would take it as well. A list: these labels
         are positive. With a list, and with more than two labels, all others are negative;
         ``classes_`` are then two texts, such as ``"other"`` and ``"1 or 2"``, which ``predict``
         returns. The classifier learns from booleans, or is ``"prefit"`` and knows all classes: the
@@ -110,7 +113,8 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
     estimator_ : classifier
         The classifier that decides.
     threshold_ : float
-        ``positive_scores(X) > threshold_`` is a positive decision.
+        ``positive_scores(X) > threshold_`` is a positive decision. ``best_threshold_`` is the same
+        number, as ``TunedThresholdClassifierCV`` calls it.
     operating_point_ : OperatingPoint
         Counts and metrics on the rows that set the threshold.
     thresholds_ : ndarray
@@ -290,6 +294,9 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
             )
             point = certificate.operating_point
 
+        self._planned_point = point
+        if certification is not None:
+            self._planned_point = data.point(unseen, goal, on, self._caution)
         self.estimator_ = estimator
         self.threshold_ = point.threshold
         self.operating_point_ = point
@@ -453,6 +460,9 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         segments: Any = None,
     ) -> float:
         """Return the accuracy of ``predict``, as everywhere in scikit-learn.
+
+        It says little about rare positives; :meth:`Goal.scorer` scores ``predict`` by the goal:
+        ``cross_val_score(clf, X, y, scoring=goal.scorer())``.
 
         In a cross-validation with metadata routing, amounts and segments must be data frames:
         scikit-learn does not divide the arrays in a dict among the folds.

@@ -239,6 +239,51 @@ class Goal:
         """Whether every metric is monotone, so that the inequality form is exact."""
         return all(m.monotone for m in self.metrics)
 
+    def scorer(self, pos_label: Any = None) -> Any:
+        """Return a scorer for scikit-learn: ``cross_val_score(clf, X, y, scoring=goal.scorer())``.
+
+        It scores the decisions of any classifier with ``predict``, as they are: no threshold is
+        changed. If they meet the constraints, the score is the objective, negated where lower is
+        better, as by ``neg_log_loss``. If not, it is lower than any that meet them, the lower, the
+        further the constraints are missed: the worst possible objective, less the sum of the
+        shortfalls (for an objective without bounds, such as a cost, times its worst value). Without
+        any alarm, precision as an objective has the worst value, 0.
+
+        Parameters
+        ----------
+        pos_label : optional
+            The positive label, or a list of labels that count as positive. May be left out for the
+            labels 0 and 1, -1 and 1, or booleans.
+
+        Notes
+        -----
+        With metadata routing, ``goal.scorer().set_score_request(sample_weight=True)`` weights the
+        counts; ``amounts``, ``segments`` and ``times``, which the goal may name, are requested in
+        the same way.
+
+        A cross-validation averages the scores of folds, so a fold that misses a constraint lowers
+        the mean. A threshold that just meets a floor misses it on about half of all new rows: give
+        classifiers a somewhat higher floor, or ``confidence=``, than the goal that scores them.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from setpoint import Goal
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> goal = Goal.parse("max recall s.t. precision >= 0.9")
+        >>> tree = DecisionTreeClassifier(random_state=0)
+        >>> grid = GridSearchCV(tree, {"max_depth": [1, 3, 5]}, scoring=goal.scorer())
+        >>> grid.fit(X, y).best_params_
+        {'max_depth': 3}
+        """
+        from sklearn.metrics import make_scorer
+
+        from setpoint.goals.scorer import GoalScore
+
+        return make_scorer(GoalScore(self, pos_label), response_method="predict")
+
     # --- what is counted --------------------------------------------------------------------
 
     @property

@@ -18,6 +18,7 @@ from setpoint.report.sentences import (
     caution,
     certificate_sentence,
     goal_sentence,
+    still_certified,
 )
 from setpoint.report.wording import (
     is_and_should_be,
@@ -153,14 +154,17 @@ def out_of_round(cases: Cases) -> tuple[int, Cases]:
 def band_headline_parts(report: BandReport) -> Headline:
     """Return the sentences of the headline one by one."""
     goal = goal_sentence(report, band_missed(report), band_trivially(report))
-    certificate = certificate_sentence(report, lambda _: _TOO_FEW)
     return Headline(
-        _broken(report), band_expected(report), goal, certificate, caution(report),
+        _broken(report), band_expected(report), goal, certificate_sentence(report),
+        still_certified(report, lambda _: TOO_FEW), caution(report),
         basis(report, _long_run(report)),
     )  # fmt: skip
 
 
-_TOO_FEW = "The certificate still stands: these rows are too few to contradict it."
+TOO_FEW = (
+    "The certificate still stands although these rows miss the goal: it is about new cases in the "
+    "long run, and these rows are too few to contradict it."
+)
 
 
 def band_expected(report: BandReport) -> str:

@@ -27,6 +27,8 @@ from setpoint.training.model_candidates import ModelCandidates
 
 Floats = NDArray[np.floating]
 
+_PLAIN_POSITIVES = ("positive", "1", "1.0", "True", "true")  # labels that name nothing
+
 
 class Terms(NamedTuple):
     """The words for one positive case and for several, and the currency."""
@@ -169,16 +171,16 @@ class Described:
     @property
     def singular(self) -> str:
         """What sentences call one case of the positive class."""
-        if self.positives is not None or self.positive == "positive":
+        if self.positives is not None:
             return self.positive
-        return f"“{self.positive}” case"
+        return "positive" if self.positive in _PLAIN_POSITIVES else f"“{self.positive}” case"
 
     @property
     def plural(self) -> str:
         """What sentences call several cases of the positive class."""
         if self.positives is not None:
             return self.positives
-        return "positives" if self.positive == "positive" else f"“{self.positive}” cases"
+        return "positives" if self.positive in _PLAIN_POSITIVES else f"“{self.positive}” cases"
 
     @property
     def terms(self) -> Terms:
@@ -261,6 +263,11 @@ class Report(Described):
         Of the training.
     candidates : Candidates or ModelCandidates, optional
         The models that were compared.
+    compared : tuple of (str, OperatingPoint, Certificate or None)
+        Models that were trained on the same rows, this one among them: their names, and their
+        operating points on the rows of the report.
+    chosen : str
+        Which of them this one is.
     costs : Costs, optional
         If given, the page shows money, unless the goal has prices of its own.
     currency : str
@@ -275,7 +282,7 @@ class Report(Described):
         The name of one positive case, e.g. ``"fraud"``, or its label.
     positives : str, optional
         The plural, e.g. ``"frauds"``. Without it sentences use "“fraud” cases", which suits labels
-        such as ``"yes"`` or ``"1"`` as well.
+        such as ``"yes"`` as well, and "positives" for the labels 1 and True.
     facts : mapping of str to str
         What is needed to reproduce the numbers: versions, seed, file names, date. Facts that are
         None, empty or given twice are left out.
@@ -294,6 +301,8 @@ class Report(Described):
     tuned: Baseline | None = None
     history: History | None = None
     candidates: Candidates | ModelCandidates | None = None
+    compared: tuple[tuple[str, OperatingPoint, Certificate | None], ...] = ()
+    chosen: str = ""
     costs: Costs | None = None
     currency: str = "€"
     decisions: DecisionTable | None = None

@@ -269,7 +269,10 @@ def _percent(value: float) -> str:
 
 
 def draw_history(found: History, objective: str) -> list[Markup]:
-    """Draw the objective and the violation over the iterations, a picture of each."""
+    """Draw the objective and the violation over the iterations, a picture of each.
+
+    There is no picture of a violation that is always 0.
+    """
     kept = np.unique(np.linspace(0, len(found) - 1, _MOST_RECORDS).round().astype(int))
     records = [found[int(i)] for i in kept]
     iterations = [r.iteration for r in records]
@@ -281,6 +284,8 @@ def draw_history(found: History, objective: str) -> list[Markup]:
         ("violation", "shortfall", "violation"),
     ):
         values = [float(getattr(r, name)) for r in records]
+        if name == "violation" and not any(values):
+            continue
         finite = [v for v in values if math.isfinite(v)]
         low, high = min(finite, default=0.0), max(finite, default=1.0)
         if name == "violation":

@@ -255,15 +255,19 @@ def _scores(report: Report | BandReport, found: Histogram, *thresholds: float) -
 
 
 def _history(report: Report) -> Any:
-    history, figure = report.history, _figure(6, 4.2)
+    history = report.history
     assert history is not None
     iterations = history.column("iteration")
-    above, below = figure.subplots(2, sharex=True)
-    above.plot(iterations, history.objective, color=MODEL)
-    above.set_ylabel(report.goal.objective.name)
-    below.plot(iterations, history.violation, "--", color=_POSITIVES)
-    below.set(xlabel="iteration", ylabel="shortfall")
-    for ax, values in ((above, history.objective), (below, history.violation)):
+    drawn = [(history.objective, report.goal.objective.name, {"color": MODEL})]
+    if any(history.violation):  # it is no news that nothing is missed
+        drawn.append((history.violation, "shortfall", {"color": _POSITIVES, "linestyle": "--"}))
+    figure = _figure(6, 2.1 * len(drawn))
+    axes = figure.subplots(len(drawn), sharex=True, squeeze=False)[:, 0]
+    above = axes[0]
+    axes[-1].set_xlabel("iteration")
+    for ax, (values, name, style) in zip(axes, drawn, strict=True):
+        ax.plot(iterations, values, **style)
+        ax.set_ylabel(name)
         for record, value in zip(history, values, strict=True):
             if record.iteration == history.best_iteration and math.isfinite(value):
                 ax.plot(record.iteration, value, "D", color=_MARK)

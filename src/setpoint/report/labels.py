@@ -175,8 +175,9 @@ def value_of(point: OperatingPoint, which: Metric, level: Constraint | None = No
 def labels_headline(report: LabelsReport) -> Headline:
     """Return the main results of several labels in plain sentences."""
     return Headline(
-        _broken(report), _expected(report), _goal(report), _certificate(report), "", _basis(report)
-    )
+        _broken(report), _expected(report), _goal(report), _certificate(report), "", "",
+        _basis(report),
+    )  # fmt: skip
 
 
 def _broken(report: LabelsReport) -> str:

@@ -45,7 +45,7 @@ from setpoint.report.rendering import (
     render,
     write_page,
 )
-from setpoint.report.sections import sections, tiles
+from setpoint.report.sections import cheaper_baselines, sections, tiles
 from setpoint.report.sentences import (
     CERTIFIED,
     NOT_CERTIFIED,
@@ -265,6 +265,7 @@ def _explore(data: ReportData) -> dict[str, Any]:
         "columns": columns,
         "tables": tables,
         "bill": bill,
+        "cheaper": cheaper_baselines(report, bill),
     }
 
 

@@ -95,7 +95,7 @@ def opening(
     parts: Headline, badges: list[tuple[str, str]], tiles: list[Tile], notes: Sequence[str]
 ) -> dict[str, Any]:
     """Return the first section of a page: the headline, and the numbers behind it."""
-    lede = [parts.broken and parts.expected, parts.goal, parts.certificate]
+    lede = [parts.broken and parts.expected, parts.goal, parts.certificate, parts.stands]
     return {
         "headline": parts.broken or parts.expected,
         "badges": badges,

@@ -19,7 +19,7 @@ from setpoint.report.breakdown_drawings import bars_of, draw_periods, draw_segme
 from setpoint.report.content import Report
 from setpoint.report.data import per_cases
 from setpoint.report.fractions import between
-from setpoint.report.money import CASES, PER, OutcomeBill, money, money_metrics, per_case
+from setpoint.report.money import CASES, PER, Bill, OutcomeBill, money, money_metrics, per_case
 from setpoint.report.wording import (
     capitalized,
     counted,
@@ -35,7 +35,6 @@ from setpoint.report.wording import (
 )
 
 Tile = tuple[str, str, list[str]]  # its name, the number, and lines below
-_UNMET = "which does not meet the goal"
 _MARKS = {True: "✓ met", False: "✗ missed", None: "– not judged"}
 
 
@@ -47,6 +46,7 @@ def sections(report: Report) -> dict[str, Any]:
         "periods": [_periods(report, found, i) for i, found in enumerate(by_period(report), 1)],
         "bills": [_bill(report, OutcomeBill(m, report)) for m in money_metrics(report.goal)],
         "decisions": _decisions(report),
+        "compared": _models(report),
     }
 
 
@@ -290,7 +290,6 @@ def _bill(report: Report, bill: OutcomeBill) -> dict[str, Any]:
 def _compared(report: Report, bill: OutcomeBill) -> str:
     """Compare the classifier's total with that of the other ways to decide."""
     parts = []
-    misses = {other.name for other, point in report.baselines if not point.feasible}
     for name, column in list(bill.columns.items())[1:]:
         saved = (column["total"] - bill.total) * (1 if bill.is_cost else -1)
         amount = bill.write(abs(saved), report.currency)
@@ -299,7 +298,7 @@ def _compared(report: Report, bill: OutcomeBill) -> str:
         else:
             words = f"{amount} {'more' if saved >= 0 else 'less'}"
         words = "as much" if saved == 0 else words
-        unmet = f" ({_UNMET})" if name in misses else ""
+        unmet = f" (which {against})" if (against := _caveat(report, name)) else ""
         parts.append(f"{words} {'as' if saved == 0 else 'than'} {_plural(name)}{unmet}")
     total = bill.write(abs(bill.total), report.currency)
     verb = "cost" if bill.is_cost else "lose"
@@ -308,10 +307,70 @@ def _compared(report: Report, bill: OutcomeBill) -> str:
     return f"Per {PER:,} cases, the decisions {verb} {total}: {joined(parts)}."
 
 
+def _caveat(report: Report, name: str) -> str:
+    """Return what speaks against a baseline although it is cheaper; empty if nothing is known."""
+    points = {other.name: point for other, point in report.baselines}
+    certificate, found = report.certificate, []
+    if name in points and not points[name].feasible:
+        either = "" if report.point.feasible else " either"
+        found.append(f"does not meet the goal{either}")
+    if name in points and certificate is not None and certificate.certified and not report.broken:
+        found.append("is not certified")
+    return " and ".join(found)
+
+
+def cheaper_baselines(report: Report, bill: Bill | None) -> str:
+    """Return which baselines cost less, and what speaks against them; empty if none does."""
+    if bill is None:
+        return ""
+    gains, found = bill.of(report.point), []
+    for i, (other, _) in enumerate(report.baselines):
+        if (gain := gains[f"gained{i}"]) < 0:
+            less = money(-gain, bill.costs.currency, bill.digits)
+            against = _caveat(report, other.name)
+            but = f", but {against}" if against else ", and meets the goal on these rows as well"
+            found.append(f"“{other.name}” costs {less} less{but}")
+    if not found:
+        return ""
+    return (
+        f"Per {CASES:,} cases, {'; '.join(found)}. The threshold of this page was chosen for the "
+        "goal, which is not about these costs."
+    )
+
+
 def _plural(name: str) -> str:
     return {"no alarms": "without any alarm", "all alarms": "with an alarm on every case"}.get(
         name, name
     )
+
+
+def _models(report: Report) -> dict[str, Any] | None:
+    """Return the models that were trained on the same rows, with their results."""
+    if not report.compared:
+        return None
+    metrics, _ = report.point.listed_metrics()
+    levels = {c.metric.name: c for c in report.point.goal.constraints}
+    certified = any(certificate is not None for _, _, certificate in report.compared)
+    rows = []
+    for name, point, certificate in report.compared:
+        values = [
+            value_text(m, point.value(m.name), report.currency, levels.get(m.name)) for m in metrics
+        ]
+        met = "✓ met" if point.feasible and not point.empty else "✗ not met"
+        sign = "✓ yes" if certificate is not None and certificate.certified else "✗ no"
+        star = "★\N{NO-BREAK SPACE}" if name == report.chosen else ""
+        rows.append([
+            f"{star}{name}", *values, f"{point.tp + point.fp:,.0f}",
+            *([met] if levels else []), *([sign] if certified else []),
+        ])  # fmt: skip
+    note = (
+        f"★ {report.chosen} is the model of this page. It was the best for the goal on held-out "
+        f"training rows, without regard to {report.rows.on}. If another one is better here, that "
+        "may be chance: whichever is the best of several on these rows is likely to be worse on "
+        "new ones."
+    )
+    head = ["model", *map(metric_label, metrics), "alarms", *(["goal"] if levels else [])]
+    return {"head": [*head, *(["certified"] if certified else [])], "rows": rows, "note": note}
 
 
 def _decisions(report: Report) -> dict[str, Any] | None:

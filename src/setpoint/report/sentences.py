@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from setpoint.certificates.certificate import Certificate, ShiftedCertificate
 from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.certificates.mean_monitor import MeanVerdict
-from setpoint.certificates.monitor import Verdict
+from setpoint.certificates.monitor import Verdict, format_p_value
 from setpoint.goals.budgets import format_percent, is_count, per_of
 from setpoint.goals.goal import Constraint, format_metric
 from setpoint.goals.metrics import Metric, display_name, format_number
@@ -48,6 +48,7 @@ class Headline(NamedTuple):
     expected: str
     goal: str
     certificate: str
+    stands: str
     caution: str
     basis: str
 
@@ -75,7 +76,8 @@ def headline_parts(report: Report) -> Headline:
     missed = missed_levels(report, () if verdict is None else verdict.contradicted)
     return Headline(
         _broken(report), _expected(report), goal_sentence(report, missed, trivially(report)),
-        certificate_sentence(report, _too_few), caution(report), basis(report, _long_run(report)),
+        certificate_sentence(report), still_certified(report, _too_few), caution(report),
+        basis(report, _long_run(report)),
     )  # fmt: skip
 
 
@@ -244,22 +246,51 @@ def trivially(report: Report) -> str:
 
 def _too_few(report: Report) -> str:
     """Explain why the rows do not contradict the certificate although the goal is missed."""
-    verdict = report.checked
-    missed = [c for c in report.point.missed if c in verdict.guarantees]
+    return too_few(report.checked, report.point.missed, report.singular, report.plural)
+
+
+def too_few(
+    verdict: Verdict | JointVerdict,
+    missed: Sequence[Any],
+    singular: str,
+    plural: str,
+    *,
+    with_p_values: bool = True,
+) -> str:
+    """Explain why rows that miss some constraints do not contradict a certificate.
+
+    ``singular`` and ``plural`` are what positives are called.
+    """
+    missed = [c for c in missed if c in verdict.guarantees]
     if not missed:  # the certificate is not about the missed level
         return "These rows do not contradict it."
-    found = []
+    found: list[str] = []
+    p_values: list[float | None] = []
     for constraint in missed:
         _, trials = verdict.draws(constraint)
         per = per_of(constraint.metric)
         one, many = ("row", "rows") if per is None else (per.period, f"{per.period}s")
         one, many = {
             "alarms": ("alarm", "alarms"),
-            "positives": (report.singular, report.plural),
+            "positives": (singular, plural),
             "negatives": ("other case", "other cases"),
         }.get(str(constraint.metric.population), (one, many))
         found.append(f"1 {one} is" if trials == 1 else f"{trials:,} {many} are")
-    return f"The certificate still stands: {' and '.join(found)} too few to contradict it."
+        p_values += verdict.p_values[verdict.guarantees.index(constraint) :][:1]
+    text = (
+        "The certificate still stands although these rows miss the goal: it is about new cases in "
+        f"the long run, and {' and '.join(found)} too few to contradict it"
+    )
+    known = [p for p in p_values if p is not None]
+    # After several checks the counts are those of all, and the p-values those of the last one.
+    if not with_p_values or verdict.checks > 1 or not known:
+        return f"{text}."
+    named = " and ".join(f"p {format_p_value(p)}" for p in known)
+    if min(known) <= verdict.level / len(verdict.guarantees):
+        return (
+            f"{text} in a check that may be repeated; as the only planned check they do ({named})."
+        )
+    return f"{text} ({named} as the only planned check)."
 
 
 def _long_run(report: Report) -> list[str]:
@@ -283,11 +314,8 @@ def goal_sentence(report: Described, missed: Sequence[str], why: str) -> str:
     return "" if report.certificate else "The goal is met on these rows."
 
 
-def certificate_sentence(report: Described, too_few: Callable[[Any], str]) -> str:
-    """Return what is certified, or why nothing is.
-
-    ``too_few`` explains why rows that miss the goal do not contradict the certificate.
-    """
+def certificate_sentence(report: Described) -> str:
+    """Return what is certified, or why nothing is."""
     certificate = report.certificate
     if certificate is None:
         return "Nothing is certified: results on new data may differ."
@@ -298,14 +326,22 @@ def certificate_sentence(report: Described, too_few: Callable[[Any], str]) -> st
         )
     message = str(certificate.message)
     observed = message.rfind(f" On {certificate.operating_point.on} ")
-    if observed >= 0:  # the page shows the observed value anyway
-        message = message[:observed]
-    if certificate.certified and report.point.missed:
-        if report.checked is not None:
-            return f"{message} {too_few(report)}"
-        why = not_compared(report) or "It is based on the certification rows only."
-        return f"{message} {why}"
-    return message
+    # The page shows the observed value anyway.
+    return message[:observed] if observed >= 0 else message
+
+
+def still_certified(report: Described, too_few: Callable[[Any], str]) -> str:
+    """Return why the certificate stands although the goal is missed; empty where it is not so.
+
+    ``too_few`` explains why rows that miss the goal do not contradict the certificate.
+    """
+    certificate = report.certificate
+    missed = certificate is not None and certificate.certified and bool(report.point.missed)
+    if not missed or report.broken:
+        return ""
+    if report.checked is not None:
+        return too_few(report)
+    return not_compared(report) or "It is based on the certification rows only."
 
 
 def caution(report: Described) -> str:

@@ -2,11 +2,15 @@
 (function () {
   "use strict";
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  document.getElementById("theme").addEventListener("click", () => {
-    const root = document.documentElement;
-    const isDark = (root.dataset.theme || (dark.matches ? "dark" : "light")) === "dark";
-    root.dataset.theme = isDark ? "light" : "dark";
+  const root = document.documentElement, button = document.getElementById("theme");
+  const isDark = () => (root.dataset.theme || (dark.matches ? "dark" : "light")) === "dark";
+  const label = () => { button.textContent = isDark() ? "Light mode" : "Dark mode"; };
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    label();
   });
+  dark.addEventListener("change", label);
+  label();
 
   // Make tables that are too wide for the screen scrollable with the keyboard.
   function reachable() {
@@ -20,6 +24,6 @@
     element.addEventListener("toggle", reachable);
   }
 
-  document.documentElement.classList.add("script");
+  root.classList.add("script");
   reachable();
 })();

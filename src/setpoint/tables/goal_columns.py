@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.validation import did_you_mean, listed, quoted
+from setpoint._internal.validation import as_text, did_you_mean, listed, quoted
 from setpoint.data.values import (
-    as_text,
     check_present,
     dates,
     is_present,

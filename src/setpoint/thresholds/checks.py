@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from setpoint._internal.validation import label_list
+from setpoint._internal.validation import check_known_labels, positive_mask
 from setpoint.errors import SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
@@ -76,11 +76,8 @@ def check_scores(
         raise SetpointError(
             f"{int(np.isnan(s).sum())} of {len(s)} scores are NaN, the first at position {first}."
         )
-    if labels.dtype.kind in "fO":
-        unknown = (labels != labels) | (labels == None)  # noqa: E711 (elementwise)
-        if unknown.any():
-            raise SetpointError("y holds NaN or None; drop the rows with unknown labels.")
-    positive = _positive(labels, pos_label)
+    check_known_labels(labels)
+    positive = positive_mask(labels, pos_label)
     weights: Floats | None = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)
@@ -96,23 +93,3 @@ def check_scores(
             counted = weights > 0
             positive, s, weights = positive[counted], s[counted], weights[counted]
     return positive, s, weights
-
-
-def _positive(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Return which labels are positive."""
-    if pos_label is not None:
-        named = label_list(pos_label) or [pos_label]
-        matches = [np.broadcast_to(labels == label, labels.shape) for label in named]
-        return np.asarray(np.logical_or.reduce(matches), dtype=bool)
-    if labels.dtype == np.bool_:
-        return labels
-    positive = np.asarray(labels == 1)
-    for other in (0, -1):
-        if (positive | (labels == other)).all():
-            return positive
-    values = list(dict.fromkeys(labels.tolist()))
-    listed = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
-    raise SetpointError(
-        f"y holds the labels {listed}; pass pos_label to name the positive one, or several in a "
-        "list (all others are then negative), or labels that are 0/1, -1/1 or booleans."
-    )

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from setpoint._internal.devices import start_gradients
 from setpoint._internal.renamed import renamed_property
 from setpoint._internal.threads import map_in_threads
 from setpoint.errors import DivergedError, SetpointError
@@ -69,6 +70,9 @@ class Problem:
     on: str = "the training rows"
     caution: float = 0.0
     factors: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        start_gradients(self.X.device)
 
     @property
     def has_validation(self) -> bool:

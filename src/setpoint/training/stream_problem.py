@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from setpoint._internal.devices import start_gradients
 from setpoint._internal.processes import all_reduce_sum, rank_and_world_size, round_to_16_bits
 from setpoint._internal.renamed import renamed_parameters, renamed_property
 from setpoint.data.arrays import ArrayRows
@@ -71,6 +72,7 @@ class StreamProblem:
     def __post_init__(self) -> None:
         if self.in_memory is None:
             check_goal(self.goal)
+        start_gradients(self.device)
 
     @property
     def evaluation_goal(self) -> Goal:
