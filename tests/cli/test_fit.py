@@ -258,3 +258,36 @@ def test_several_positive_labels(files, tmp_path, capsys):
     predicted = pd.read_csv(tmp_path / "new.csv")
     assert set(predicted["predicted"]) == {"1 or 2", "other"}
     assert (predicted["alarm"] == (predicted["predicted"] == "1 or 2")).all()
+
+
+def test_coefficients_of_a_linear_model(files, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    assert main(fit_arguments(files, tmp_path / "m", "--report", page)) == 0
+    out = capsys.readouterr().out
+    assert "Coefficients. The score of a row, relative to the threshold" in out
+    assert "night hour " in out
+    assert "What moves the score" in page.read_text("utf-8")
+    assert main(fit_arguments(files, tmp_path / "m", "--json")) == 0
+    found = printed(capsys)["coefficients"]
+    features = [one["feature"] for one in found["coefficients"]]
+    assert {"amount", "night hour", "amount is missing"} <= set(features)
+    assert found == load(tmp_path / "m").coefficients().to_dict()
+
+
+def test_only_ten_coefficients_are_printed(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"<script>{i},€": rng.normal(size=200) for i in range(12)})
+    frame["class"] = frame.iloc[:, 0] + rng.normal(size=200) > 0.5
+    assert run(*fit_of(frame, tmp_path, "--report", tmp_path / "r.html", goal="max f1")) == 0
+    assert "… 2 more (all of them: --json" in capsys.readouterr().out
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "The other 2 features" in page
+    assert "<script>0" not in page
+    assert "&lt;script&gt;0,€" in page
+
+
+def test_trees_have_no_coefficients(tmp_path, capsys):
+    arguments = fit_of(payments(300).drop(columns=DROPPED), tmp_path, "--json")
+    arguments[arguments.index("logistic")] = "hgb"
+    assert run(*arguments) == 0
+    assert printed(capsys)["coefficients"] is None

@@ -22,6 +22,7 @@ from setpoint.cli.output import (
 )
 from setpoint.cli.points import is_met, point_table
 
+_MOST_COEFFICIENTS = 10
 _IN_MEMORY = 2 << 30  # bytes; a larger table is streamed, as training takes several times that
 _MONITOR = (
     "Check it on later labelled rows with 'setpoint evaluate', with --after to combine several "
@@ -83,6 +84,7 @@ def fit(
         from setpoint.cli.output_paths import check_outputs, check_separate
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
         from setpoint.errors import SetpointError
+        from setpoint.explain.coefficients import coefficients_or_none
         from setpoint.goals.bands import parse_any_goal
         from setpoint.goals.goal import Goal
         from setpoint.report.page import summary
@@ -161,6 +163,10 @@ def fit(
         compared = fitted.model.classifier.candidates_
         fields["candidates"] = compared.to_dict()
         parts.insert(0, f"Models compared for {compared}")
+    coefficients = coefficients_or_none(fitted.model)
+    fields["coefficients"] = None if coefficients is None else coefficients.to_dict()
+    if coefficients is not None:
+        parts.append(_coefficients_text(coefficients))
     if certificate is not None:
         parts.append(str(certificate))
         if certificate.certified:
@@ -210,6 +216,14 @@ def save_fitted(fitted: Any, out: Path, output: Output) -> None:
     for sign in fitted.leakage:
         output.note(sign.message, "warning")
     fitted.model.save(out)
+
+
+def _coefficients_text(coefficients: Any) -> str:
+    """Return the most influential coefficients, and how to see all."""
+    text = f"Coefficients. {coefficients.text(_MOST_COEFFICIENTS)}"
+    if len(coefficients) > _MOST_COEFFICIENTS:
+        text += " (all of them: --json, or model.coefficients() in Python)"
+    return text
 
 
 def _ways_to_decide(model: Any) -> Iterator[str]:

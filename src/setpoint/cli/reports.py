@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
+from setpoint.explain.coefficients import coefficients_or_none
+from setpoint.explain.explanations import Explanations
 from setpoint.goals.bands import BandGoal
 from setpoint.report.bands import BandReport
 from setpoint.report.content import Costs, Report, Rows
@@ -189,13 +191,14 @@ def report_of_fit(
 
 def training_of(model: TableModel) -> dict[str, Any]:
     """Return what is known of the classifier's training and decisions as fields of a report."""
+    fields: dict[str, Any] = {"why": Explanations(coefficients_or_none(model))}
     if isinstance(model.goal, BandGoal):  # it is not trained for the goal
-        return {}
+        return fields
     names = {
         "history": "history_", "candidates": "candidates_", "decisions": "decisions_",
         "segment_thresholds": "segment_thresholds_",
     }  # fmt: skip
-    return {name: getattr(model.classifier, there, None) for name, there in names.items()}
+    return fields | {name: getattr(model.classifier, there, None) for name, there in names.items()}
 
 
 def _digest(path: Path) -> str | None:

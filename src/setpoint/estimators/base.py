@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from setpoint.certificates.certificate import Certificate
 from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
+from setpoint.explain.coefficients import Coefficients
 from setpoint.goals.columns import NO_SEGMENT, OTHER, GoalColumns, from_table, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.choose import evaluate_threshold
@@ -87,6 +88,31 @@ class SetpointEstimator:
                 pool = OTHER if OTHER in values else NO_SEGMENT
                 found[name] = np.where(np.isin(texts, values), texts, pool)
         return {**named, "segments": found}
+
+    def coefficients(self, X: Any = None) -> Coefficients:
+        """Return the coefficients of a linear model in the units of its features.
+
+        Standardization is undone. Scores are relative to the threshold; those of a review band,
+        which has two, are the classifier's own. An error says so if the model is not linear.
+
+        Parameters
+        ----------
+        X : array-like, optional
+            Rows whose standard deviations are used if the model did not standardize its features.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from setpoint import SetpointClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> clf = SetpointClassifier("max f1", random_state=0).fit(X[["mean area"]], y)
+        >>> [(c.feature, c.coefficient < 0) for c in clf.coefficients()]
+        [('mean area', True)]
+        """
+        from setpoint.estimators.linear import coefficients_of
+
+        check_is_fitted(self, "goal_")
+        return coefficients_of(self, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of ``predict``, as everywhere in scikit-learn."""

@@ -14,6 +14,7 @@ from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.certificates.monitor import Verdict
 from setpoint.errors import SetpointError
+from setpoint.explain.explanations import Explanations
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import SegmentThresholds
@@ -281,6 +282,8 @@ class Report(Described):
         None, empty or given twice are left out.
     notes : tuple of str
         Sentences for the reader, e.g. warnings about the data.
+    why : Explanations, optional
+        The model's reasons, e.g. its coefficients.
     """
 
     decided_by: ClassVar[str] = "threshold"
@@ -303,6 +306,7 @@ class Report(Described):
     positives: str | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    why: Explanations | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "goal", Goal.parse(self.goal))

@@ -15,6 +15,8 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from setpoint.errors import SetpointError
+from setpoint.explain.coefficients import coefficients_or_none
+from setpoint.explain.explanations import Explanations
 from setpoint.goals.bands import BandGoal
 from setpoint.goals.budgets import is_count
 from setpoint.goals.goal import format_metric
@@ -58,6 +60,7 @@ from setpoint.report.sentences import (
     threshold_choice,
     trivially,
 )
+from setpoint.report.why import reasons
 from setpoint.report.wording import metric_label
 from setpoint.thresholds.operating_point import OperatingPoint
 
@@ -143,6 +146,8 @@ def report_of(
         columns = getattr(classifier, "_threshold_columns", None) or {}
         rows = Rows(positive, scores, on=chosen.on, chose=True, named=columns)
     options.setdefault("positive", str(classifier.pos_label_))
+    if "why" not in options:
+        options["why"] = Explanations(coefficients_or_none(classifier, X))
     if is_band:
         band = classifier.low_, classifier.high_
         return BandReport(classifier.goal_, rows, *band, certificate=certificate, **options)
@@ -200,6 +205,7 @@ def _html(report: Report) -> str:
             c.metric.name in ("precision", "recall") and not c.each for c in report.goal.constraints
         ),
         **sections(report),
+        **reasons(report.why),
     )
 
 

@@ -16,11 +16,13 @@ from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.errors import ModelFileError, SchemaError
 from setpoint.estimators.base import decisions_html
+from setpoint.explain.coefficients import Coefficients
 from setpoint.goals.bands import AnyGoal
 from setpoint.saving.values import Json, decode
 from setpoint.saving.values import encode as encode_plain
 from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
+from setpoint.tables.feature_columns import table_coefficients
 from setpoint.tables.fitted_columns import (
     FittedColumns,
     check_numbers,
@@ -207,6 +209,24 @@ class TableModel(FittedColumns):
         """Return the operating point on labelled rows: OperatingPoint or BandPoint."""
         y, scores = self.labelled_scores(frame, ignore_extra=ignore_extra)
         return self.rule.evaluate(y, scores, on, self.goal_columns(frame))
+
+    def coefficients(self) -> Coefficients:
+        """Return the coefficients of a linear model, in the units of the table's columns.
+
+        Standardization is undone. A category has a coefficient for each value, against the most
+        frequent one in training; dates and texts have those of the features made of them. An
+        error says so if the model is not linear.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from setpoint.tables import fit_table
+        >>> table = pd.DataFrame({"age": range(200), "ill": [i > 120 for i in range(200)]})
+        >>> model = fit_table(table, "ill", "max f1", model="logistic").model
+        >>> [(c.feature, c.coefficient > 0) for c in model.coefficients()]
+        [('age', True)]
+        """
+        return table_coefficients(self.encoder, self.classifier)
 
     def goal_columns(self, frame: Any) -> dict[str, Any]:
         """Return the amounts, segments and times of labelled rows that the goal names."""

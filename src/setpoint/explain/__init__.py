@@ -1,0 +1,6 @@
+"""Why a model decides as it does: coefficients, importance, rows near the threshold, drift."""
+
+from setpoint.explain.coefficients import Coefficient, Coefficients
+from setpoint.explain.explanations import Explanations
+
+__all__ = ["Coefficient", "Coefficients", "Explanations"]
