@@ -28,7 +28,7 @@ def test_the_most_influential_come_first_and_unknown_deviations_last():
 
 def test_text():
     text = str(FOUND)
-    assert "is −1.5 plus each coefficient" in text
+    assert "is the intercept −1.5 plus each coefficient" in text
     assert re.search(r"<b>x</b> = far \(against near, “so”\) +−2 +−0.7\n", text)
     assert "± 10" in text
     assert "1234" in text or "1235" in text

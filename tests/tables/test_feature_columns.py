@@ -84,7 +84,7 @@ def test_scores_are_sums_of_coefficients(frame, model):
     assert far.coefficient > 0
     assert {c.value for c in found if c.column == "<b>amount</b>, €"} == {None, MISSING_VALUE}
     amount = next(c for c in found if c.feature == "<b>amount</b>, €")
-    assert amount.centre == pytest.approx(frame["<b>amount</b>, €"].median(), rel=0.1)
+    assert amount.centre == pytest.approx(frame["<b>amount</b>, €"].median(), rel=0.3)
     assert 0 < amount.limit < math.inf
     assert found[0].column in ("country", "<b>amount</b>, €")
 
@@ -94,7 +94,8 @@ def test_dates_texts_and_letters(table):
     fitted = fit_table(table[columns], "outcome", GOAL, model="logistic", text_features=3).model
     found = fitted.coefficients()
     features = {c.feature for c in found}
-    assert {"opened year", "note letters 3", "merchant letters 30", "ratio"} <= features
+    assert {"opened year", "opened month (sine)", "day weekday (cosine)"} <= features
+    assert {"note letters 3", "merchant letters 30", "ratio"} <= features
     assert len(found) == fitted.facts["features"]
 
 

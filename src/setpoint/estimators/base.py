@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from setpoint.certificates.certificate import Certificate
 from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
 from setpoint.explain.coefficients import Coefficients
+from setpoint.explain.importance import MAX_ROWS, REPEATS, Importances
 from setpoint.goals.columns import NO_SEGMENT, OTHER, GoalColumns, from_table, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.choose import evaluate_threshold
@@ -113,6 +115,68 @@ class SetpointEstimator:
 
         check_is_fitted(self, "goal_")
         return coefficients_of(self, X)
+
+    def permutation_importance(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        amounts: Any = None,
+        segments: Any = None,
+        times: Any = None,
+        columns: Sequence[str] | None = None,
+        together: Sequence[Sequence[str]] = (),
+        repeats: int = REPEATS,
+        max_rows: int | None = MAX_ROWS,
+        random_state: int = 0,
+        on: str = "the test rows",
+    ) -> Importances:
+        """Return by how much the goal's metrics are worse if a column is shuffled.
+
+        The metrics are the objective and those that the goal constrains, at the threshold.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Labelled rows that are new to the classifier, of both classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights >= 0 of the rows.
+        amounts, segments, times : optional
+            The columns that the goal names, as in ``evaluate``. They are not shuffled.
+        columns : sequence of str, optional
+            The columns to shuffle, by default all. Those of an array are x0, x1 and so on.
+        together : sequence of sequence of str
+            Columns that are shuffled together, since they say the same, e.g.
+            ``[["latitude", "longitude"]]``.
+        repeats : int
+            How often each column is shuffled.
+        max_rows : int or None
+            Of more rows a random sample is used: all positives, or half of the sample, with
+            weights that make up for that. None: all rows, as always if the goal has periods.
+        random_state : int
+            Seed of the sample and of the shuffling.
+        on : str
+            What to call the rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from setpoint import SetpointClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> X = X[["mean area", "mean symmetry"]]
+        >>> clf = SetpointClassifier("max f1", random_state=0).fit(X[:400], y[:400])
+        >>> clf.permutation_importance(X[400:], y[400:])[0].columns
+        ('mean area',)
+        """
+        from setpoint.estimators.explanations import importance_of_columns
+
+        check_is_fitted(self, "goal_")
+        named = {"amounts": amounts, "segments": segments, "times": times}
+        return importance_of_columns(
+            self, X, y, sample_weight, named, columns, together, repeats=repeats,
+            max_rows=max_rows, random_state=random_state, on=on,
+        )  # fmt: skip
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of ``predict``, as everywhere in scikit-learn."""

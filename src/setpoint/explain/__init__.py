@@ -2,5 +2,6 @@
 
 from setpoint.explain.coefficients import Coefficient, Coefficients
 from setpoint.explain.explanations import Explanations
+from setpoint.explain.importance import Importance, Importances
 
-__all__ = ["Coefficient", "Coefficients", "Explanations"]
+__all__ = ["Coefficient", "Coefficients", "Explanations", "Importance", "Importances"]

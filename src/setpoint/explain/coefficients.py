@@ -17,11 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-import numpy as np
-
 from setpoint._internal.notebook import NotebookSummary, Summary
 from setpoint.errors import SetpointError
-from setpoint.goals.metrics import format_number
 from setpoint.thresholds.operating_point import jsonable
 
 OTHER_VALUE = "(any other)"
@@ -131,8 +128,9 @@ class Coefficients(NotebookSummary, Sequence[Coefficient]):
         """What the numbers mean, in a sentence or two."""
         what = "score" if self.of == "score" else "log-odds of the model's probability"
         text = (
-            f"The {what} of a row, relative to the threshold, is {_number(self.intercept)} plus "
-            "each coefficient times the feature; above 0 is an alarm."
+            f"The {what} of a row, relative to the threshold, is the intercept "
+            f"{_number(self.intercept, 4)} plus each coefficient times the feature; above 0 is an "
+            "alarm."
         )
         if any(math.isfinite(c.limit) for c in self):
             text += " Numbers far from the median count less: no more than the limit away from it."
@@ -148,7 +146,9 @@ class Coefficients(NotebookSummary, Sequence[Coefficient]):
             row = [one.feature + against, _number(one.coefficient), _number(one.per_deviation)]
             if limits:
                 squashed = math.isfinite(one.limit)
-                row += [_plain(one.centre), f"± {_plain(one.limit)}"] if squashed else ["", ""]
+                tiny = abs(one.centre) < 1e-9 * one.limit  # rounding errors of sines
+                centre = 0.0 if tiny else one.centre
+                row += [_plain(centre), f"± {_plain(one.limit)}"] if squashed else ["", ""]
             rows.append(row)
         return rows
 
@@ -207,16 +207,15 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _number(value: float) -> str:
+def _number(value: float, digits: int = 3) -> str:
     """Write a change of the score, with its sign."""
     if math.isnan(value):
         return "–"
     if value == 0 or math.isinf(value):
         return "0" if value == 0 else ("∞" if value > 0 else "−∞")
-    return f"{value:+.4g}".replace("-", "−")
+    return f"{value:+.{digits}g}".replace("-", "−")
 
 
 def _plain(value: float) -> str:
     """Write a number of a column with four digits."""
-    text = format_number(float(np.format_float_positional(value, 4, fractional=False)))
-    return text.replace("-", "−")
+    return f"{value:.4g}".replace("-", "−")

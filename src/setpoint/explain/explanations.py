@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from setpoint.explain.coefficients import Coefficients
+from setpoint.explain.importance import Importances
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,9 @@ class Explanations:
     ----------
     coefficients : Coefficients or None
         Of a linear model.
+    importances : Importances or None
+        Of the columns, on the rows of the report.
     """
 
     coefficients: Coefficients | None = None
+    importances: Importances | None = None

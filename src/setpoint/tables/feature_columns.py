@@ -17,6 +17,8 @@ from setpoint.explain.coefficients import (
 )
 from setpoint.tables.encoder import CATEGORIES, encoder_parts
 
+_WAVES = {"_circular_0": " (sine)", "_circular_1": " (cosine)"}
+
 
 @dataclass(frozen=True)
 class FeatureOf:
@@ -134,9 +136,9 @@ def _of_step(step: str, transformer: Any, names: list[str], width: int) -> list[
         ]
     if step.startswith("date_"):
         (name,) = names
-        made = [
-            str(made).removeprefix(f"{name}_") for made in parts[0].get_feature_names_out([name])
-        ]
+        made = [str(m).removeprefix(f"{name}_") for m in parts[0].get_feature_names_out([name])]
+        for ending, wave in _WAVES.items():  # of the day, the hour and so on, as an angle
+            made = [part.replace(ending, wave) for part in made]
         if len(parts) == 1:
             return [FeatureOf(name, part) for part in made]
         return _imputed([(name, part) for part in made], parts[1], parts[2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from setpoint.data.labels import Label, Labels
 from setpoint.errors import ModelFileError, SchemaError
 from setpoint.estimators.base import decisions_html
 from setpoint.explain.coefficients import Coefficients
+from setpoint.explain.importance import MAX_ROWS, REPEATS, Importances
 from setpoint.goals.bands import AnyGoal
 from setpoint.saving.values import Json, decode
 from setpoint.saving.values import encode as encode_plain
@@ -195,13 +196,16 @@ class TableModel(FittedColumns):
         self, frame: Any, *, ignore_extra: bool = False
     ) -> tuple[NDArray[np.bool_], Floats]:
         """Return which rows of a labelled table are positive, and their scores."""
+        return self.positives(frame), self.scores(frame, ignore_extra=ignore_extra)
+
+    def positives(self, frame: Any) -> NDArray[np.bool_]:
+        """Return which rows of a labelled table are positive."""
         if self.target not in frame.columns:
             raise SchemaError(
                 f"there is no column {self.target!r} with the labels; the table has "
                 f"{listed(frame.columns)}.{did_you_mean(self.target, list(frame.columns))}"
             )
-        y = positive_rows(frame[self.target], self.labels)
-        return y, self.scores(frame, ignore_extra=ignore_extra)
+        return positive_rows(frame[self.target], self.labels)
 
     def evaluate(
         self, frame: Any, *, on: str = "the rows given", ignore_extra: bool = False
@@ -227,6 +231,42 @@ class TableModel(FittedColumns):
         [('age', True)]
         """
         return table_coefficients(self.encoder, self.classifier)
+
+    def permutation_importance(
+        self,
+        frame: Any,
+        sample_weight: Any = None,
+        *,
+        columns: Sequence[str] | None = None,
+        together: Sequence[Sequence[str]] = (),
+        repeats: int = REPEATS,
+        max_rows: int | None = MAX_ROWS,
+        random_state: int = 0,
+        on: str = "the rows given",
+        ignore_extra: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Importances:
+        """Return by how much the goal's metrics are worse if a column is shuffled.
+
+        Parameters are as in :meth:`SetpointClassifier.permutation_importance`, but for these. The
+        amounts, segments and times that the goal names are not shuffled, only what the model
+        makes of them.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Labelled rows that the model has not seen, of both classes.
+        ignore_extra : bool
+            Whether to ignore columns that the model does not know.
+        progress : callable, optional
+            Called as ``progress(columns done, all columns)``.
+        """
+        from setpoint.tables.explanations import table_importance
+
+        return table_importance(
+            self, frame, sample_weight, columns, together, repeats=repeats, max_rows=max_rows,
+            random_state=random_state, on=on, ignore_extra=ignore_extra, progress=progress,
+        )  # fmt: skip
 
     def goal_columns(self, frame: Any) -> dict[str, Any]:
         """Return the amounts, segments and times of labelled rows that the goal names."""

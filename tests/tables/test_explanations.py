@@ -1,0 +1,88 @@
+"""Permutation importance of a table's columns."""
+
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setpoint.errors import SchemaError, SetpointError
+from setpoint.tables import fit_table
+
+GOAL = "max recall s.t. precision >= 0.6"
+pytestmark = pytest.mark.filterwarnings("ignore::setpoint.InfeasibleGoalWarning")
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    columns = ["outcome", "country", "größe (€) ", "ratio", "note", "known"]
+    frame = table[columns]
+    return {
+        model: fit_table(frame, "outcome", GOAL, model=model, text_features=3).model
+        for model in ("logistic", "hgb")
+    }
+
+
+@pytest.mark.parametrize("model", ["logistic", "hgb"])
+def test_shuffled_features_are_those_of_shuffled_columns(fitted, table, model):
+    rows = table.head(300)[["outcome", *fitted[model].schema.names]]
+    found = fitted[model].permutation_importance(rows, repeats=2)
+    assert {one.columns for one in found} == {(name,) for name in fitted[model].schema.names}
+    by_name = {one.name: one for one in found}
+    assert by_name["country"].drops[0] > by_name["ratio"].drops[0]
+    # The same by shuffling the column of the table.
+    drops = []
+    for repeat in range(2):
+        rng = np.random.default_rng([0, crc32(b"country"), repeat])
+        mixed = rows.assign(country=rows["country"].to_numpy()[rng.permutation(300)])
+        after = fitted[model].evaluate(mixed)
+        drops.append(fitted[model].evaluate(rows).recall - after.recall)
+    assert by_name["country"].drops[0] == pytest.approx(np.mean(drops))
+    assert by_name["country"].deviations[0] == pytest.approx(np.std(drops, ddof=1))
+
+
+def test_of_all_kinds_of_models(table):
+    frame = table[["outcome", "country", "größe (€) ", "ratio"]]
+    model = fit_table(frame.head(300), "outcome", "max f1", model="auto").model
+    assert {model.permutation_importance(frame, repeats=1)[i].columns[0] for i in (0, 1)} == {
+        "country", "größe (€) "
+    }  # fmt: skip
+
+
+def test_bands(table):
+    frame = table[["outcome", "country", "größe (€) ", "ratio"]]
+    goal = "min review_rate s.t. precision(alarm) >= 0.6, npv(clear) >= 0.6"
+    model = fit_table(frame, "outcome", goal, model="logistic").model
+    found = model.permutation_importance(frame, repeats=1)
+    assert found.metrics == ("review_rate", "precision(alarm)", "npv(clear)")
+
+
+def test_groups_samples_and_mistakes(fitted, table):
+    model = fitted["logistic"]
+    rows = table[["outcome", *model.schema.names]]
+    found = model.permutation_importance(
+        rows, columns=["ratio"], together=[["country", "known"]], max_rows=50, repeats=1
+    )
+    assert found[0].columns == ("country", "known")
+    assert (found.rows, found.of_rows) == (50, 600)
+    with pytest.raises(SetpointError, match="no column 'rati' .* Did you mean 'ratio'"):
+        model.permutation_importance(rows, columns=["rati"])
+    with pytest.raises(SchemaError, match="no column 'outcome'"):
+        model.permutation_importance(rows.drop(columns="outcome"))
+    with pytest.raises(SetpointError, match="no negative rows"):
+        model.permutation_importance(rows[rows["outcome"] == "fraud"])
+
+
+def test_hostile_names_and_constant_columns():
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame(
+        {"<script>": rng.normal(size=n), "a,b": rng.choice([f"v{i}" for i in range(35)], n)}
+    )
+    frame["y"] = frame["<script>"] > 1
+    frame["const"] = np.where(np.arange(n) == 0, 1, 0)
+    model = fit_table(frame, "y", "max f1", model="logistic").model
+    found = model.permutation_importance(frame.assign(const=0))
+    assert found[0].columns == ("<script>",)
+    constant = next(one for one in found if one.columns == ("const",))
+    assert constant.drops == (0,)
