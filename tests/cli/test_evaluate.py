@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from cli_tables import DROPPED, later, payments, printed, run
+from cli_tables import DROPPED, failure, later, payments, printed, run
 
 from setpoint.cli import main
 from setpoint.model_files import load
@@ -270,3 +270,41 @@ def test_a_report_on_one_class_is_rejected_before_scoring(certified, tmp_path, c
             assert f"no {missing} rows in rows.csv; a report needs both classes" in err
     assert not page.exists()
     assert not figures.exists()
+
+
+def test_importance_and_nearest_rows(model, rows, tmp_path, capsys):
+    report = tmp_path / "r.html"
+    arguments = ["evaluate", model, rows, "--report", report, "--importance", "--nearest", 2]
+    assert run(*arguments) == 0
+    out = capsys.readouterr().out
+    assert "Importance. How much worse" in out
+    assert "on rows.csv (600 rows)" in out
+    assert "whose scores are closest" in out
+    assert "amount =" not in out
+    text = report.read_text("utf-8")
+    assert "Columns that the goal depends on" in text
+    assert "Cases nearest to the threshold" in text
+    assert run(*arguments, "--show-values", "--json") == 0
+    result = printed(capsys)
+    assert len(result["nearest"]["rows"]) == 4
+    assert {"amount", "country"} <= set(result["nearest"]["rows"][0]["values"])
+    assert result["importance"]["of_rows"] == 600
+
+
+def test_explanations_that_rows_or_models_do_not_allow(model, tmp_path, capsys):
+    fine = later(tmp_path / "fine.csv", only="ok")
+    assert failure(capsys, "evaluate", model, fine, "--importance") == (
+        "error: there are no positive rows; importance is measured on labelled rows of both "
+        "classes.\n"
+    )
+    assert run("evaluate", model, fine, "--nearest", 1) == 0
+    capsys.readouterr()
+    assert run("evaluate", model, fine, "--nearest", 0) == 2
+    band, table = tmp_path / "band", tmp_path / "t.csv"
+    payments().drop(columns=DROPPED).to_csv(table, index=False)
+    goal = "min review_rate s.t. precision(alarm) >= 0.6, npv(clear) >= 0.9"
+    assert run("fit", table, "--target", "class", "--goal", goal, "--model", "logistic", "--out",
+               band, "--report", tmp_path / "b.html", "-q") == 0  # fmt: skip
+    assert "What moves the score" in (tmp_path / "b.html").read_text("utf-8")
+    capsys.readouterr()
+    assert "two thresholds" in failure(capsys, "evaluate", band, table, "--nearest", 1)

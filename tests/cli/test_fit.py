@@ -291,3 +291,31 @@ def test_trees_have_no_coefficients(tmp_path, capsys):
     arguments[arguments.index("logistic")] = "hgb"
     assert run(*arguments) == 0
     assert printed(capsys)["coefficients"] is None
+
+
+def test_importance_and_nearest_rows_in_the_report(files, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    assert main(fit_arguments(files, tmp_path / "m", "--report", page)) == 0
+    assert "Importance." not in capsys.readouterr().out
+    text = page.read_text("utf-8")
+    assert "Columns that the goal depends on" in text
+    assert "Cases nearest to the threshold" in text
+    assert "Values are left out" in text
+    near = text.partition("Cases nearest to the threshold")[2].partition("</section>")[0]
+    assert "amount ↑" in near or "amount ↓" in near
+    assert "amount =" not in near
+    more = ["--report", page, "--no-importance", "--show-values"]
+    assert main(fit_arguments(files, tmp_path / "m", *more)) == 0
+    text = page.read_text("utf-8")
+    assert "Columns that the goal depends on" not in text
+    assert "Values are left out" not in text
+    assert "country = " in text.partition("Cases nearest to the threshold")[2]
+
+
+def test_importance_on_request(files, tmp_path, capsys):
+    assert main(fit_arguments(files, tmp_path / "m", "--importance", "--json")) == 0
+    result = printed(capsys)
+    assert result["importance"]["columns"][0]["columns"] in (["amount"], ["night hour"])
+    assert result["report"] is None
+    message = failure(capsys, *fit_arguments(files, tmp_path / "n", "--importance", "--test", "0"))
+    assert "--importance needs test rows" in message

@@ -1,4 +1,4 @@
-"""Permutation importance of the columns of arrays, frames and sparse matrices."""
+"""Permutation importance and nearest rows of arrays, frames and sparse matrices."""
 
 import numpy as np
 import pandas as pd
@@ -6,6 +6,8 @@ import pytest
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from setpoint import SetpointBand, SetpointError, SetpointThreshold
 
@@ -90,3 +92,57 @@ def test_mistakes(rows):
         clf.permutation_importance(X, y, max_rows=1)
     with pytest.raises(SetpointError, match="no column 'y'"):
         clf.permutation_importance(X, y, columns=["y"])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, pd.DataFrame])
+def test_contributions_and_the_average_add_up_to_the_score(rows, make):
+    X, y = rows
+    make_rows = (
+        (lambda X: pd.DataFrame(X, columns=["a", "b", "c"])) if make is pd.DataFrame else make
+    )
+    model = make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
+    clf = SetpointThreshold(model, "max f1", cv=0.3, random_state=0).fit(make_rows(X), y)
+    found = clf.nearest_rows(make_rows(X), y, each_side=3, values=True)
+    scores = clf.positive_scores(make_rows(X)) - clf.threshold_
+    assert [row.is_alarm for row in found] == [True] * 3 + [False] * 3
+    for row in found:
+        assert row.score == scores[row.number - 1]
+        assert found.average + sum(row.contributions.values()) == pytest.approx(row.score)
+        assert row.label == str(y[row.number - 1])
+        name, value = next(iter(row.values.items()))
+        place = ["a", "b", "c"].index(name) if make is pd.DataFrame else int(name[1])
+        assert float(value) == pytest.approx(X[row.number - 1, place])
+    assert found[2].score == min(scores[scores > 0])
+    assert clf.nearest_rows(make_rows(X))[0].label is None
+
+
+def test_nearest_rows_of_other_models(rows):
+    X, y = rows
+    trees = HistGradientBoostingClassifier(max_iter=3)
+    clf = SetpointThreshold(trees, "max f1", cv=0.3, random_state=0).fit(X, y)
+    found = clf.nearest_rows(X, y, each_side=1, values=True)
+    assert found.average is None
+    assert found[0].contributions == found[0].values == {}
+    goal = "min review_rate s.t. precision(alarm) >= 0.6, npv(clear) >= 0.6"
+    band = SetpointBand(LogisticRegression(), goal, random_state=0).fit(X, y)
+    with pytest.raises(SetpointError, match="review band has two thresholds"):
+        band.nearest_rows(X)
+
+
+def test_probabilities_are_moved_in_log_odds(rows):
+    X, y = rows
+    clf = SetpointThreshold(
+        LogisticRegression(), "max f1", response_method="predict_proba", random_state=0
+    ).fit(X, y)
+    found = clf.nearest_rows(X, each_side=1)
+    assert found.of == "log-odds"
+    assert "moved the log-odds" in str(found)
+
+
+def test_features_that_are_made_of_columns_show_no_values(rows):
+    X, y = rows
+    model = make_pipeline(PolynomialFeatures(2), LogisticRegression())
+    clf = SetpointThreshold(model, "max f1", cv=0.3, random_state=0).fit(X, y)
+    row = clf.nearest_rows(X, each_side=1, values=True)[0]
+    assert "x0 x1" in row.contributions
+    assert row.values == {}

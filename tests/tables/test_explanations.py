@@ -1,4 +1,4 @@
-"""Permutation importance of a table's columns."""
+"""Permutation importance of a table's columns, and the rows nearest to the threshold."""
 
 from zlib import crc32
 
@@ -15,11 +15,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::setpoint.InfeasibleGoalWarning"
 
 @pytest.fixture(scope="module")
 def fitted(table):
-    columns = ["outcome", "country", "größe (€) ", "ratio", "note", "known"]
-    frame = table[columns]
+    columns = ["outcome", "country", "größe (€) ", "ratio", "known"]
+    frame = table[columns].head(400)
     return {
-        model: fit_table(frame, "outcome", GOAL, model=model, text_features=3).model
-        for model in ("logistic", "hgb")
+        model: fit_table(frame, "outcome", GOAL, model=model).model for model in ("logistic", "hgb")
     }
 
 
@@ -39,14 +38,6 @@ def test_shuffled_features_are_those_of_shuffled_columns(fitted, table, model):
         drops.append(fitted[model].evaluate(rows).recall - after.recall)
     assert by_name["country"].drops[0] == pytest.approx(np.mean(drops))
     assert by_name["country"].deviations[0] == pytest.approx(np.std(drops, ddof=1))
-
-
-def test_of_all_kinds_of_models(table):
-    frame = table[["outcome", "country", "größe (€) ", "ratio"]]
-    model = fit_table(frame.head(300), "outcome", "max f1", model="auto").model
-    assert {model.permutation_importance(frame, repeats=1)[i].columns[0] for i in (0, 1)} == {
-        "country", "größe (€) "
-    }  # fmt: skip
 
 
 def test_bands(table):
@@ -86,3 +77,38 @@ def test_hostile_names_and_constant_columns():
     assert found[0].columns == ("<script>",)
     constant = next(one for one in found if one.columns == ("const",))
     assert constant.drops == (0,)
+
+
+def test_contributions_of_columns_and_the_average_add_up_to_the_score(fitted, table):
+    model = fitted["logistic"]
+    rows = table[["outcome", *model.schema.names]]
+    found = model.nearest_rows(rows, each_side=2, on="these rows")
+    scores = model.scores(rows)
+    assert len(found) == 4
+    for row in found:
+        assert row.score == scores[row.number - 1]
+        assert set(row.contributions) == set(model.schema.names)
+        total = found.average + sum(row.contributions.values())
+        assert total == pytest.approx(row.score, abs=1e-4)
+        assert row.label == table["outcome"][row.number - 1]
+        assert row.values == {}
+    shown = model.nearest_rows(
+        rows.iloc[::-1], each_side=2, values=True, numbers=np.arange(600)[::-1]
+    )
+    assert {row.number for row in shown} == {row.number for row in found}
+    number = shown[0].number
+    assert shown[0].values["country"] == str(table["country"][number - 1])
+    unlabelled = model.nearest_rows(rows.drop(columns="outcome"), each_side=1)
+    assert unlabelled[0].label is None
+
+
+def test_nearest_rows_of_trees_and_bands(fitted, table):
+    model = fitted["hgb"]
+    found = model.nearest_rows(table, each_side=1, ignore_extra=True)
+    assert found.average is None
+    assert len(found) == 2
+    frame = table[["outcome", "country", "ratio"]]
+    goal = "min review_rate s.t. precision(alarm) >= 0.6, npv(clear) >= 0.6"
+    band = fit_table(frame, "outcome", goal, model="logistic").model
+    with pytest.raises(SetpointError, match="review band"):
+        band.nearest_rows(frame)

@@ -56,6 +56,9 @@ def evaluate(
     currency: o.Currency = "€",
     title: o.Title = None,
     called: o.Called = None,
+    importance: o.Importance = False,
+    nearest: o.Nearest = None,
+    show_values: o.ShowValues = False,
     strict: o.Strict = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -66,6 +69,7 @@ def evaluate(
         from setpoint.cli.output_paths import check_outputs
         from setpoint.cli.predict import load_table_model
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
+        from setpoint.cli.why import explain_rows, importance_text
         from setpoint.report.content import Rows
         from setpoint.tables.label_model import LabelsTableModel
 
@@ -81,6 +85,11 @@ def evaluate(
     if isinstance(loaded, LabelsTableModel):
         from setpoint.cli.labels_evaluate import evaluate_several
 
+        if importance or nearest is not None:
+            raise SetpointError(
+                f"{'--importance' if importance else '--nearest'} is for models of one label; this "
+                "one has several."
+            )
         evaluate_several(loaded, context, request, output)
         return
     check_costs(loaded.goal, costs)
@@ -125,6 +134,14 @@ def evaluate(
             output.notes.append(caution)
         if not verdict.broken:
             parts.append(CONTINUE)
+    why = explain_rows(
+        loaded, frame, scores, name, output, importance=importance, nearest=nearest,
+        wanted=request.wanted, show_values=show_values,
+    )  # fmt: skip
+    if why.importances is not None:
+        parts.append(importance_text(why.importances))
+    if nearest is not None:
+        parts.append(str(why.nearest))
     facts = {
         "model": model, "target": loaded.target,
         "confidence": None if loaded.certificate is None else loaded.certificate.confidence,
@@ -136,6 +153,8 @@ def evaluate(
             "evaluated": point_fields(point),
             "verdict": None if verdict is None else verdict_fields(verdict),
             "not_monitored": unmonitored,
+            "importance": None if why.importances is None else why.importances.to_dict(),
+            "nearest": None if nearest is None or why.nearest is None else why.nearest.to_dict(),
         },
         *parts,
         files=request.files(
@@ -148,6 +167,7 @@ def evaluate(
                 certificate=loaded.certificate,
                 verdict=verdict,
                 notes=tuple(unseen),
+                why=why,
                 **training_of(loaded),
             )
         ),

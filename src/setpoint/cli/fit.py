@@ -22,7 +22,6 @@ from setpoint.cli.output import (
 )
 from setpoint.cli.points import is_met, point_table
 
-_MOST_COEFFICIENTS = 10
 _IN_MEMORY = 2 << 30  # bytes; a larger table is streamed, as training takes several times that
 _MONITOR = (
     "Check it on later labelled rows with 'setpoint evaluate', with --after to combine several "
@@ -63,6 +62,8 @@ def fit(
     currency: o.Currency = "€",
     title: o.Title = None,
     called: o.Called = None,
+    importance: o.FitImportance = None,
+    show_values: o.ShowValues = False,
     seed: o.Seed = 0,
     device: o.Device = "auto",
     stream: o.Stream = None,
@@ -83,8 +84,8 @@ def fit(
         from setpoint.certificates.decision_tests import check_caps
         from setpoint.cli.output_paths import check_outputs, check_separate
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
+        from setpoint.cli.why import coefficients_text, explain_fit, importance_text
         from setpoint.errors import SetpointError
-        from setpoint.explain.coefficients import coefficients_or_none
         from setpoint.goals.bands import parse_any_goal
         from setpoint.goals.goal import Goal
         from setpoint.report.page import summary
@@ -125,6 +126,8 @@ def fit(
         check_caps(caps, parsed)
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_costs(parsed, costs)
+    if test == 0 and importance:
+        raise SetpointError("--importance needs test rows; leave out --test 0.")
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
     dropped = o.column_names(drop or [], data)
@@ -137,7 +140,7 @@ def fit(
     request.note_unused_options(output, uses_called=test > 0)
     if streamed is not None:
         _warn_of_folder_columns(streamed, {column, group, time, *dropped}, output)
-    train = _trainer(streamed, data, out, output)
+    train, frame = _trainer(streamed, data, out, output)
     with training(output, "training") as show:
         fitted = train(
             column, parsed, positive=positive, model=model, confidence=confidence,
@@ -163,10 +166,16 @@ def fit(
         compared = fitted.model.classifier.candidates_
         fields["candidates"] = compared.to_dict()
         parts.insert(0, f"Models compared for {compared}")
-    coefficients = coefficients_or_none(fitted.model)
-    fields["coefficients"] = None if coefficients is None else coefficients.to_dict()
-    if coefficients is not None:
-        parts.append(_coefficients_text(coefficients))
+    why = explain_fit(
+        fitted, frame, output, importance=importance, wanted=request.wanted,
+        show_values=show_values,
+    )  # fmt: skip
+    fields["coefficients"] = None if why.coefficients is None else why.coefficients.to_dict()
+    if why.coefficients is not None:
+        parts.append(coefficients_text(why.coefficients))
+    if importance and why.importances is not None:
+        parts.append(importance_text(why.importances))
+        fields["importance"] = why.importances.to_dict()
     if certificate is not None:
         parts.append(str(certificate))
         if certificate.certified:
@@ -184,7 +193,7 @@ def fit(
             "time": time, "model": fitted.model.facts["model"], "confidence": confidence,
             "fraction of test rows": test, "seed": seed,
         }  # fmt: skip
-        content = report_of_fit(fitted, request, facts)
+        content = report_of_fit(fitted, request, facts, why)
         # The text of a certificate is already among the parts.
         parts.append(summary(content, with_certificate=certificate is None))
         files = request.files(lambda: content)
@@ -216,14 +225,6 @@ def save_fitted(fitted: Any, out: Path, output: Output) -> None:
     for sign in fitted.leakage:
         output.note(sign.message, "warning")
     fitted.model.save(out)
-
-
-def _coefficients_text(coefficients: Any) -> str:
-    """Return the most influential coefficients, and how to see all."""
-    text = f"Coefficients. {coefficients.text(_MOST_COEFFICIENTS)}"
-    if len(coefficients) > _MOST_COEFFICIENTS:
-        text += " (all of them: --json, or model.coefficients() in Python)"
-    return text
 
 
 def _ways_to_decide(model: Any) -> Iterator[str]:
@@ -288,17 +289,20 @@ def _warn_of_folder_columns(files: Any, named: Collection[str | None], output: O
             )
 
 
-def _trainer(files: Any, data: Path, out: Path, output: Output) -> Callable[..., Any]:
-    """Return the function that trains, on the table in memory or as a stream."""
+def _trainer(files: Any, data: Path, out: Path, output: Output) -> tuple[Callable[..., Any], Any]:
+    """Return the function that trains, on the table in memory or as a stream, and the table.
+
+    The table is None if it is streamed.
+    """
     if files is not None:
         from setpoint.tables.stream_fitting import fit_streamed
 
         # Temporary files go next to the model: that is a disk, not a file system in memory.
         disk = next(p for p in out.expanduser().absolute().parents if p.is_dir())
-        return partial(fit_streamed, files, keep_in=disk)
+        return partial(fit_streamed, files, keep_in=disk), None
     from setpoint.data.table_reader import read_table
     from setpoint.tables.fitting import fit_table
 
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
-    return partial(fit_table, frame)
+    return partial(fit_table, frame), frame

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
-from setpoint.explain.coefficients import coefficients_or_none
-from setpoint.explain.explanations import Explanations
 from setpoint.goals.bands import BandGoal
 from setpoint.report.bands import BandReport
 from setpoint.report.content import Costs, Report, Rows
@@ -24,6 +22,7 @@ from setpoint.report.wording import joined
 
 if TYPE_CHECKING:
     from setpoint.cli.output import Output
+    from setpoint.explain.explanations import Explanations
     from setpoint.goals.bands import AnyGoal
     from setpoint.tables.fitting import FittedTable
     from setpoint.tables.model import TableModel
@@ -159,7 +158,7 @@ def check_costs(goal: AnyGoal, costs: Costs | None) -> None:
 
 
 def report_of_fit(
-    fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any]
+    fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any], why: Explanations
 ) -> Report | BandReport:
     """Return the report of a new model, on its test rows."""
     model, test = fitted.model, fitted.test
@@ -184,6 +183,7 @@ def report_of_fit(
         verdict=verdict,
         tuned=fitted.tuned,
         notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
+        why=why,
         **({} if fitted.baseline is None else {"baseline": fitted.baseline}),
         **training_of(model),
     )
@@ -191,14 +191,13 @@ def report_of_fit(
 
 def training_of(model: TableModel) -> dict[str, Any]:
     """Return what is known of the classifier's training and decisions as fields of a report."""
-    fields: dict[str, Any] = {"why": Explanations(coefficients_or_none(model))}
     if isinstance(model.goal, BandGoal):  # it is not trained for the goal
-        return fields
+        return {}
     names = {
         "history": "history_", "candidates": "candidates_", "decisions": "decisions_",
         "segment_thresholds": "segment_thresholds_",
     }  # fmt: skip
-    return fields | {name: getattr(model.classifier, there, None) for name, there in names.items()}
+    return {name: getattr(model.classifier, there, None) for name, there in names.items()}
 
 
 def _digest(path: Path) -> str | None:

@@ -17,6 +17,7 @@ from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
 from setpoint.explain.coefficients import Coefficients
 from setpoint.explain.importance import MAX_ROWS, REPEATS, Importances
+from setpoint.explain.nearest import EACH_SIDE, NearestRows
 from setpoint.goals.columns import NO_SEGMENT, OTHER, GoalColumns, from_table, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.choose import evaluate_threshold
@@ -177,6 +178,50 @@ class SetpointEstimator:
             self, X, y, sample_weight, named, columns, together, repeats=repeats,
             max_rows=max_rows, random_state=random_state, on=on,
         )  # fmt: skip
+
+    def nearest_rows(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        each_side: int = EACH_SIDE,
+        values: bool = False,
+        amounts: Any = None,
+        segments: Any = None,
+        on: str = "the rows given",
+    ) -> NearestRows:
+        """Return the rows nearest to the threshold and, for linear models, what moved them.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows.
+        y : array-like, optional
+            Their labels.
+        each_side : int
+            How many rows with an alarm, and how many without.
+        values : bool
+            Whether the values of the columns are given as well.
+        amounts, segments : optional
+            As in ``evaluate``.
+        on : str
+            What to call the rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from setpoint import SetpointClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> X = X[["mean area", "mean symmetry"]]
+        >>> clf = SetpointClassifier("max f1", random_state=0).fit(X, y)
+        >>> [row.is_alarm for row in clf.nearest_rows(X, y, each_side=2)]
+        [True, True, False, False]
+        """
+        from setpoint.estimators.explanations import nearest_rows_of
+
+        check_is_fitted(self, "goal_")
+        named = {"amounts": amounts, "segments": segments}
+        return nearest_rows_of(self, X, y, each_side, values, named, on)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of ``predict``, as everywhere in scikit-learn."""

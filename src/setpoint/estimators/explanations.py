@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from setpoint.errors import SetpointError
+from setpoint.estimators.linear import contributions_by_column, linear_score
 from setpoint.explain.importance import (
     Floats,
     Importances,
@@ -19,6 +20,7 @@ from setpoint.explain.importance import (
     measure_importance,
     sample_rows,
 )
+from setpoint.explain.nearest import NearestRows, near_rows
 from setpoint.goals.columns import from_table
 from setpoint.thresholds.bands import evaluate_band
 from setpoint.thresholds.choose import evaluate_threshold
@@ -70,6 +72,57 @@ def importance_of_columns(
     return measure_importance(
         groups, sample, score, judge, len(positive), repeats=repeats, seed=random_state
     )
+
+
+def nearest_rows_of(
+    classifier: Any,
+    X: Any,
+    y: Any,
+    each_side: int,
+    values: bool,
+    named: dict[str, Any],
+    on: str,
+) -> NearestRows:
+    """Return the rows of X nearest to the threshold; see ``SetpointEstimator``."""
+    check_one_threshold(classifier)
+    named = classifier.pooled(from_table(X, classifier.goal_, named))
+    scores = np.asarray(classifier._scores_of(X, named), dtype=np.float64)
+    scores = scores - float(getattr(classifier, "threshold_", 0.0))
+    try:
+        linear = linear_score(classifier)
+    except SetpointError:
+        linear = None
+
+    def explain(rows: NDArray[np.intp]) -> Any:
+        assert linear is not None
+        features = linear.features(_safe_indexing(X, rows))
+        return contributions_by_column(linear, features, feature_names)
+
+    def value(row: int, name: str) -> Any:
+        i = names.index(name)
+        if hasattr(X, "iloc"):
+            return X.iloc[row, i]
+        return X[row, i] if sparse.issparse(X) else np.asarray(X)[row, i]
+
+    names = _names(X)
+    feature_names: list[str] = []
+    if linear is not None:
+        feature_names = linear.names(getattr(classifier, "estimator_", classifier))
+    known = values and set(feature_names) <= set(names)  # otherwise they are made of columns
+    return near_rows(
+        scores, each_side, on,
+        labels=None if y is None else [str(label) for label in np.asarray(y)],
+        explain=None if linear is None else explain, value=value if known else None,
+    )  # fmt: skip
+
+
+def check_one_threshold(classifier: Any) -> None:
+    """Raise SetpointError for a review band, which has two thresholds."""
+    if hasattr(classifier, "low_"):
+        raise SetpointError(
+            "a review band has two thresholds, and rows near to both of them are many; nearest "
+            "rows are for one threshold."
+        )
 
 
 def _names(X: Any) -> list[str]:

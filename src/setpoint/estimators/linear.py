@@ -78,6 +78,23 @@ class LinearScore:
         return np.asarray((features - means) * self.weights)
 
 
+def contributions_by_column(
+    found: LinearScore, features: Floats, columns: Sequence[str]
+) -> tuple[list[dict[str, float]], float, str]:
+    """Return by how much each column moves the score of rows, and the score of the average row.
+
+    ``columns`` are those of the features. Also returned is what is moved: the score or log-odds.
+    """
+    moved = found.contributions(features)
+    names = list(dict.fromkeys(columns))
+    place = {name: i for i, name in enumerate(names)}
+    totals = np.zeros((len(names), len(moved)))
+    np.add.at(totals, [place[name] for name in columns], moved.T)
+    rows = [dict(zip(names, row, strict=True)) for row in totals.T.tolist()]
+    means = np.mean(features, axis=0) if found.means is None else found.means
+    return rows, found.intercept + float(found.weights @ means), found.of
+
+
 def linear_score(classifier: Any) -> LinearScore:
     """Return the weights of a fitted classifier; raise SetpointError if it is not linear."""
     if hasattr(classifier, "logit_threshold_"):  # a SetpointClassifier

@@ -3,5 +3,14 @@
 from setpoint.explain.coefficients import Coefficient, Coefficients
 from setpoint.explain.explanations import Explanations
 from setpoint.explain.importance import Importance, Importances
+from setpoint.explain.nearest import NearestRows, NearRow
 
-__all__ = ["Coefficient", "Coefficients", "Explanations", "Importance", "Importances"]
+__all__ = [
+    "Coefficient",
+    "Coefficients",
+    "Explanations",
+    "Importance",
+    "Importances",
+    "NearRow",
+    "NearestRows",
+]

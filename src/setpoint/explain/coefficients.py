@@ -195,12 +195,12 @@ def coefficients_or_none(model: Any, *rows: Any) -> Coefficients | None:
     return found
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of text as lines with aligned columns: the first to the left, others right."""
+def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
+    """Return rows of text as lines with aligned columns: those of ``left`` to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            text.rjust(width) if i else text.ljust(width)
+            text.ljust(width) if i in left else text.rjust(width)
             for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from setpoint.explain.coefficients import Coefficients
 from setpoint.explain.importance import Importances
+from setpoint.explain.nearest import NearestRows
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,14 @@ class Explanations:
         Of a linear model.
     importances : Importances or None
         Of the columns, on the rows of the report.
+    nearest : NearestRows or None
+        The rows nearest to the threshold.
+    show_values : bool
+        Whether a page shows the values of these rows, and the sizes of contributions, which would
+        tell the values together with the coefficients.
     """
 
     coefficients: Coefficients | None = None
     importances: Importances | None = None
+    nearest: NearestRows | None = None
+    show_values: bool = False

@@ -23,6 +23,7 @@ def reasons(why: Explanations | None) -> dict[str, Any]:
     return {
         "coefficients": _coefficients(why.coefficients),
         "importances": _importances(why.importances),
+        "nearest": _nearest(why),
     }
 
 
@@ -71,6 +72,15 @@ def _importances(found: Importances | None) -> dict[str, Any] | None:
     return {
         "meaning": found.meaning, "pictures": pictures, "head": head, **_folded(rows, len(found))
     }  # fmt: skip
+
+
+def _nearest(why: Explanations) -> dict[str, Any] | None:
+    found = why.nearest
+    if found is None or not len(found):
+        return None
+    head, *rows = found.table(exact=why.show_values)
+    hidden = not why.show_values and any(row.contributions for row in found)
+    return {"meaning": found.meaning, "head": head, "rows": rows, "hidden": hidden}
 
 
 def _folded(rows: list[list[str]], every: int) -> dict[str, Any]:

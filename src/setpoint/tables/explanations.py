@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setpoint.data.values import as_text
+from setpoint.errors import SetpointError
+from setpoint.estimators.explanations import check_one_threshold
+from setpoint.estimators.linear import contributions_by_column, linear_score
 from setpoint.explain.importance import (
     Importances,
     check_rows,
@@ -15,6 +19,7 @@ from setpoint.explain.importance import (
     measure_importance,
     sample_rows,
 )
+from setpoint.explain.nearest import NearestRows, near_rows
 from setpoint.tables.classifiers import Floats, above_threshold
 from setpoint.tables.encoder import encode
 from setpoint.tables.feature_columns import features_of
@@ -64,4 +69,44 @@ def table_importance(
     return measure_importance(
         groups, sample, score, judge, len(positive), repeats=repeats, seed=random_state,
         progress=progress,
+    )  # fmt: skip
+
+
+def table_nearest_rows(
+    model: TableModel,
+    frame: Any,
+    each_side: int,
+    values: bool,
+    *,
+    on: str,
+    ignore_extra: bool,
+    numbers: NDArray[np.intp] | None = None,
+    scores: Floats | None = None,
+) -> NearestRows:
+    """Return the rows of a table nearest to the threshold; see ``TableModel``.
+
+    ``scores`` are those of the rows, if they are known already.
+    """
+    check_one_threshold(model.classifier)
+    if scores is None:
+        scores = model.scores(frame, ignore_extra=ignore_extra)
+    scores = np.asarray(scores, dtype=np.float64)
+    try:
+        linear = linear_score(model.classifier)
+    except SetpointError:
+        linear = None
+
+    def explain(rows: NDArray[np.intp]) -> Any:
+        assert linear is not None
+        features = model.features(frame.iloc[rows], ignore_extra=ignore_extra)
+        owners = [feature.column for feature in features_of(model.encoder)]
+        return contributions_by_column(linear, features.astype(np.float64), owners)
+
+    labels = None
+    if model.target in frame.columns:
+        labels = [as_text(label) for label in frame[model.target]]
+    return near_rows(
+        scores, each_side, on, numbers=numbers, labels=labels,
+        explain=None if linear is None else explain,
+        value=(lambda row, name: frame[name].iloc[row]) if values else None,
     )  # fmt: skip

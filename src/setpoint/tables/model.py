@@ -18,6 +18,7 @@ from setpoint.errors import ModelFileError, SchemaError
 from setpoint.estimators.base import decisions_html
 from setpoint.explain.coefficients import Coefficients
 from setpoint.explain.importance import MAX_ROWS, REPEATS, Importances
+from setpoint.explain.nearest import EACH_SIDE, NearestRows
 from setpoint.goals.bands import AnyGoal
 from setpoint.saving.values import Json, decode
 from setpoint.saving.values import encode as encode_plain
@@ -267,6 +268,39 @@ class TableModel(FittedColumns):
             self, frame, sample_weight, columns, together, repeats=repeats, max_rows=max_rows,
             random_state=random_state, on=on, ignore_extra=ignore_extra, progress=progress,
         )  # fmt: skip
+
+    def nearest_rows(
+        self,
+        frame: Any,
+        *,
+        each_side: int = EACH_SIDE,
+        values: bool = False,
+        on: str = "the rows given",
+        ignore_extra: bool = False,
+        numbers: NDArray[np.intp] | None = None,
+    ) -> NearestRows:
+        """Return the rows nearest to the threshold and, for linear models, what moved them.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Rows, with or without labels.
+        each_side : int
+            How many rows with an alarm, and how many without.
+        values : bool
+            Whether the values of the columns are given as well.
+        on : str
+            What to call the rows.
+        ignore_extra : bool
+            Whether to ignore columns that the model does not know.
+        numbers : ndarray of int, optional
+            The number of each row in its table, from 0 on, if these are only some of them.
+        """
+        from setpoint.tables.explanations import table_nearest_rows
+
+        return table_nearest_rows(
+            self, frame, each_side, values, on=on, ignore_extra=ignore_extra, numbers=numbers
+        )
 
     def goal_columns(self, frame: Any) -> dict[str, Any]:
         """Return the amounts, segments and times of labelled rows that the goal names."""
