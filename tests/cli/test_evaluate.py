@@ -279,7 +279,7 @@ def test_importance_and_nearest_rows(model, rows, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "Importance. How much worse" in out
     assert "on rows.csv (600 rows)" in out
-    assert "whose scores are closest" in out
+    assert "The scores closest to the threshold on rows.csv" in out
     assert "amount =" not in out
     text = report.read_text("utf-8")
     assert "Columns that the goal depends on" in text

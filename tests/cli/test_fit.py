@@ -281,7 +281,7 @@ def test_only_ten_coefficients_are_printed(tmp_path, capsys):
     assert run(*fit_of(frame, tmp_path, "--report", tmp_path / "r.html", goal="max f1")) == 0
     assert "… 2 more (all of them: --json" in capsys.readouterr().out
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert "The other 2 features" in page
+    assert "<summary>2 more</summary>" in page
     assert "<script>0" not in page
     assert "&lt;script&gt;0,€" in page
 

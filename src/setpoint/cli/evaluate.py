@@ -160,7 +160,13 @@ def evaluate(
         files=request.files(
             lambda: request.report(
                 loaded.goal,
-                Rows(y, scores, on=name, named=named),
+                Rows(
+                    y,
+                    scores,
+                    on=name,
+                    named=named,
+                    probability=loaded.probabilities_of(scores),
+                ),
                 loaded.rule.thresholds,
                 loaded.positive,
                 facts,

@@ -175,7 +175,14 @@ def report_of_fit(
     }
     return request.report(
         model.goal,
-        Rows(test.y, test.scores, on="the test rows", unseen=True, named=test.named),
+        Rows(
+            test.y,
+            test.scores,
+            on="the test rows",
+            unseen=True,
+            named=test.named,
+            probability=model.probabilities_of(test.scores),
+        ),
         model.rule.thresholds,
         model.positive,
         {**facts, **counts},

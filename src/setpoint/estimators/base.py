@@ -49,6 +49,14 @@ class SetpointEstimator:
         """Return the scores of rows with the amounts, segments and times that the goal names."""
         return self.positive_scores(X)
 
+    def probabilities_of(self, scores: NDArray[np.floating]) -> NDArray[np.floating] | None:
+        """Return the classifier's probabilities of rows with such scores.
+
+        None where scores do not come from probabilities: those of models that are trained for
+        the goal rank the rows and no more.
+        """
+        return None
+
     def evaluate(
         self,
         X: Any,

@@ -92,10 +92,7 @@ class NearestRows(NotebookSummary, Sequence[NearRow]):
     @property
     def meaning(self) -> str:
         """What is shown, in a sentence or two."""
-        text = (
-            f"The rows of {self.on} whose scores are closest to the threshold. A score above 0 "
-            "raises an alarm."
-        )
+        text = f"The scores closest to the threshold on {self.on}. A score above 0 raises an alarm."
         if self.average is not None:
             text += (
                 f" The columns are those that moved the {self.of} the most from that of the "

@@ -56,6 +56,9 @@ class Rows:
         Whether the threshold was chosen on them; then new rows are likely to have worse results.
     named : mapping or GoalColumns
         The ``amounts``, ``segments`` and ``times`` of the rows, where the goal names some.
+    probability : ndarray of float, optional
+        The model's probability of each row, if it has one that should agree with how often such
+        rows are positive.
     """
 
     y: NDArray[np.bool_]
@@ -64,6 +67,7 @@ class Rows:
     unseen: bool = False
     chose: bool = False
     named: Mapping[str, Any] | GoalColumns = field(default_factory=dict)
+    probability: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.unseen and self.chose:
@@ -79,9 +83,19 @@ class Rows:
                 )
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "scores", scores)
+        if self.probability is not None:
+            object.__setattr__(self, "probability", self._checked_probability())
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def _checked_probability(self) -> Floats:
+        found = np.asarray(self.probability, dtype=np.float64)
+        if found.shape != self.y.shape or not ((found >= 0) & (found <= 1)).all():
+            raise SetpointError(
+                f"probability must hold one number from 0 to 1 for each of the {len(self):,} rows."
+            )
+        return found
 
     def columns(self, goal: Goal) -> GoalColumns:
         """Validate and return the columns that a goal names."""

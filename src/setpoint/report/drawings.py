@@ -167,6 +167,10 @@ def draw_precision_recall(data: ReportData) -> Markup:
             parts.append(frame.line(ends, level, "floor"))
         elif constraint.metric.name == "recall":
             parts.append(frame.line(level, ends, "floor"))
+    if data.band is not None:
+        recall, low, high = data.band
+        outline = frame.path([*recall, *recall[::-1]], [*low, *high[::-1]])
+        parts.insert(0, f'<path class="area" d="{outline}Z"/>')
     if data.baseline_steps is not None:
         parts.append(frame.line(*data.baseline_steps.curve(), "baseline"))
     parts.append(frame.line(*data.steps.curve(), "model"))
@@ -311,6 +315,7 @@ def swatch(kind: str) -> Markup:
         "baseline": f'<path class="line baseline" d="M0 8H28"/>{square}',
         "tuned": marker("triangle", 14, 8, "tuned"),
         "floor": '<path class="line floor" d="M0 8H28"/>',
+        "area": '<path class="area" d="M0 2H28V14H0Z"/>',
         "bound": f'<path class="bound" d="M4 8H24m0 -6v12"/>{dot}',
         "chosen": marker("diamond", 14, 8, "chosen"),
         "here": marker("circle", 14, 8, "here"),

@@ -184,6 +184,13 @@ class TableModel(FittedColumns):
         columns = self.rule.decide(scores, alarm, (self.negative, self.positive))
         return pd.DataFrame(columns, index=checked.index)
 
+    def probabilities_of(self, scores: Floats) -> Floats | None:
+        """Return the classifier's probabilities of rows with such scores, None if it has none."""
+        found: Floats | None = self.classifier.probabilities_of(
+            scores + getattr(self.classifier, "threshold_", 0.0)
+        )
+        return found
+
     def strangers(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
         """Return ``unseen_values``; deprecated."""
         warnings.warn(
