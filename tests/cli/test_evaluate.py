@@ -1,6 +1,7 @@
 """``setpoint evaluate``: counts, the check of a certificate, and rows of one class."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -308,3 +309,30 @@ def test_explanations_that_rows_or_models_do_not_allow(model, tmp_path, capsys):
     assert "What moves the score" in (tmp_path / "b.html").read_text("utf-8")
     capsys.readouterr()
     assert "two thresholds" in failure(capsys, "evaluate", band, table, "--nearest", 1)
+
+
+def test_drift(model, rows, tmp_path, capsys):
+    assert run("evaluate", model, rows) == 0
+    assert "Drift. No column of rows.csv (600 rows) differs" in capsys.readouterr().out
+    frame = pd.read_csv(rows)
+    frame["amount"] *= 5
+    frame["country"] = "UK"
+    frame.to_csv(rows, index=False)
+    page = tmp_path / "r.html"
+    assert run("evaluate", model, rows, "--report", page) == 0
+    out = capsys.readouterr().out
+    assert "2 of 3 columns differ from training" in out
+    assert "large" in out
+    assert "Columns, compared with training" in page.read_text("utf-8")
+    assert run("evaluate", model, rows, "--json") == 0
+    found = printed(capsys)["drift"]
+    assert found["notable"] == 2
+    assert (found["columns"][0]["column"], found["columns"][0]["unseen"]) == ("country", 1)
+
+
+def test_models_without_summaries_are_evaluated_all_the_same(model, rows, tmp_path, capsys):
+    replace(load(model), summaries=()).save(tmp_path / "old")
+    assert run("evaluate", tmp_path / "old", rows, "--json") == 0
+    result = printed(capsys)
+    assert result["drift"] is None
+    assert "no summary of its training rows" in result["notes"][-1]

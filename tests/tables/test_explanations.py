@@ -1,11 +1,13 @@
-"""Permutation importance of a table's columns, and the rows nearest to the threshold."""
+"""Permutation importance of a table's columns, rows near the threshold, drift."""
 
+from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from setpoint import load
 from setpoint.errors import SchemaError, SetpointError
 from setpoint.tables import fit_table
 
@@ -112,3 +114,23 @@ def test_nearest_rows_of_trees_and_bands(fitted, table):
     band = fit_table(frame, "outcome", goal, model="logistic").model
     with pytest.raises(SetpointError, match="review band"):
         band.nearest_rows(frame)
+
+
+def test_drift_of_a_table(table, later, tmp_path):
+    columns = ["outcome", "country", "größe (€) ", "ratio", "known", "opened", "note", "merchant"]
+    model = fit_table(table[columns], "outcome", GOAL, model="logistic", text_features=3).model
+    assert not model.drift(table[columns]).notable
+    model.save(tmp_path / "m.zip")
+    loaded = load(tmp_path / "m.zip")
+    assert repr(loaded.summaries) == repr(model.summaries)
+    found = {one.name: one for one in loaded.drift(later[columns], on="later rows")}
+    assert found["größe (€) "].size > 0.8  # all missing now
+    assert found["country"].unseen == pytest.approx(11 / 300, abs=0.01)
+    assert found["ratio"].judgement in ("by chance", "small", "moderate")
+    assert [level for level, n in next(s for s in loaded.summaries if s.name == "merchant").levels
+            if n < 10] == []  # fmt: skip
+    old = replace(loaded, summaries=())
+    with pytest.raises(SetpointError, match="earlier version"):
+        old.drift(later[columns])
+    old.save(tmp_path / "old.zip")
+    assert load(tmp_path / "old.zip").summaries == ()

@@ -69,7 +69,7 @@ def evaluate(
         from setpoint.cli.output_paths import check_outputs
         from setpoint.cli.predict import load_table_model
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
-        from setpoint.cli.why import explain_rows, importance_text
+        from setpoint.cli.why import drift_text, explain_rows, importance_text
         from setpoint.report.content import Rows
         from setpoint.tables.label_model import LabelsTableModel
 
@@ -138,6 +138,8 @@ def evaluate(
         loaded, frame, scores, name, output, importance=importance, nearest=nearest,
         wanted=request.wanted, show_values=show_values,
     )  # fmt: skip
+    if why.drift is not None:
+        parts.append(drift_text(why.drift))
     if why.importances is not None:
         parts.append(importance_text(why.importances))
     if nearest is not None:
@@ -153,6 +155,7 @@ def evaluate(
             "evaluated": point_fields(point),
             "verdict": None if verdict is None else verdict_fields(verdict),
             "not_monitored": unmonitored,
+            "drift": None if why.drift is None else why.drift.to_dict(),
             "importance": None if why.importances is None else why.importances.to_dict(),
             "nearest": None if nearest is None or why.nearest is None else why.nearest.to_dict(),
         },

@@ -8,6 +8,7 @@ import numpy as np
 
 from setpoint.errors import SetpointError
 from setpoint.explain.coefficients import Coefficients, coefficients_or_none
+from setpoint.explain.drift import Drift
 from setpoint.explain.explanations import Explanations
 from setpoint.explain.importance import MAX_ROWS, Importances
 from setpoint.explain.nearest import EACH_SIDE
@@ -56,7 +57,7 @@ def explain_fit(
             model, rows, EACH_SIDE, show_values, on="the test rows", ignore_extra=True,
             numbers=test.rows, scores=test.scores,
         )  # fmt: skip
-    return Explanations(coefficients, measured, nearest, show_values)
+    return Explanations(coefficients, measured, nearest, show_values=show_values)
 
 
 def explain_rows(
@@ -83,7 +84,15 @@ def explain_rows(
         near = table_nearest_rows(
             model, frame, each_side, show_values, on=on, ignore_extra=True, scores=scores
         )
-    return Explanations(coefficients_or_none(model), measured, near, show_values)
+    drift = None
+    if model.summaries:
+        drift = Drift.of(model.summaries, model.schema.check(frame, ignore_extra=True), on)
+    else:
+        output.note(
+            "the model was saved by an earlier version and has no summary of its training rows, so "
+            "its columns are not compared with them; fit it again for that."
+        )
+    return Explanations(coefficients_or_none(model), measured, near, drift, show_values)
 
 
 def measure(
@@ -108,6 +117,15 @@ def importance_text(found: Importances) -> str:
     """Return the most important columns, and how to see all."""
     text = f"Importance. {found.text(_MOST)}"
     return text + (" (all of them: --json)" if len(found) > _MOST else "")
+
+
+def drift_text(found: Drift) -> str:
+    """Return the columns that differ from training, and how to see all."""
+    if not found.notable:
+        return f"Drift. {found.meaning}"
+    shown = min(len(found.notable), _MOST)
+    text = f"Drift. {found.text(shown)}"
+    return text + (" (all of them: --json)" if len(found) > shown else "")
 
 
 def _has_both_classes(y: Any) -> bool:

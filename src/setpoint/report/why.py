@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from setpoint.explain.coefficients import Coefficients
+from setpoint.explain.drift import Drift
 from setpoint.explain.explanations import Explanations
 from setpoint.explain.importance import Importances
 from setpoint.goals.metrics import display_name
@@ -24,6 +25,7 @@ def reasons(why: Explanations | None) -> dict[str, Any]:
         "coefficients": _coefficients(why.coefficients),
         "importances": _importances(why.importances),
         "nearest": _nearest(why),
+        "drift": _drift(why.drift),
     }
 
 
@@ -81,6 +83,13 @@ def _nearest(why: Explanations) -> dict[str, Any] | None:
     head, *rows = found.table(exact=why.show_values)
     hidden = not why.show_values and any(row.contributions for row in found)
     return {"meaning": found.meaning, "head": head, "rows": rows, "hidden": hidden}
+
+
+def _drift(found: Drift | None) -> dict[str, Any] | None:
+    if found is None or not len(found):
+        return None
+    head, *rows = found.table(_MOST)
+    return {"meaning": found.meaning, "head": head, **_folded(rows, len(found))}
 
 
 def _folded(rows: list[list[str]], every: int) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from setpoint.tables.classifiers import (
     make_classifier,
     takes_raw_columns,
 )
-from setpoint.tables.encoder import TEXT_FEATURES, side_by_side
+from setpoint.tables.encoder import TEXT_FEATURES, side_by_side, summaries_of
 from setpoint.tables.goal_columns import (
     check_group,
     check_named,
@@ -259,7 +259,7 @@ def fit_table(
     )  # fmt: skip
     fitted = TableModel(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts,
-        labels.positive_labels,
+        labels.positive_labels, summaries_of(schema, table.rows.iloc[training]),
     )  # fmt: skip
     notes = notes_on_fit(fitted, labels.note, certification is not None, validation is not None)
     threshold_rows = (training, certification) if certification is not None else validation

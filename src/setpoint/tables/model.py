@@ -14,9 +14,10 @@ from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
-from setpoint.errors import ModelFileError, SchemaError
+from setpoint.errors import ModelFileError, SchemaError, SetpointError
 from setpoint.estimators.base import decisions_html
 from setpoint.explain.coefficients import Coefficients
+from setpoint.explain.drift import ColumnSummary, Drift
 from setpoint.explain.importance import MAX_ROWS, REPEATS, Importances
 from setpoint.explain.nearest import EACH_SIDE, NearestRows
 from setpoint.goals.bands import AnyGoal
@@ -66,6 +67,9 @@ class TableModel(FittedColumns):
     positive_labels : tuple
         The labels that count as positive, if there are several of them or more than two labels;
         ``positive`` is then a text such as ``"1 or 2"``, and all other labels are ``negative``.
+    summaries : tuple of ColumnSummary
+        A short summary of each column of the training rows, with which later rows are compared;
+        none in models that were saved by earlier versions.
     """
 
     schema: Schema
@@ -76,6 +80,7 @@ class TableModel(FittedColumns):
     positive: Label
     facts: Mapping[str, Any] = field(default_factory=dict)
     positive_labels: tuple[Label, ...] = ()
+    summaries: tuple[ColumnSummary, ...] = ()
 
     def _repr_html_(self) -> str:
         from sklearn.pipeline import Pipeline
@@ -309,6 +314,25 @@ class TableModel(FittedColumns):
             self, frame, each_side, values, on=on, ignore_extra=ignore_extra, numbers=numbers
         )
 
+    def drift(self, frame: Any, *, on: str = "the rows given", ignore_extra: bool = False) -> Drift:
+        """Return how each column of rows differs from the training rows.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Rows, with or without labels.
+        on : str
+            What to call the rows.
+        ignore_extra : bool
+            Whether to ignore columns that the model does not know.
+        """
+        if not self.summaries:
+            raise SetpointError(
+                "this model was saved by an earlier version and has no summary of its training "
+                "rows; fit it again to compare rows with them."
+            )
+        return Drift.of(self.summaries, self.schema.check(frame, ignore_extra=ignore_extra), on)
+
     def goal_columns(self, frame: Any) -> dict[str, Any]:
         """Return the amounts, segments and times of labelled rows that the goal names."""
         return self.classifier.pooled(goal_columns(frame, self.goal, self.time))
@@ -325,7 +349,19 @@ class TableModel(FittedColumns):
         }
         if self.positive_labels:
             content["positive_labels"] = encode_plain(list(self.positive_labels))
+        if self.summaries:
+            content["summaries"] = encode_plain([one.to_dict() for one in self.summaries])
         return content
+
+
+def _summaries(fields: Any) -> tuple[ColumnSummary, ...]:
+    """Return the summaries of columns from their values in a model file."""
+    try:
+        return tuple(ColumnSummary.from_dict(one) for one in fields)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"the summaries of the model's columns are damaged: {error}"
+        ) from error
 
 
 def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableModel:
@@ -336,6 +372,7 @@ def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableM
         negative=decode(content["negative"]),
         positive=decode(content["positive"]),
         positive_labels=tuple(decode(content.get("positive_labels", []))),
+        summaries=_summaries(decode(content.get("summaries", []))),
     )
     wanted: dict[str, Any] = {"target": str, "negative": _LABEL, "positive": _LABEL}
     for label in model.positive_labels:
@@ -345,4 +382,7 @@ def restore_table(content: Json, parts: dict[str, bytes], module: Any) -> TableM
         if not isinstance(getattr(model, name), kind):
             raise ModelFileError(f"the {name} of the model is {getattr(model, name)!r}.")
     check_parts(model, lambda row: model._scored(row, 0, model.example_decision()))
+    kinds = [(c.name, c.kind) for c in model.schema.columns]
+    if model.summaries and [(one.name, one.kind) for one in model.summaries] != kinds:
+        raise ModelFileError("the summaries of the model's columns are those of other columns.")
     return model
