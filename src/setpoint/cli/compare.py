@@ -35,6 +35,7 @@ def compare(
     time: o.Time = None,
     drop: o.Drop = None,
     test: o.Test = 0.2,
+    baseline_scores: o.BaselineScores = None,
     seed: o.Seed = 0,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -70,28 +71,34 @@ def compare(
     compared: list[dict[str, Any]] = []
     notes: set[str] = set()
     with output.warnings_as_notes(), output.progress("training") as show:
-        for wanted, name in itertools.product(goals, models):
-            show(len(compared), len(goals) * len(models))
+        for done, (wanted, name) in enumerate(itertools.product(goals, models)):
+            show(done, len(goals) * len(models))
             fitted = fit_table(
                 frame, target, wanted, positive=positive, model=name, confidence=confidence,
                 group=group, time=time, test=test, drop=tuple(dropped), random_state=seed,
+                baseline_scores=baseline_scores,
             )  # fmt: skip
             notes.update([*fitted.notes, *(found.message for found in fitted.leakage)])
             point, certificate = fitted.test_point, fitted.model.certificate
             assert isinstance(point, OperatingPoint)  # of a goal of one threshold
-            certified = "" if certificate is None else ("yes" if certificate.certified else "no")
-            table.add_row(
-                Text(str(wanted)), name, *(f"{getattr(point, m):.3f}" for m in _METRICS),
-                f"{point.tp + point.fp:,.0f}", describe_met(point), certified,
-            )  # fmt: skip
-            compared.append(
-                {
-                    "goal": str(wanted),
-                    "model": name,
-                    "test": point.to_dict(),
-                    "certificate": None if certificate is None else certificate.to_dict(),
-                }
-            )
+            rows = [(name, point, certificate)]
+            if fitted.current is not None and name == models[-1]:  # the same for all models
+                assert fitted.current_point is not None
+                rows.append((fitted.current.name, fitted.current_point, None))
+            for called, own, proof in rows:
+                certified = "" if proof is None else ("yes" if proof.certified else "no")
+                table.add_row(
+                    Text(str(wanted)), Text(called), *(f"{getattr(own, m):.3f}" for m in _METRICS),
+                    f"{own.tp + own.fp:,.0f}", describe_met(own), certified,
+                )  # fmt: skip
+                compared.append(
+                    {
+                        "goal": str(wanted),
+                        "model": called,
+                        "test": own.to_dict(),
+                        "certificate": None if proof is None else proof.to_dict(),
+                    }
+                )
     for note in sorted(notes):
         output.note(note)
     caution = _CAUTION if len(compared) > 1 else ""

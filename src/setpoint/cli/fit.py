@@ -62,6 +62,7 @@ def fit(
     currency: o.Currency = "€",
     title: o.Title = None,
     called: o.Called = None,
+    baseline_scores: o.BaselineScores = None,
     importance: o.FitImportance = None,
     show_values: o.ShowValues = False,
     seed: o.Seed = 0,
@@ -99,6 +100,7 @@ def fit(
             default_model,
         )
         from setpoint.tables.goal_columns import check_group
+        from setpoint.tables.todays_model import check_todays_model
 
     if average is not None:
         raise SetpointError(f"--average is for several targets, and {column!r} is one.")
@@ -120,6 +122,12 @@ def fit(
     caps = o.caps_of(cap)
     check_model_for(parsed, model, **ways, caps=caps)
     check_group(parsed, group)
+    check_todays_model(parsed, baseline_scores)
+    if baseline_scores is not None and streamed is not None:
+        raise SetpointError(
+            "--baseline-scores needs the table in memory; leave it out, and pass it to 'setpoint "
+            "evaluate' with labelled rows that fit into memory."
+        )
     if caps and confidence is None:
         raise SetpointError("--cap is for certified bounds on costs and needs --confidence.")
     if isinstance(parsed, Goal):
@@ -147,7 +155,8 @@ def fit(
             group=group, time=time, test=test, drop=tuple(dropped), random_state=seed,
             callback=lambda record, total: show(record.iteration, total),
             checkpoint=checkpoint, device=device,
-            **({**ways, "caps": caps, "time_limit": time_limit} if streamed is None else {}),
+            **({**ways, "caps": caps, "time_limit": time_limit, "baseline_scores": baseline_scores}
+               if streamed is None else {}),
         )  # fmt: skip
     leave_process_group()
     if not is_main_process():
@@ -159,9 +168,11 @@ def fit(
         "goal": str(parsed),
         "threshold_set_on": fitted.model.operating_point.to_dict(),
         "test": None if point is None else point.to_dict(),
+        "baseline": None if fitted.current_point is None else fitted.current_point.to_dict(),
         "certificate": None if certificate is None else certificate.to_dict(),
     }
-    parts = [point_table(fitted.model.operating_point, point), *_ways_to_decide(fitted.model)]
+    points = fitted.model.operating_point, point, fitted.current_point
+    parts = [point_table(*points), *_ways_to_decide(fitted.model)]
     if model == AUTO:
         compared = fitted.model.classifier.candidates_
         fields["candidates"] = compared.to_dict()

@@ -226,6 +226,15 @@ Called = Annotated[
         callback=_check_called,
     ),
 ]
+BaselineScores = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline-scores",
+        help="Column with the scores of today's model, which is compared at its own best "
+        "threshold and is not a feature.",
+        show_default=False,
+    ),
+]
 Importance = Annotated[
     bool,
     typer.Option(

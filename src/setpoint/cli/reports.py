@@ -189,6 +189,7 @@ def report_of_fit(
         certificate=model.certificate,
         verdict=verdict,
         tuned=fitted.tuned,
+        **({} if fitted.current is None else {"current": fitted.current}),
         notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
         why=why,
         **({} if fitted.baseline is None else {"baseline": fitted.baseline}),

@@ -272,6 +272,8 @@ class Report(Described):
         A classifier to compare with.
     tuned : Baseline, optional
         The same with a threshold that was tuned for the goal.
+    current : Baseline, optional
+        Today's model, which has a curve of its own.
     history : History, optional
         Of the training.
     candidates : Candidates or ModelCandidates, optional
@@ -309,6 +311,7 @@ class Report(Described):
     verdict: Verdict | JointVerdict | None = None
     baseline: Baseline | None = None
     tuned: Baseline | None = None
+    current: Baseline | None = None
     history: History | None = None
     candidates: Candidates | ModelCandidates | None = None
     costs: Costs | None = None
@@ -326,7 +329,7 @@ class Report(Described):
         object.__setattr__(self, "goal", Goal.parse(self.goal))
         if np.isnan(self.threshold):
             raise SetpointError("the threshold is NaN.")
-        for baseline in (self.baseline, self.tuned):
+        for baseline in (self.baseline, self.tuned, self.current):
             if baseline is not None:
                 _check_baseline(baseline, len(self.rows))
         self._check("threshold")
@@ -352,13 +355,13 @@ class Report(Described):
 
     @cached_property
     def baselines(self) -> tuple[tuple[Baseline, OperatingPoint], ...]:
-        """Baseline and tuned baseline, where given, with their operating points on the rows."""
+        """The baselines that are given, with their operating points on the rows."""
         return tuple(
             (
                 other,
                 self._point(_alarms(np.asarray(other.scores), other.threshold), other.threshold),
             )
-            for other in (self.baseline, self.tuned)
+            for other in (self.baseline, self.tuned, self.current)
             if other is not None
         )
 

@@ -266,6 +266,10 @@ class ReportData:
             if np.array_equal(baseline.scores, rows.scores):
                 keep.append(baseline.threshold)
         self.steps = Steps.of(rows.y, rows.scores, keep)
+        self.current_steps = None
+        if (current := report.current) is not None:
+            scores = np.asarray(current.scores)
+            self.current_steps = Steps.of(rows.y, scores, [current.threshold])
         self.baseline_steps = None
         if other is not None:
             self.baseline_steps = Steps.of(rows.y, np.asarray(other.scores), [other.threshold])

@@ -336,5 +336,6 @@ def _facts(report: Report) -> dict[str, str]:
     facts = {"threshold": exactly(report.threshold)}
     for baseline, _ in report.baselines:
         name = "tuned" if baseline is report.tuned else "baseline"
+        name = "today's model" if baseline is report.current else name
         facts[name] = f"{baseline.name}, threshold {exactly(baseline.threshold)}"
     return facts_of(report, facts)
