@@ -319,3 +319,5 @@ def test_importance_on_request(files, tmp_path, capsys):
     assert result["report"] is None
     message = failure(capsys, *fit_arguments(files, tmp_path / "n", "--importance", "--test", "0"))
     assert "--importance needs test rows" in message
+    assert main(fit_arguments(files, tmp_path / "m", "--show-values")) == 0
+    assert "--show-values has no effect without --report" in capsys.readouterr().err

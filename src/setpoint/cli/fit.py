@@ -134,8 +134,11 @@ def fit(
         check_caps(caps, parsed)
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_costs(parsed, costs)
-    if test == 0 and importance:
-        raise SetpointError("--importance needs test rows; leave out --test 0.")
+    if importance and (test == 0 or streamed is not None):
+        raise SetpointError(
+            "--importance needs test rows in memory; leave it out, and pass it to 'setpoint "
+            "evaluate' with other labelled rows."
+        )
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
     dropped = o.column_names(drop or [], data)
@@ -146,6 +149,8 @@ def fit(
     )
     output = Output(as_json, quiet)
     request.note_unused_options(output, uses_called=test > 0)
+    if show_values and not request.wanted:
+        output.note("--show-values has no effect without --report.")
     if streamed is not None:
         _warn_of_folder_columns(streamed, {column, group, time, *dropped}, output)
     train, frame = _trainer(streamed, data, out, output)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from setpoint.errors import SetpointError
 from setpoint.explain.coefficients import Coefficients, coefficients_or_none
 from setpoint.explain.drift import Drift
 from setpoint.explain.explanations import Explanations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from setpoint.tables.model import TableModel
 
 _MOST = 10  # lines of a table in a terminal
-_WORK, _FEWEST = 300_000, 1_000  # columns times rows, and rows, for the report of a fit
+_WORK, _FEWEST = 150_000, 1_000  # columns times rows, and rows, for the report of a fit
 
 
 def explain_fit(
@@ -39,16 +38,13 @@ def explain_fit(
     """
     model, test = fitted.model, fitted.test
     coefficients = coefficients_or_none(model)
-    if importance and (frame is None or test is None):
-        raise SetpointError(
-            "--importance needs test rows in memory; leave it out, and run 'setpoint evaluate "
-            "--importance' on other labelled rows."
-        )
     if frame is None or test is None or not (wanted or importance):
         return Explanations(coefficients)
     rows = frame.iloc[test.rows]
     measured = None
-    if (wanted if importance is None else importance) and _has_both_classes(test.y):
+    if not (test.y.any() and not test.y.all()):
+        output.note("the test rows are of one class, so importance of columns is not measured.")
+    elif wanted if importance is None else importance:
         most = int(np.clip(_WORK // len(model.schema.columns), _FEWEST, MAX_ROWS))
         measured = measure(model, rows, "the test rows", output, max_rows=most)
     nearest = None
@@ -126,7 +122,3 @@ def drift_text(found: Drift) -> str:
     shown = min(len(found.notable), _MOST)
     text = f"Drift. {found.text(shown)}"
     return text + (" (all of them: --json)" if len(found) > shown else "")
-
-
-def _has_both_classes(y: Any) -> bool:
-    return bool(y.any() and not y.all())

@@ -1,8 +1,9 @@
 """How often cases of similar scores are positive, with exact intervals, and its picture.
 
-Groups are formed by the rank of the score alone, not by labels, so that the binomial interval of
-each group is exact. They are finest among the highest scores, where decisions are made: four groups
-hold as many cases as there are positives, and each further one twice as many.
+Groups are formed by the rank of the score: the label of a case does not decide in which group it
+is, so that the binomial interval of each group holds. They are finest among the highest scores,
+where decisions are made: four groups hold as many cases as there are positives, each further one
+twice as many as the one before.
 """
 
 from __future__ import annotations

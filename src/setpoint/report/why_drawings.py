@@ -27,7 +27,7 @@ class Bar(NamedTuple):
 
 def draw_bars(bars: list[Bar], label: str, picture: str, described: str) -> Markup:
     """Draw horizontal bars from 0, one below the other: positive ones to the right."""
-    names = [shortened(bar.name, 19) for bar in bars]
+    names = [shortened(bar.name, 17) for bar in bars]
     ends = [0.0]
     for bar in bars:
         ends += [x for x in (bar.value, bar.low, bar.high) if x is not None and math.isfinite(x)]
@@ -38,7 +38,7 @@ def draw_bars(bars: list[Bar], label: str, picture: str, described: str) -> Mark
         height=50 + _ROW * len(bars),
         x=(low, high),
         y=(0.0, float(len(bars))),
-        left=14 + _LETTER * max(map(len, names)),
+        left=24 + _LETTER * max(map(len, names)),
         right=14 + _LETTER * max(len(bar.text) for bar in bars),
     )
     middles = [len(bars) - i - 0.5 for i in range(len(bars))]
