@@ -14,6 +14,17 @@ from goal_reports import GOAL_REPORTS
 from selenium import webdriver
 
 from setpoint import certify, choose_threshold
+from setpoint.explain import (
+    Coefficient,
+    Coefficients,
+    ColumnDrift,
+    Drift,
+    Explanations,
+    Importance,
+    Importances,
+    NearestRows,
+    NearRow,
+)
 from setpoint.report import Baseline, Costs, Report, Rows, write_report
 from setpoint.training.candidates import Candidate, Candidates
 from setpoint.training.history import History, Record
@@ -159,7 +170,39 @@ def hostile():
     )  # fmt: skip
 
 
-REPORTS = {f.__name__: f for f in (certified, broken, close, chosen, infeasible, large, hostile)}
+def explained():
+    """Return a report with the model's reasons, of columns with hostile and long names."""
+    report = certified()
+    names = [HOSTILE, "a_column_whose_name_is_very_long_" * 4, *(f"column {i}" for i in range(28))]
+    coefficients = Coefficients(
+        [
+            Coefficient(name, "= far", (-0.5) ** i, (-0.7) ** i, "far", HOSTILE, 1.0, 2.0)
+            for i, name in enumerate(names)
+        ],
+        -3.0,
+    )
+    importances = Importances(
+        [Importance((name,), (0.5**i, -(0.4**i)), (0.1, 0.01)) for i, name in enumerate(names)],
+        ["recall", "precision"], report.point, 2000, 90_000, 5,
+    )  # fmt: skip
+    near = NearestRows(
+        [NearRow(10**i, 0.1**i, HOSTILE, {names[0]: 1.0, names[1]: -2.0}) for i in range(9)],
+        "the test rows", -3.0,
+    )  # fmt: skip
+    drift = Drift(
+        [ColumnDrift(name, "category", 0.9**i, 0, 0.5, 0.1, HOSTILE[:20], "x" * 20, 0.3)
+         for i, name in enumerate(names)], "the test rows", 2000,
+    )  # fmt: skip
+    return replace(
+        report, rows=replace(report.rows, probability=report.rows.scores),
+        current=Baseline("today's model (score)", report.baseline.scores**2, 0.3),
+        why=Explanations(coefficients, importances, near, drift),
+    )  # fmt: skip
+
+
+REPORTS = {
+    f.__name__: f for f in (certified, broken, close, chosen, infeasible, large, hostile, explained)
+}
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,17 @@ from setpoint import evaluate_threshold
 from setpoint.report.data import ReportData
 
 GOALS = ["regions", "shops", "days", "amounts"]  # with segments, periods and amounts
-ALL = ["certified", "broken", "close", "chosen", "infeasible", "large", "hostile", *GOALS]
+ALL = [
+    "certified",
+    "broken",
+    "close",
+    "chosen",
+    "infeasible",
+    "large",
+    "hostile",
+    "explained",
+    *GOALS,
+]
 OVERFLOWING = """
   const width = document.documentElement.clientWidth;
   return [...document.body.querySelectorAll("*")].filter((e) => {

@@ -1,10 +1,11 @@
 """``setpoint evaluate``: counts, the check of a certificate, and rows of one class."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
-from cli_tables import DROPPED, later, payments, printed, run
+from cli_tables import DROPPED, failure, later, payments, printed, run
 from scipy.stats import binomtest
 
 from setpoint.cli import main
@@ -292,3 +293,68 @@ def test_a_report_on_one_class_is_rejected_before_scoring(certified, tmp_path, c
             assert f"no {missing} rows in rows.csv; a report needs both classes" in err
     assert not page.exists()
     assert not figures.exists()
+
+
+def test_importance_and_nearest_rows(model, rows, tmp_path, capsys):
+    report = tmp_path / "r.html"
+    arguments = ["evaluate", model, rows, "--report", report, "--importance", "--nearest", 2]
+    assert run(*arguments) == 0
+    out = capsys.readouterr().out
+    assert "Importance. How much worse" in out
+    assert "on rows.csv (600 rows)" in out
+    assert "The scores closest to the threshold on rows.csv" in out
+    assert "amount =" not in out
+    text = report.read_text("utf-8")
+    assert "Columns that the goal depends on" in text
+    assert "Cases nearest to the threshold" in text
+    assert run(*arguments, "--show-values", "--json") == 0
+    result = printed(capsys)
+    assert len(result["nearest"]["rows"]) == 4
+    assert {"amount", "country"} <= set(result["nearest"]["rows"][0]["values"])
+    assert result["importance"]["of_rows"] == 600
+
+
+def test_explanations_that_rows_or_models_do_not_allow(model, tmp_path, capsys):
+    fine = later(tmp_path / "fine.csv", only="ok")
+    assert failure(capsys, "evaluate", model, fine, "--importance") == (
+        "error: there are no positive rows; importance is measured on labelled rows of both "
+        "classes.\n"
+    )
+    assert run("evaluate", model, fine, "--nearest", 1) == 0
+    capsys.readouterr()
+    assert run("evaluate", model, fine, "--nearest", 0) == 2
+    band, table = tmp_path / "band", tmp_path / "t.csv"
+    payments().drop(columns=DROPPED).to_csv(table, index=False)
+    goal = "min review_rate s.t. precision(alarm) >= 0.6, npv(clear) >= 0.9"
+    assert run("fit", table, "--target", "class", "--goal", goal, "--model", "logistic", "--out",
+               band, "--report", tmp_path / "b.html", "-q") == 0  # fmt: skip
+    assert "What moves the score" in (tmp_path / "b.html").read_text("utf-8")
+    capsys.readouterr()
+    assert "two thresholds" in failure(capsys, "evaluate", band, table, "--nearest", 1)
+
+
+def test_drift(model, rows, tmp_path, capsys):
+    assert run("evaluate", model, rows) == 0
+    assert "Drift. No column of rows.csv (600 rows) differs" in capsys.readouterr().out
+    frame = pd.read_csv(rows)
+    frame["amount"] *= 5
+    frame["country"] = "UK"
+    frame.to_csv(rows, index=False)
+    page = tmp_path / "r.html"
+    assert run("evaluate", model, rows, "--report", page) == 0
+    out = capsys.readouterr().out
+    assert "2 of 3 columns differ from training" in out
+    assert "large" in out
+    assert "Columns, compared with training" in page.read_text("utf-8")
+    assert run("evaluate", model, rows, "--json") == 0
+    found = printed(capsys)["drift"]
+    assert found["notable"] == 2
+    assert (found["columns"][0]["column"], found["columns"][0]["unseen"]) == ("country", 1)
+
+
+def test_models_without_summaries_are_evaluated_all_the_same(model, rows, tmp_path, capsys):
+    replace(load(model), summaries=()).save(tmp_path / "old")
+    assert run("evaluate", tmp_path / "old", rows, "--json") == 0
+    result = printed(capsys)
+    assert result["drift"] is None
+    assert "no summary of its training rows" in result["notes"][-1]

@@ -270,3 +270,66 @@ def test_linear_models_point_to_others(files, tmp_path, capsys):
     chosen = [argument.replace("logistic", "linear") for argument in fit]
     assert main([*chosen, "--device", "cpu"]) == 0
     assert "often better" not in capsys.readouterr().err
+
+
+def test_coefficients_of_a_linear_model(files, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    assert main(fit_arguments(files, tmp_path / "m", "--report", page)) == 0
+    out = capsys.readouterr().out
+    assert "Coefficients. The score of a row, relative to the threshold" in out
+    assert "night hour " in out
+    assert "What moves the score" in page.read_text("utf-8")
+    assert main(fit_arguments(files, tmp_path / "m", "--json")) == 0
+    found = printed(capsys)["coefficients"]
+    features = [one["feature"] for one in found["coefficients"]]
+    assert {"amount", "night hour", "amount is missing"} <= set(features)
+    assert found == load(tmp_path / "m").coefficients().to_dict()
+
+
+def test_only_ten_coefficients_are_printed(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"<script>{i},€": rng.normal(size=200) for i in range(12)})
+    frame["class"] = frame.iloc[:, 0] + rng.normal(size=200) > 0.5
+    assert run(*fit_of(frame, tmp_path, "--report", tmp_path / "r.html", goal="max f1")) == 0
+    assert "… 2 more (all of them: --json" in capsys.readouterr().out
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "<summary>2 more</summary>" in page
+    assert "<script>0" not in page
+    assert "&lt;script&gt;0,€" in page
+
+
+def test_trees_have_no_coefficients(tmp_path, capsys):
+    arguments = fit_of(payments(300).drop(columns=DROPPED), tmp_path, "--json")
+    arguments[arguments.index("logistic")] = "hgb"
+    assert run(*arguments) == 0
+    assert printed(capsys)["coefficients"] is None
+
+
+def test_importance_and_nearest_rows_in_the_report(files, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    assert main(fit_arguments(files, tmp_path / "m", "--report", page)) == 0
+    assert "Importance." not in capsys.readouterr().out
+    text = page.read_text("utf-8")
+    assert "Columns that the goal depends on" in text
+    assert "Cases nearest to the threshold" in text
+    assert "Values are left out" in text
+    near = text.partition("Cases nearest to the threshold")[2].partition("</section>")[0]
+    assert "amount ↑" in near or "amount ↓" in near
+    assert "amount =" not in near
+    more = ["--report", page, "--no-importance", "--show-values"]
+    assert main(fit_arguments(files, tmp_path / "m", *more)) == 0
+    text = page.read_text("utf-8")
+    assert "Columns that the goal depends on" not in text
+    assert "Values are left out" not in text
+    assert "country = " in text.partition("Cases nearest to the threshold")[2]
+
+
+def test_importance_on_request(files, tmp_path, capsys):
+    assert main(fit_arguments(files, tmp_path / "m", "--importance", "--json")) == 0
+    result = printed(capsys)
+    assert result["importance"]["columns"][0]["columns"] in (["amount"], ["night hour"])
+    assert result["report"] is None
+    message = failure(capsys, *fit_arguments(files, tmp_path / "n", "--importance", "--test", "0"))
+    assert "--importance needs test rows" in message
+    assert main(fit_arguments(files, tmp_path / "m", "--show-values")) == 0
+    assert "--show-values has no effect without --report" in capsys.readouterr().err

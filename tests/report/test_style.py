@@ -39,5 +39,5 @@ def test_there_are_a_light_theme_two_equal_dark_ones_and_paper():
 def test_contrast(theme):
     for text, ground in PAIRS:
         assert contrast(theme[text], theme[ground]) >= 4.5, (text, ground)
-    for line in ("model", "baseline", "bound", "positives", "others", "mark"):
+    for line in ("model", "baseline", "current", "bound", "positives", "others", "mark"):
         assert contrast(theme[line], theme["panel"]) >= 3, line

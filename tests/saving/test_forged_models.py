@@ -71,6 +71,13 @@ def test_values_of_the_wrong_type(one_table):
         ("target", None, "the target of"),
         ("positive", [1], "the positive of"),
         ("negative", None, "the negative of"),
+        ("summaries", [1], "the summaries of"),
+        ("summaries", [{"name": "x"}], "the summaries of"),
+        (
+            "summaries",
+            [{"name": "x", "kind": "number", "rows": 2, "missing": 0}],
+            "the summaries of",
+        ),
         ("schema", None, "not a schema"),
         ("schema", {"columns": [], "aside": []}, "not a schema"),
     ):

@@ -25,6 +25,7 @@ def certify(
     group: o.CertifiedGroup = None,
     time: Annotated[str | None, o.option(help="Column of times, for budgets per day.")] = None,
     cap: o.Cap = None,
+    baseline_scores: o.BaselineScores = None,
     seed: o.Seed = 0,
     report: o.Report = None,
     figures: o.Figures = None,
@@ -52,6 +53,11 @@ def certify(
             goal_columns,
             named_columns,
         )
+        from setpoint.tables.todays_model import (
+            check_todays_model,
+            todays_model_on,
+            todays_scores,
+        )
 
     parsed = parse_any_goal(goal)
     is_band = isinstance(parsed, BandGoal)
@@ -69,9 +75,12 @@ def certify(
     output = Output(as_json, quiet)
     request.note_unused_options(output)
     check_group(parsed, group)
+    check_todays_model(parsed, baseline_scores)
     named = named_columns(parsed, time)
     check_named_roles(parsed, time, {score: "the column of scores", label: "the column of labels"})
-    columns = tuple(dict.fromkeys(c for c in (label, score, group, *named) if c is not None))
+    columns = tuple(
+        dict.fromkeys(c for c in (label, score, group, baseline_scores, *named) if c is not None)
+    )
     frame = read_table(data, columns=columns)
     found = read_target(frame[label], positive)
     if found.note:
@@ -88,6 +97,12 @@ def certify(
             random_state=seed,
             **goal_columns(frame, parsed, time),
         )
+    current, current_point = None, None
+    if baseline_scores is not None:
+        current, current_point = todays_model_on(
+            baseline_scores, todays_scores(frame, baseline_scores), found.y, parsed,
+            goal_columns(frame, parsed, time), {}, data.name,
+        )  # fmt: skip
     chose = bool(certificate.chosen) if is_band else certificate.choice != "beforehand"
     thresholds = (certificate.low, certificate.high) if is_band else certificate.threshold
     facts = {
@@ -97,10 +112,11 @@ def certify(
     output.result_and_files(
         {
             "certificate": certificate.to_dict(),
+            "baseline": None if current_point is None else current_point.to_dict(),
             "positive": found.positive,
             "negative": found.negative,
         },
-        point_table(certificate.operating_point),
+        point_table(certificate.operating_point, current_point),
         str(certificate),
         files=request.files(
             lambda: request.report(
@@ -116,6 +132,7 @@ def certify(
                 found.positive,
                 facts,
                 certificate=certificate,
+                **({} if current is None else {"current": current}),
             )
         ),
     )

@@ -58,6 +58,7 @@ def compare(
     currency: o.Currency = "€",
     title: o.Title = None,
     called: o.Called = None,
+    baseline_scores: o.BaselineScores = None,
     seed: o.Seed = 0,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -74,6 +75,7 @@ def compare(
         from setpoint.cli.fit import save_fitted
         from setpoint.cli.output_paths import check_outputs, check_separate
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
+        from setpoint.cli.why import explain_fit
         from setpoint.data.table_reader import read_table
         from setpoint.errors import SetpointError
         from setpoint.goals.goal import Goal
@@ -115,6 +117,7 @@ def compare(
             fits.append(fit_table(
                 frame, target, wanted, positive=positive, model=name, confidence=confidence,
                 group=group, time=time, test=test, drop=tuple(dropped), random_state=seed,
+                baseline_scores=baseline_scores,
             ))  # fmt: skip
     best = [
         max(range(k, k + len(models)), key=lambda i: _key(_held_out(fits[i])))
@@ -127,24 +130,29 @@ def compare(
         table.add_column(column, justify="right")
     compared: list[dict[str, Any]] = []
     for i, ((wanted, name), fitted) in enumerate(zip(pairs, fits, strict=True)):
-        point: Any = fitted.test_point  # of a goal of one threshold
-        certificate = fitted.model.certificate
-        certified = "" if certificate is None else ("yes" if certificate.certified else "no")
-        table.add_row(
-            Text(str(wanted)), name, "★" if i in best and len(models) > 1 else "",
-            *(f"{getattr(point, m):.3f}" for m in _METRICS),
-            f"{point.tp + point.fp:,.0f}", describe_met(point), certified,
-        )  # fmt: skip
-        compared.append(
-            {
-                "goal": str(wanted),
-                "model": name,
-                "chosen": i in best,
-                "held_out": _held_out(fitted).to_dict(),
-                "test": point.to_dict(),
-                "certificate": None if certificate is None else certificate.to_dict(),
-            }
-        )
+        rows: list[tuple[Any, ...]] = [
+            (name, _held_out(fitted), fitted.test_point, fitted.model.certificate)
+        ]
+        if fitted.current is not None and name == models[-1]:  # the same for all models
+            rows.append((fitted.current.name, None, fitted.current_point, None))
+        for which, held_out, point, certificate in rows:
+            certified = "" if certificate is None else ("yes" if certificate.certified else "no")
+            chosen = held_out is not None and i in best
+            table.add_row(
+                Text(str(wanted)), Text(which), "★" if chosen and len(models) > 1 else "",
+                *(f"{getattr(point, m):.3f}" for m in _METRICS),
+                f"{point.tp + point.fp:,.0f}", describe_met(point), certified,
+            )  # fmt: skip
+            compared.append(
+                {
+                    "goal": str(wanted),
+                    "model": which,
+                    "chosen": chosen,
+                    "held_out": None if held_out is None else held_out.to_dict(),
+                    "test": point.to_dict(),
+                    "certificate": None if certificate is None else certificate.to_dict(),
+                }
+            )
     won = fits[best[0]]
     if out is not None:
         save_fitted(won, out, output)
@@ -161,6 +169,7 @@ def compare(
         "model": won.model.facts["model"], "models compared": ", ".join(models),
         "confidence": confidence, "fraction of test rows": test, "seed": seed,
     }  # fmt: skip
+    why = explain_fit(won, frame, output, importance=None, wanted=request.wanted, show_values=False)
     output.result_and_files(
         {"compared": compared, "caution": caution, "model": None if out is None else str(out)},
         table,
@@ -170,6 +179,7 @@ def compare(
                 won,
                 request,
                 facts,
+                why,
                 compared=tuple(
                     (name, f.test_point, f.model.certificate)
                     for name, f in zip(models, fits, strict=True)

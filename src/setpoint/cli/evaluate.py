@@ -56,6 +56,10 @@ def evaluate(
     currency: o.Currency = "€",
     title: o.Title = None,
     called: o.Called = None,
+    baseline_scores: o.BaselineScores = None,
+    importance: o.Importance = False,
+    nearest: o.Nearest = None,
+    show_values: o.ShowValues = False,
     strict: o.Strict = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -66,8 +70,15 @@ def evaluate(
         from setpoint.cli.output_paths import check_outputs
         from setpoint.cli.predict import load_table_model
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
+        from setpoint.cli.why import drift_text, explain_rows, importance_text
         from setpoint.report.content import Rows
         from setpoint.tables.label_model import LabelsTableModel
+        from setpoint.tables.todays_model import (
+            check_todays_model,
+            is_chosen_here,
+            todays_model_on,
+            todays_scores,
+        )
 
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_outputs({"the table": data, "the model": model}, report, figures)
@@ -81,9 +92,23 @@ def evaluate(
     if isinstance(loaded, LabelsTableModel):
         from setpoint.cli.labels_evaluate import evaluate_several
 
+        for option, value in (
+            ("--importance", importance or None), ("--nearest", nearest),
+            ("--baseline-scores", baseline_scores),
+        ):  # fmt: skip
+            if value is not None:
+                raise SetpointError(f"{option} is for models of one label; this one has several.")
         evaluate_several(loaded, context, request, output)
         return
     check_costs(loaded.goal, costs)
+    check_todays_model(loaded.goal, baseline_scores)
+    also = () if baseline_scores is None else (baseline_scores,)
+    if baseline_scores in (*loaded.schema.names, loaded.target):
+        what = "target" if baseline_scores == loaded.target else "feature"
+        raise SetpointError(
+            f"{baseline_scores!r} is a {what} of the model, and cannot be the scores of today's "
+            "model too."
+        )
     certificate = loaded.certificate
     if certificate is not None and not certificate.certified:
         certificate = None
@@ -98,7 +123,11 @@ def evaluate(
         before = _read_verdict(after, certificate)
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
-        frame = loaded.read(data, ignore_extra=ignore_extra)
+        frame = loaded.read(data, ignore_extra=ignore_extra, also=also)
+    todays = None
+    if baseline_scores is not None:
+        todays = todays_scores(frame, baseline_scores)
+        frame = frame.drop(columns=baseline_scores)
     if request.wanted:
         _check_both_classes(loaded, frame, name)
     y, scores = loaded.labelled_scores(frame)
@@ -113,7 +142,18 @@ def evaluate(
     elif certificate is not None:
         groups = groups_of(loaded, frame)
         verdict = certificate.check(y, scores, after=before, groups=groups, **named)
-    parts = [point_table(loaded.operating_point, point)]
+    current, current_point = None, None
+    if baseline_scores is not None:
+        assert todays is not None
+        current, current_point = todays_model_on(
+            baseline_scores, todays, y, loaded.goal, named, loaded.facts, name
+        )
+        if is_chosen_here(baseline_scores, loaded.facts):
+            output.note(
+                f"the threshold of {current.name} is the best one on these rows, which favours it; "
+                "'setpoint fit --baseline-scores' chooses it on training rows."
+            )
+    parts = [point_table(loaded.operating_point, point, current_point)]
     if missing_class(point) is not None:
         parts.append(one_class_message(point))
     if unmonitored is not None:
@@ -127,6 +167,16 @@ def evaluate(
             output.notes.append(caution)
         if not verdict.broken:
             parts.append(CONTINUE)
+    why = explain_rows(
+        loaded, frame, scores, name, output, importance=importance, nearest=nearest,
+        wanted=request.wanted, show_values=show_values,
+    )  # fmt: skip
+    if why.drift is not None:
+        parts.append(drift_text(why.drift))
+    if why.importances is not None:
+        parts.append(importance_text(why.importances))
+    if nearest is not None:
+        parts.append(str(why.nearest))
     facts = {
         "model": model, "target": loaded.target,
         "confidence": None if loaded.certificate is None else loaded.certificate.confidence,
@@ -136,20 +186,32 @@ def evaluate(
         {
             "model": str(model),
             "evaluated": point_fields(point),
+            "baseline": None if current_point is None else point_fields(current_point),
             "verdict": None if verdict is None else verdict_fields(verdict),
             "not_monitored": unmonitored,
+            "drift": None if why.drift is None else why.drift.to_dict(),
+            "importance": None if why.importances is None else why.importances.to_dict(),
+            "nearest": None if nearest is None or why.nearest is None else why.nearest.to_dict(),
         },
         *parts,
         files=request.files(
             lambda: request.report(
                 loaded.goal,
-                Rows(y, scores, on=name, named=named),
+                Rows(
+                    y,
+                    scores,
+                    on=name,
+                    named=named,
+                    probability=loaded.probabilities_of(scores),
+                ),
                 loaded.rule.thresholds,
                 loaded.positive,
                 facts,
                 certificate=loaded.certificate,
                 verdict=verdict,
                 notes=tuple(unseen),
+                why=why,
+                **({} if current is None else {"current": current}),
                 **training_of(loaded),
             )
         ),

@@ -66,6 +66,9 @@ def fit(
     currency: o.Currency = "€",
     title: o.Title = None,
     called: o.Called = None,
+    baseline_scores: o.BaselineScores = None,
+    importance: o.FitImportance = None,
+    show_values: o.ShowValues = False,
     seed: o.Seed = 0,
     device: o.Device = "auto",
     stream: o.Stream = None,
@@ -86,6 +89,7 @@ def fit(
         from setpoint.certificates.decision_tests import check_caps
         from setpoint.cli.output_paths import check_outputs, check_separate
         from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
+        from setpoint.cli.why import coefficients_text, explain_fit, importance_text
         from setpoint.errors import SetpointError
         from setpoint.goals.bands import parse_any_goal
         from setpoint.goals.goal import Goal
@@ -100,6 +104,7 @@ def fit(
             default_model,
         )
         from setpoint.tables.goal_columns import check_group
+        from setpoint.tables.todays_model import check_todays_model
 
     if average is not None:
         raise SetpointError(f"--average is for several targets, and {column!r} is one.")
@@ -123,12 +128,23 @@ def fit(
     caps = o.caps_of(cap)
     check_model_for(parsed, model, **ways, caps=caps)
     check_group(parsed, group)
+    check_todays_model(parsed, baseline_scores)
+    if baseline_scores is not None and streamed is not None:
+        raise SetpointError(
+            "--baseline-scores needs the table in memory; leave it out, and pass it to 'setpoint "
+            "evaluate' with labelled rows that fit into memory."
+        )
     if caps and confidence is None:
         raise SetpointError("--cap is for certified bounds on costs and needs --confidence.")
     if isinstance(parsed, Goal):
         check_caps(caps, parsed)
     costs = costs_of(cost_alarm, cost_miss, currency)
     check_costs(parsed, costs)
+    if importance and (test == 0 or streamed is not None):
+        raise SetpointError(
+            "--importance needs test rows in memory; leave it out, and pass it to 'setpoint "
+            "evaluate' with other labelled rows."
+        )
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
     dropped = o.column_names(drop or [], data)
@@ -139,16 +155,19 @@ def fit(
     )
     output = Output(as_json, quiet)
     request.note_unused_options(output, uses_called=test > 0)
+    if show_values and not request.wanted:
+        output.note("--show-values has no effect without --report.")
     if streamed is not None:
         _warn_of_folder_columns(streamed, {column, group, time, *dropped}, output)
-    train = _trainer(streamed, data, out, output)
+    train, frame = _trainer(streamed, data, out, output)
     with training(output, "training") as show:
         fitted = train(
             column, parsed, positive=positive, model=model, confidence=confidence,
             group=group, time=time, test=test, drop=tuple(dropped), random_state=seed,
             callback=lambda record, total: show(record.iteration, total),
             checkpoint=checkpoint, device=device,
-            **({**ways, "caps": caps, "time_limit": time_limit} if streamed is None else {}),
+            **({**ways, "caps": caps, "time_limit": time_limit, "baseline_scores": baseline_scores}
+               if streamed is None else {}),
         )  # fmt: skip
     leave_process_group()
     if not is_main_process():
@@ -162,13 +181,25 @@ def fit(
         "goal": str(parsed),
         "threshold_set_on": fitted.model.operating_point.to_dict(),
         "test": None if point is None else point.to_dict(),
+        "baseline": None if fitted.current_point is None else fitted.current_point.to_dict(),
         "certificate": None if certificate is None else certificate.to_dict(),
     }
-    parts = [point_table(fitted.model.operating_point, point), *_ways_to_decide(fitted.model)]
+    points = fitted.model.operating_point, point, fitted.current_point
+    parts = [point_table(*points), *_ways_to_decide(fitted.model)]
     if model == AUTO:
         compared = fitted.model.classifier.candidates_
         fields["candidates"] = compared.to_dict()
         parts.insert(0, f"Models compared for {compared}")
+    why = explain_fit(
+        fitted, frame, output, importance=importance, wanted=request.wanted,
+        show_values=show_values,
+    )  # fmt: skip
+    fields["coefficients"] = None if why.coefficients is None else why.coefficients.to_dict()
+    if why.coefficients is not None:
+        parts.append(coefficients_text(why.coefficients))
+    if importance and why.importances is not None:
+        parts.append(importance_text(why.importances))
+        fields["importance"] = why.importances.to_dict()
     if certificate is not None:
         parts.append(str(certificate))
         if certificate.certified:
@@ -186,7 +217,7 @@ def fit(
             "time": time, "model": fitted.model.facts["model"], "confidence": confidence,
             "fraction of test rows": test, "seed": seed,
         }  # fmt: skip
-        content = report_of_fit(fitted, request, facts)
+        content = report_of_fit(fitted, request, facts, why)
         # The text of a certificate is already among the parts.
         parts.append(summary(content, with_certificate=certificate is None))
         files = request.files(lambda: content)
@@ -282,17 +313,20 @@ def _warn_of_folder_columns(files: Any, named: Collection[str | None], output: O
             )
 
 
-def _trainer(files: Any, data: Path, out: Path, output: Output) -> Callable[..., Any]:
-    """Return the function that trains, on the table in memory or as a stream."""
+def _trainer(files: Any, data: Path, out: Path, output: Output) -> tuple[Callable[..., Any], Any]:
+    """Return the function that trains, on the table in memory or as a stream, and the table.
+
+    The table is None if it is streamed.
+    """
     if files is not None:
         from setpoint.tables.stream_fitting import fit_streamed
 
         # Temporary files go next to the model: that is a disk, not a file system in memory.
         disk = next(p for p in out.expanduser().absolute().parents if p.is_dir())
-        return partial(fit_streamed, files, keep_in=disk)
+        return partial(fit_streamed, files, keep_in=disk), None
     from setpoint.data.table_reader import read_table
     from setpoint.tables.fitting import fit_table
 
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
-    return partial(fit_table, frame)
+    return partial(fit_table, frame), frame

@@ -28,6 +28,9 @@ _REFUSED = {  # options of one target, and what to do instead
     "checkpoint": "models are not trained step by step; leave out --checkpoint",
     "cost_alarm": "the report has no costs; leave out --cost-alarm",
     "cost_miss": "the report has no costs; leave out --cost-miss",
+    "importance": "importance is not measured; leave out --importance",
+    "show_values": "the report has no rows; leave out --show-values",
+    "baseline_scores": "each would need scores of its own; leave out --baseline-scores",
     "called": "labels are called after their columns; leave out --called",
     "figures": "the figures are part of the page; use --report instead of --figures",
 }

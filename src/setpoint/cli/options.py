@@ -226,6 +226,42 @@ Called = Annotated[
         callback=_check_called,
     ),
 ]
+BaselineScores = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline-scores",
+        help="Column with the scores of today's model, which is compared at its own best "
+        "threshold and is not a feature.",
+        show_default=False,
+    ),
+]
+Importance = Annotated[
+    bool,
+    typer.Option(
+        "--importance",
+        help="Measure by how much the goal's metrics are worse if a column is shuffled.",
+    ),
+]
+FitImportance = Annotated[
+    bool | None,
+    typer.Option(
+        "--importance/--no-importance",
+        help="Measure by how much the goal's metrics are worse on the test rows if a column is "
+        "shuffled.",
+        show_default="with a report",
+    ),
+]
+Nearest = Annotated[
+    int | None,
+    option(min=1, help="Show so many rows nearest to the threshold on each side."),
+]
+ShowValues = Annotated[
+    bool,
+    typer.Option(
+        "--show-values",
+        help="Show the values of the rows nearest to the threshold, also in reports.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Strict = Annotated[

@@ -22,6 +22,7 @@ from setpoint.report.wording import joined
 
 if TYPE_CHECKING:
     from setpoint.cli.output import Output
+    from setpoint.explain.explanations import Explanations
     from setpoint.goals.bands import AnyGoal
     from setpoint.tables.fitting import FittedTable
     from setpoint.tables.model import TableModel
@@ -165,7 +166,11 @@ def check_costs(goal: AnyGoal, costs: Costs | None) -> None:
 
 
 def report_of_fit(
-    fitted: FittedTable, request: ReportRequest, facts: Mapping[str, Any], **results: Any
+    fitted: FittedTable,
+    request: ReportRequest,
+    facts: Mapping[str, Any],
+    why: Explanations,
+    **results: Any,
 ) -> Report | BandReport:
     """Return the report of a new model, on its test rows; ``results`` are further fields of it."""
     model, test = fitted.model, fitted.test
@@ -182,14 +187,23 @@ def report_of_fit(
     }
     return request.report(
         model.goal,
-        Rows(test.y, test.scores, on="the test rows", unseen=True, named=test.named),
+        Rows(
+            test.y,
+            test.scores,
+            on="the test rows",
+            unseen=True,
+            named=test.named,
+            probability=model.probabilities_of(test.scores),
+        ),
         model.rule.thresholds,
         model.positive,
         {**facts, **counts},
         certificate=model.certificate,
         verdict=verdict,
         tuned=fitted.tuned,
+        **({} if fitted.current is None else {"current": fitted.current}),
         notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
+        why=why,
         **({} if fitted.baseline is None else {"baseline": fitted.baseline}),
         **training_of(model),
         **results,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from setpoint.certificates.certificate import Certificate
 from setpoint.data.labels import Labels
 from setpoint.errors import InfeasibleGoalWarning, UncertifiedWarning
+from setpoint.explain.coefficients import Coefficients
+from setpoint.explain.importance import MAX_ROWS, REPEATS, Importances
+from setpoint.explain.nearest import EACH_SIDE, NearestRows
 from setpoint.goals.columns import NO_SEGMENT, OTHER, GoalColumns, from_table, segment_texts
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.choose import evaluate_threshold
@@ -65,6 +69,14 @@ class SetpointEstimator:
         """Return the scores of rows with the amounts, segments and times that the goal names."""
         return self.positive_scores(X)
 
+    def probabilities_of(self, scores: NDArray[np.floating]) -> NDArray[np.floating] | None:
+        """Return the classifier's probabilities of rows with such scores.
+
+        None where scores do not come from probabilities: those of models that are trained for
+        the goal rank the rows and no more.
+        """
+        return None
+
     def evaluate(
         self,
         X: Any,
@@ -107,6 +119,137 @@ class SetpointEstimator:
                 pool = OTHER if OTHER in values else NO_SEGMENT
                 found[name] = np.where(np.isin(texts, values), texts, pool)
         return {**named, "segments": found}
+
+    def coefficients(self, X: Any = None) -> Coefficients:
+        """Return the coefficients of a linear model in the units of its features.
+
+        Standardization is undone. Scores are relative to the threshold; those of a review band,
+        which has two, are the classifier's own. An error says so if the model is not linear.
+
+        Parameters
+        ----------
+        X : array-like, optional
+            Rows whose standard deviations are used if the model did not standardize its features.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from setpoint import SetpointClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> clf = SetpointClassifier("max f1", random_state=0).fit(X[["mean area"]], y)
+        >>> [(c.feature, c.coefficient < 0) for c in clf.coefficients()]
+        [('mean area', True)]
+        """
+        from setpoint.estimators.linear import coefficients_of
+
+        check_is_fitted(self, "goal_")
+        return coefficients_of(self, X)
+
+    def permutation_importance(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        amounts: Any = None,
+        segments: Any = None,
+        times: Any = None,
+        columns: Sequence[str] | None = None,
+        together: Sequence[Sequence[str]] = (),
+        repeats: int = REPEATS,
+        max_rows: int | None = MAX_ROWS,
+        random_state: int = 0,
+        on: str = "the test rows",
+    ) -> Importances:
+        """Return by how much the goal's metrics are worse if a column is shuffled.
+
+        The metrics are the objective and those that the goal constrains, at the threshold.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Labelled rows that are new to the classifier, of both classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights >= 0 of the rows.
+        amounts, segments, times : optional
+            The columns that the goal names, as in ``evaluate``. They are not shuffled.
+        columns : sequence of str, optional
+            The columns to shuffle, by default all. Those of an array are x0, x1 and so on.
+        together : sequence of sequence of str
+            Columns that are shuffled together, since they say the same, e.g.
+            ``[["latitude", "longitude"]]``.
+        repeats : int
+            How often each column is shuffled.
+        max_rows : int or None
+            Of more rows a random sample is used: all positives, or half of the sample, with
+            weights that make up for that. None: all rows, as always if the goal has periods.
+        random_state : int
+            Seed of the sample and of the shuffling.
+        on : str
+            What to call the rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from setpoint import SetpointClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> X = X[["mean area", "mean symmetry"]]
+        >>> clf = SetpointClassifier("max f1", random_state=0).fit(X[:400], y[:400])
+        >>> clf.permutation_importance(X[400:], y[400:])[0].columns
+        ('mean area',)
+        """
+        from setpoint.estimators.explanations import importance_of_columns
+
+        check_is_fitted(self, "goal_")
+        named = {"amounts": amounts, "segments": segments, "times": times}
+        return importance_of_columns(
+            self, X, y, sample_weight, named, columns, together, repeats=repeats,
+            max_rows=max_rows, random_state=random_state, on=on,
+        )  # fmt: skip
+
+    def nearest_rows(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        each_side: int = EACH_SIDE,
+        values: bool = False,
+        amounts: Any = None,
+        segments: Any = None,
+        on: str = "the rows given",
+    ) -> NearestRows:
+        """Return the rows nearest to the threshold and, for linear models, what moved them.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows.
+        y : array-like, optional
+            Their labels.
+        each_side : int
+            How many rows with an alarm, and how many without.
+        values : bool
+            Whether the values of the columns are given as well.
+        amounts, segments : optional
+            As in ``evaluate``.
+        on : str
+            What to call the rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from setpoint import SetpointClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> X = X[["mean area", "mean symmetry"]]
+        >>> clf = SetpointClassifier("max f1", random_state=0).fit(X, y)
+        >>> [row.is_alarm for row in clf.nearest_rows(X, y, each_side=2)]
+        [True, True, False, False]
+        """
+        from setpoint.estimators.explanations import nearest_rows_of
+
+        check_is_fitted(self, "goal_")
+        named = {"amounts": amounts, "segments": segments}
+        return nearest_rows_of(self, X, y, each_side, values, named, on)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of ``predict``, as everywhere in scikit-learn.

@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from setpoint._internal.validation import check_caution, check_fraction
@@ -25,12 +29,16 @@ from setpoint.estimators.cross_fit import (
     positive_scores,
 )
 from setpoint.estimators.model_search import Measure, ModelSearch
+from setpoint.estimators.stacking import StackedModels
 from setpoint.estimators.wrapped import Comparison, WrappedClassifier
 from setpoint.goals.columns import GoalColumns, from_table, segment_texts
 from setpoint.goals.goal import Goal, check_for_new_rows
 from setpoint.thresholds.by_segment import segment_column
 from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
 from setpoint.thresholds.operating_point import OperatingPoint
+
+# Classifiers whose decision function is the logit of their probability.
+_LOGISTIC = (LogisticRegression, HistGradientBoostingClassifier, StackedModels)
 
 
 class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -437,6 +445,21 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
             texts = segment_texts(column, segments[column], len(scores))
             scores = self.segment_thresholds_.above(scores, self._known_segments(column, texts))
         return scores
+
+    def probabilities_of(self, scores: NDArray[np.floating]) -> NDArray[np.floating] | None:
+        """Return the classifier's probabilities of rows with such scores, None if it has none."""
+        if self.decision != "threshold" or self.segment_thresholds_ is not None:
+            return None
+        method = self.response_method
+        if method == "auto":
+            several = len(getattr(self.estimator_, "classes_", ())) > 2
+            has_one = hasattr(self.estimator_, "decision_function")
+            method = "decision_function" if has_one and not several else "predict_proba"
+        if method == "predict_proba":
+            return np.asarray(scores)
+        last = getattr(self.estimator_, "best_estimator_", self.estimator_)
+        last = last.steps[-1][1] if isinstance(last, Pipeline) else last
+        return np.asarray(expit(scores)) if isinstance(last, _LOGISTIC) else None
 
     def _known_segments(self, column: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
         """Return segments with the pool that ``fit`` made of small ones."""

@@ -32,6 +32,7 @@ from setpoint.report.rendering import (
 )
 from setpoint.report.sections import Tile
 from setpoint.report.sentences import comparison_with_rows
+from setpoint.report.why import reasons
 from setpoint.report.wording import level_text, metric_label, value_text
 from setpoint.thresholds.bands import ALARM, CLEAR, REVIEW, BandPoint
 
@@ -62,6 +63,7 @@ def band_html(report: BandReport) -> str:
         facts=_facts(report),
         metrics={metric_label(m): meaning(m, report.terms) for m in _metrics(report)},
         baselines=[] if report.tuned is None else [report.tuned.name],
+        **reasons(report.why),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from setpoint.certificates.band_certificate import BandCertificate
 from setpoint.certificates.joint_monitor import JointVerdict
+from setpoint.explain.explanations import Explanations
 from setpoint.goals.bands import BandGoal
 from setpoint.report.content import Described, Rows
 from setpoint.report.fractions import FEW, between, fraction
@@ -68,7 +69,7 @@ class BandReport(Described):
         A classifier to compare with.
     currency : str
         Of costs; written before them.
-    title, positive, positives, facts, notes
+    title, positive, positives, facts, notes, why
         As in :class:`setpoint.report.Report`.
     """
 
@@ -87,6 +88,7 @@ class BandReport(Described):
     positives: str | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    why: Explanations | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "goal", BandGoal.parse(self.goal))

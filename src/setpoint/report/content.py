@@ -14,6 +14,7 @@ from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.joint_monitor import JointVerdict
 from setpoint.certificates.monitor import Verdict
 from setpoint.errors import SetpointError
+from setpoint.explain.explanations import Explanations
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import SegmentThresholds
@@ -57,6 +58,9 @@ class Rows:
         Whether the threshold was chosen on them; then new rows are likely to have worse results.
     named : mapping or GoalColumns
         The ``amounts``, ``segments`` and ``times`` of the rows, where the goal names some.
+    probability : ndarray of float, optional
+        The model's probability of each row, if it has one that should agree with how often such
+        rows are positive.
     """
 
     y: NDArray[np.bool_]
@@ -65,6 +69,7 @@ class Rows:
     unseen: bool = False
     chose: bool = False
     named: Mapping[str, Any] | GoalColumns = field(default_factory=dict)
+    probability: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.unseen and self.chose:
@@ -80,9 +85,19 @@ class Rows:
                 )
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "scores", scores)
+        if self.probability is not None:
+            object.__setattr__(self, "probability", self._checked_probability())
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def _checked_probability(self) -> Floats:
+        found = np.asarray(self.probability, dtype=np.float64)
+        if found.shape != self.y.shape or not ((found >= 0) & (found <= 1)).all():
+            raise SetpointError(
+                f"probability must hold one number from 0 to 1 for each of the {len(self):,} rows."
+            )
+        return found
 
     def columns(self, goal: Goal) -> GoalColumns:
         """Validate and return the columns that a goal names."""
@@ -259,6 +274,8 @@ class Report(Described):
         A classifier to compare with.
     tuned : Baseline, optional
         The same with a threshold that was tuned for the goal.
+    current : Baseline, optional
+        Today's model, which has a curve of its own.
     history : History, optional
         Of the training.
     candidates : Candidates or ModelCandidates, optional
@@ -288,6 +305,8 @@ class Report(Described):
         None, empty or given twice are left out.
     notes : tuple of str
         Sentences for the reader, e.g. warnings about the data.
+    why : Explanations, optional
+        The model's reasons, e.g. its coefficients.
     """
 
     decided_by: ClassVar[str] = "threshold"
@@ -299,6 +318,7 @@ class Report(Described):
     verdict: Verdict | JointVerdict | None = None
     baseline: Baseline | None = None
     tuned: Baseline | None = None
+    current: Baseline | None = None
     history: History | None = None
     candidates: Candidates | ModelCandidates | None = None
     compared: tuple[tuple[str, OperatingPoint, Certificate | None], ...] = ()
@@ -312,12 +332,13 @@ class Report(Described):
     positives: str | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    why: Explanations | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "goal", Goal.parse(self.goal))
         if np.isnan(self.threshold):
             raise SetpointError("the threshold is NaN.")
-        for baseline in (self.baseline, self.tuned):
+        for baseline in (self.baseline, self.tuned, self.current):
             if baseline is not None:
                 _check_baseline(baseline, len(self.rows))
         self._check("threshold")
@@ -343,13 +364,13 @@ class Report(Described):
 
     @cached_property
     def baselines(self) -> tuple[tuple[Baseline, OperatingPoint], ...]:
-        """Baseline and tuned baseline, where given, with their operating points on the rows."""
+        """The baselines that are given, with their operating points on the rows."""
         return tuple(
             (
                 other,
                 self._point(_alarms(np.asarray(other.scores), other.threshold), other.threshold),
             )
-            for other in (self.baseline, self.tuned)
+            for other in (self.baseline, self.tuned, self.current)
             if other is not None
         )
 

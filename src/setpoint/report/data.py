@@ -22,6 +22,7 @@ from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.threshold_set import NO_THRESHOLDS, ThresholdSet
 from setpoint.goals.goal import Goal
 from setpoint.report.content import Costs, Report, Rows
+from setpoint.report.fractions import intervals
 from setpoint.report.lines import Line, lines_of
 from setpoint.report.money import CASES, Bill, money_metrics, rounded
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -265,6 +266,10 @@ class ReportData:
             if np.array_equal(baseline.scores, rows.scores):
                 keep.append(baseline.threshold)
         self.steps = Steps.of(rows.y, rows.scores, keep)
+        self.current_steps = None
+        if (current := report.current) is not None:
+            scores = np.asarray(current.scores)
+            self.current_steps = Steps.of(rows.y, scores, [current.threshold])
         self.baseline_steps = None
         if other is not None:
             self.baseline_steps = Steps.of(rows.y, np.asarray(other.scores), [other.threshold])
@@ -275,6 +280,20 @@ class ReportData:
         found = self.steps.find(self.report.threshold)
         assert found is not None  # thinning keeps it
         return found
+
+    @cached_property
+    def band(self) -> tuple[Floats, Floats, Floats] | None:
+        """Recall, and the ends of the exact 95 % interval of precision, at each step with alarms.
+
+        None if the threshold was chosen on the rows, whose results are then better than those of
+        new rows.
+        """
+        if self.report.rows.chose:
+            return None
+        some = self.steps.tp + self.steps.fp > 0
+        tp, alarms = self.steps.tp[some], (self.steps.tp + self.steps.fp)[some]
+        low, high = intervals(tp, alarms)
+        return self.steps.recall[some], low, high
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:

@@ -121,12 +121,13 @@ class Frame:
 
 
 def marker(shape: str, x: float, y: float, kind: str, name: str = "") -> str:
-    """Return a marker: a diamond, a square, a triangle or a circle."""
+    """Return a marker: a diamond, a square, a triangle, a circle or a hexagon."""
     shapes = {
         "diamond": '<path d="M0 -8L8 0L0 8L-8 0Z"/>',
         "square": '<path d="M-6 -6H6V6H-6Z"/>',
         "triangle": '<path d="M0 -8L8 6H-8Z"/>',
         "circle": '<circle r="7"/>',
+        "hexagon": '<path d="M-7 0L-3.5 -6H3.5L7 0L3.5 6H-3.5Z"/>',
     }
     given = f' id="{name}"' if name else ""
     return (
@@ -167,8 +168,14 @@ def draw_precision_recall(data: ReportData) -> Markup:
             parts.append(frame.line(ends, level, "floor"))
         elif constraint.metric.name == "recall":
             parts.append(frame.line(level, ends, "floor"))
+    if data.band is not None:
+        recall, low, high = data.band
+        outline = frame.path([*recall, *recall[::-1]], [*low, *high[::-1]])
+        parts.insert(0, f'<path class="area" d="{outline}Z"/>')
     if data.baseline_steps is not None:
         parts.append(frame.line(*data.baseline_steps.curve(), "baseline"))
+    if data.current_steps is not None:
+        parts.append(frame.line(*data.current_steps.curve(), "current"))
     parts.append(frame.line(*data.steps.curve(), "model"))
     parts.append(_bounds(report.certificate))
     point = report.point
@@ -179,6 +186,8 @@ def draw_precision_recall(data: ReportData) -> Markup:
     for baseline, at in report.baselines:
         x, y = frame.across(at.recall), frame.up(at.precision)
         shape, kind = ("triangle", "tuned") if baseline is report.tuned else ("square", "baseline")
+        if baseline is report.current:
+            shape, kind = "hexagon", "current"
         parts.append(marker(shape, x, y, kind))
         described += (
             f" {baseline.name}: recall {format_metric(at.recall)} and precision "
@@ -310,12 +319,15 @@ def draw_history(found: History, objective: str) -> list[Markup]:
 def swatch(kind: str) -> Markup:
     """Return the symbol of a legend's entry."""
     square = marker("square", 14, 8, "baseline")
+    hexagon = marker("hexagon", 14, 8, "current")
     dot = '<circle class="from" cx="4" cy="8" r="4"/>'
     shapes = {
         "model": '<path class="line model" d="M0 8H28"/>',
         "baseline": f'<path class="line baseline" d="M0 8H28"/>{square}',
+        "current": f'<path class="line current" d="M0 8H28"/>{hexagon}',
         "tuned": marker("triangle", 14, 8, "tuned"),
         "floor": '<path class="line floor" d="M0 8H28"/>',
+        "area": '<path class="area" d="M0 2H28V14H0Z"/>',
         "bound": f'<path class="bound" d="M4 8H24m0 -6v12"/>{dot}',
         "chosen": marker("diamond", 14, 8, "chosen"),
         "here": marker("circle", 14, 8, "here"),

@@ -28,8 +28,8 @@ from setpoint.thresholds.choose import evaluate_threshold
 from setpoint.thresholds.operating_point import OperatingPoint
 
 # The page's colours, which colour-blind readers can tell apart (after Okabe and Ito).
-MODEL, BASELINE, _BOUND, _POSITIVES, _FAINT, _MARK = (
-    "#0072b2", "#a5407a", "#00845f", "#d55e00", "#56606b", "#1b1f24",
+MODEL, BASELINE, CURRENT, _BOUND, _POSITIVES, _FAINT, _MARK = (
+    "#0072b2", "#a5407a", "#8a6400", "#00845f", "#d55e00", "#56606b", "#1b1f24",
 )  # fmt: skip
 _MOST = 4  # figures by segment, and by period; the command line knows their names
 _FORMATS = ("png", "svg", "pdf")
@@ -223,9 +223,16 @@ def _curves(data: ReportData) -> Any:
     others = tuple(
         (point, "^" if baseline is report.tuned else "s", baseline.name)
         for baseline, point in report.baselines
+        if baseline is not report.current
+    )
+    current = tuple(
+        (point, "h", baseline.name)
+        for baseline, point in report.baselines
+        if baseline is report.current
     )
     curves = [
         Curve(data.baseline_steps, BASELINE, "--", points=others),
+        Curve(data.current_steps, CURRENT, "-.", points=current),
         Curve(data.steps, MODEL, label="every threshold"),
         Curve(None, _MARK, points=((report.point, "D", "chosen threshold"),)),
     ]

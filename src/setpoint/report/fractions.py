@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
 from setpoint.certificates.rates import lower_bound, rate_of, upper_bound
 from setpoint.goals.metrics import Metric
 
@@ -73,6 +77,19 @@ def interval(successes: float, trials: float) -> tuple[float, float]:
         return 0.0, 1.0
     each = 1 - (1 - CONFIDENCE) / 2
     return lower_bound(successes, trials, each), upper_bound(successes, trials, each)
+
+
+def intervals(
+    successes: NDArray[Any], trials: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of the intervals of many proportions, of at least one trial each."""
+    each = (1 - CONFIDENCE) / 2
+
+    def lower(k: NDArray[Any]) -> NDArray[np.float64]:
+        some = np.maximum(k, 1)
+        return np.where(k > 0, betaincinv(some, trials - some + 1, each), 0.0)
+
+    return lower(successes), 1.0 - lower(trials - successes)
 
 
 def interval_of(which: Metric, counts: Any) -> tuple[float, float] | tuple[None, None]:

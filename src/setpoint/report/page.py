@@ -15,6 +15,8 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from setpoint.errors import SetpointError
+from setpoint.explain.coefficients import coefficients_or_none
+from setpoint.explain.explanations import Explanations
 from setpoint.goals.bands import BandGoal
 from setpoint.goals.budgets import is_count
 from setpoint.goals.goal import format_metric
@@ -22,6 +24,7 @@ from setpoint.goals.metrics import format_threshold
 from setpoint.goals.money import is_money
 from setpoint.report.band_page import band_html
 from setpoint.report.bands import BandReport, band_headline_parts
+from setpoint.report.calibration import calibration_section
 from setpoint.report.content import Report, Rows
 from setpoint.report.data import ReportData, drawn_bounds, per_cases
 from setpoint.report.drawings import (
@@ -58,6 +61,7 @@ from setpoint.report.sentences import (
     threshold_choice,
     trivially,
 )
+from setpoint.report.why import reasons
 from setpoint.report.wording import metric_label
 from setpoint.thresholds.operating_point import OperatingPoint
 
@@ -125,7 +129,10 @@ def report_of(
         given = {"amounts": amounts, "segments": segments, "times": times}
         named = classifier.pooled({name: g for name, g in given.items() if g is not None})
         positive, scores = classifier._labels.is_positive(y), classifier._scores_of(X, named)
-        rows = Rows(positive, scores, on="the rows given", unseen=True, named=named)
+        rows = Rows(
+            positive, scores, on="the rows given", unseen=True, named=named,
+            probability=classifier.probabilities_of(scores),
+        )  # fmt: skip
         checked = certificate is not None and certificate.certified and certificate.can_be_checked
         if groups is not None and checked:
             verdict = certificate.check(rows.y, rows.scores, pos_label=True, groups=groups, **named)
@@ -141,8 +148,13 @@ def report_of(
         # Counted as they are: cross-fitted counts are not those of any threshold.
         chosen = classifier._chosen_point or classifier.operating_point_
         columns = getattr(classifier, "_threshold_columns", None) or {}
-        rows = Rows(positive, scores, on=chosen.on, chose=True, named=columns)
+        rows = Rows(
+            positive, scores, on=chosen.on, chose=True, named=columns,
+            probability=classifier.probabilities_of(scores),
+        )  # fmt: skip
     options.setdefault("positive", str(classifier.pos_label_))
+    if "why" not in options:
+        options["why"] = Explanations(coefficients_or_none(classifier, X))
     if is_band:
         band = classifier.low_, classifier.high_
         return BandReport(classifier.goal_, rows, *band, certificate=certificate, **options)
@@ -188,6 +200,8 @@ def _html(report: Report) -> str:
         shows_bounds=bool(drawn_bounds(certificate)),
         scores=draw_scores(data),
         beyond=data.histogram.beyond,
+        calibration=calibration_section(report, data.histogram),
+        shows_band=data.band is not None,
         objective=objective,
         training=draw_history(history, objective) if history else [],
         facts=_facts(report),
@@ -200,6 +214,7 @@ def _html(report: Report) -> str:
             c.metric.name in ("precision", "recall") and not c.each for c in report.goal.constraints
         ),
         **sections(report),
+        **reasons(report.why),
     )
 
 
@@ -322,5 +337,6 @@ def _facts(report: Report) -> dict[str, str]:
     facts = {"threshold": exactly(report.threshold)}
     for baseline, _ in report.baselines:
         name = "tuned" if baseline is report.tuned else "baseline"
+        name = "today's model" if baseline is report.current else name
         facts[name] = f"{baseline.name}, threshold {exactly(baseline.threshold)}"
     return facts_of(report, facts)

@@ -21,6 +21,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from setpoint._internal.imports import OptionalModule
 from setpoint.errors import SchemaError
+from setpoint.explain.drift import ColumnSummary
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema
 
@@ -112,6 +113,18 @@ def encoder_parts(encoder: Any) -> list[Any]:
     if isinstance(encoder, FeatureUnion):
         return [part for _, part in encoder.transformer_list]
     return [encoder]
+
+
+def summaries_of(schema: Schema, checked: Any) -> tuple[ColumnSummary, ...]:
+    """Return a summary of each column of checked training rows.
+
+    Of categories with many values, only frequent values are kept.
+    """
+    few, _ = _by_levels(schema, FEW_LEVELS)
+    return tuple(
+        ColumnSummary.of(c.name, c.kind, checked[c.name], every_level=c.name in few)
+        for c in schema.columns
+    )
 
 
 def feature_names(encoder: Any) -> list[str]:

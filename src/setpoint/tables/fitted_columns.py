@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +58,18 @@ class FittedColumns:
         """Return the columns of labels, and those that the goal names."""
         raise NotImplementedError
 
-    def read(self, path: str | Path, *, ignore_extra: bool = False) -> Any:
+    def read(
+        self, path: str | Path, *, ignore_extra: bool = False, also: Sequence[str] = ()
+    ) -> Any:
         """Return the rows of a file or a folder as a data frame.
 
         It has the model's columns, and those of labels and groups if present. Unlike
         :func:`read_table`, this reads columns of texts as texts, even if those of a CSV file look
-        like numbers.
+        like numbers. Columns named by ``also`` are read as well, if the file has them.
         """
         file = TableFile(path)
-        self.schema.check_names(file.names, ignore_extra=ignore_extra)
-        wanted = {*self.schema.names, self.group, *self._columns_to_read()}
+        self.schema.check_names(file.names, ignore_extra=ignore_extra, known=also)
+        wanted = {*self.schema.names, self.group, *self._columns_to_read(), *also}
         return file.read([name for name in file.names if name in wanted], self.schema.texts)
 
     @property

@@ -42,7 +42,7 @@ from setpoint.tables.classifiers import (
     make_classifier,
     takes_raw_columns,
 )
-from setpoint.tables.encoder import TEXT_FEATURES, side_by_side
+from setpoint.tables.encoder import TEXT_FEATURES, side_by_side, summaries_of
 from setpoint.tables.goal_columns import (
     check_group,
     check_named,
@@ -62,6 +62,16 @@ from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
 from setpoint.tables.rules import rule_of
 from setpoint.tables.schema import Schema
+from setpoint.tables.todays_model import (
+    COLUMN,
+    ROLE,
+    THRESHOLD,
+    check_todays_model,
+    todays_model,
+    todays_scores,
+    todays_threshold,
+)
+from setpoint.thresholds.choose import evaluate_threshold
 
 if TYPE_CHECKING:
     from setpoint.report.bands import BandBaseline
@@ -110,6 +120,10 @@ class FittedTable:
     tuned : Baseline, BandBaseline or None
         The same regression with the best threshold or band for the goal on held-out training rows:
         those that set the model's threshold, if these are known. None if there are too few rows.
+    current : Baseline or None
+        Today's model, if a column has its scores, with the best threshold on all training rows.
+    current_point : OperatingPoint or None
+        The operating point of today's model on the test rows.
     """
 
     model: TableModel
@@ -119,6 +133,8 @@ class FittedTable:
     leakage: list[LeakageWarning]
     notes: list[str]
     tuned: Baseline | BandBaseline | None = None
+    current: Baseline | None = None
+    current_point: OperatingPoint | None = None
 
 
 def fit_table(
@@ -142,6 +158,7 @@ def fit_table(
     thresholds: str = "one",
     caps: Mapping[str, float] | None = None,
     time_limit: float | None = None,
+    baseline_scores: str | None = None,
 ) -> FittedTable:
     """Train a model on a table.
 
@@ -184,6 +201,9 @@ def fit_table(
         The largest amounts that rows can have, for certified bounds on costs.
     time_limit : float, optional
         Seconds after which ``"auto"`` fits no further kind of model.
+    baseline_scores : str, optional
+        A column with the scores of today's model. It is not a feature, and is compared at the
+        threshold that is the best for the goal on all training rows.
 
     Examples
     --------
@@ -202,13 +222,18 @@ def fit_table(
     check_time_limit(model, time_limit)
     check_model_for(goal, model, decision, thresholds, caps)
     check_group(goal, group)
+    check_todays_model(goal, baseline_scores)
     if checkpoint is not None and model not in TRAINED:
         raise SetpointError(
             f"checkpoints are only for the models {' and '.join(TRAINED)}, not for {model!r}."
         )
-    roles = find_roles(list(frame.columns), target, group, time, drop)
+    roles = find_roles(list(frame.columns), target, group, time, drop, baseline_scores)
     check_named(goal, time, list(frame.columns))
-    check_named_roles(goal, time, {target: "the target"})
+    taken = {target: "the target"}
+    if baseline_scores is not None:
+        taken[baseline_scores] = ROLE
+        todays = todays_scores(frame, baseline_scores)
+    check_named_roles(goal, time, taken)
     labels = read_target(frame[target], positive)
     schema = Schema.of(frame, roles)
     named = goal_columns(frame, goal, time)
@@ -257,9 +282,14 @@ def fit_table(
         split, certification, schema, features,
         {"group": group, "time": time, "random_state": random_state}, started,
     )  # fmt: skip
+    if baseline_scores is not None:
+        chosen = todays_threshold(
+            table.y[split.train], todays[split.train], goal, classifier.pooled(train_named)
+        )
+        facts |= {COLUMN: baseline_scores, THRESHOLD: chosen}
     fitted = TableModel(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts,
-        labels.positive_labels,
+        labels.positive_labels, summaries_of(schema, table.rows.iloc[training]),
     )  # fmt: skip
     notes = notes_on_fit(fitted, labels.note, certification is not None, validation is not None)
     threshold_rows = (training, certification) if certification is not None else validation
@@ -295,7 +325,16 @@ def fit_table(
         features, table.y[split.train], groups, test_features, goal, tuning, random_state,
         train_named,
     )  # fmt: skip
-    return FittedTable(fitted, tested, point, baseline, leakage, notes, tuned)
+    current, current_point = None, None
+    if baseline_scores is not None:
+        current = todays_model(baseline_scores, todays[split.test], chosen)
+        on = f"the test rows, {current.name}"
+        current_point = evaluate_threshold(
+            tested.y, current.scores, chosen, goal, on=on, **tested.named
+        )
+    return FittedTable(
+        fitted, tested, point, baseline, leakage, notes, tuned, current, current_point
+    )
 
 
 def _used(

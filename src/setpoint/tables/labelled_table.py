@@ -143,12 +143,14 @@ def find_roles(
     group: str | None,
     time: str | None,
     drop: Sequence[str],
+    baseline_scores: str | None = None,
 ) -> dict[str, str]:
     """Return the columns that are not features, and why; there may be several targets."""
     columns_of: Mapping[str, Sequence[str | None]] = {
         "the target": [target] if isinstance(target, str) else target,
         "the group": [group],
         "the time": [time],
+        "the scores of today's model": [baseline_scores],
         "dropped": drop,
     }
     roles: dict[str, str] = {}

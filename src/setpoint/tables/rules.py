@@ -57,10 +57,16 @@ class ThresholdRule:
         )
 
     def evaluate(
-        self, y: NDArray[np.bool_], scores: Floats, on: str, named: dict[str, Any]
+        self,
+        y: NDArray[np.bool_],
+        scores: Floats,
+        on: str,
+        named: dict[str, Any],
+        weight: Floats | None = None,
     ) -> OperatingPoint:
         """Return the operating point on labelled rows."""
-        return evaluate_threshold(y, scores, 0.0, self.classifier.goal_, on=on, **named)
+        goal = self.classifier.goal_
+        return evaluate_threshold(y, scores, 0.0, goal, sample_weight=weight, on=on, **named)
 
     def decide(
         self, scores: Floats, alarm: NDArray[np.bool_] | None, labels: tuple[Label, Label]
@@ -101,10 +107,18 @@ class BandRule:
         return self.classifier.certificate_
 
     def evaluate(
-        self, y: NDArray[np.bool_], scores: Floats, on: str, named: dict[str, Any]
+        self,
+        y: NDArray[np.bool_],
+        scores: Floats,
+        on: str,
+        named: dict[str, Any],
+        weight: Floats | None = None,
     ) -> BandPoint:
         """Return the counts of the band on labelled rows."""
-        return evaluate_band(y, scores, *self.thresholds, self.classifier.goal_, on=on, **named)
+        goal = self.classifier.goal_
+        return evaluate_band(
+            y, scores, *self.thresholds, goal, sample_weight=weight, on=on, **named
+        )
 
     def decide(
         self, scores: Floats, alarm: NDArray[np.bool_] | None, labels: tuple[Label, Label]

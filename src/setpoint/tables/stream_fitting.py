@@ -37,10 +37,17 @@ from setpoint.data.splits import (
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.estimators.stream_fitting import fit_stream
+from setpoint.explain.drift import ColumnSummary
 from setpoint.goals.bands import BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import TRAINED, above_threshold, check_model, make_classifier
-from setpoint.tables.encoder import TEXT_FEATURES, encode, fit_encoder, make_encoder
+from setpoint.tables.encoder import (
+    TEXT_FEATURES,
+    encode,
+    fit_encoder,
+    make_encoder,
+    summaries_of,
+)
 from setpoint.tables.fitting import FittedTable, TestRows, check_options
 from setpoint.tables.labelled_table import find_roles, notes_on_fit
 from setpoint.tables.leakage import LeakageWarning, find_leakage
@@ -165,7 +172,7 @@ def fit_streamed(
     }  # fmt: skip
     fitted = TableModel(
         learnt.schema, learnt.encoder, classifier, target, labels.negative, labels.positive, facts,
-        labels.positive_labels,
+        labels.positive_labels, learnt.summaries,
     )  # fmt: skip
     notes = notes_on_fit(fitted, labels.note, confidence is not None, isinstance(split, ByTime))
     if sampled < rows:
@@ -211,6 +218,7 @@ class _Encoding:
     encoder: Any
     width: int
     leakage: list[LeakageWarning]
+    summaries: tuple[ColumnSummary, ...]
 
 
 def _learn_encoding(
@@ -243,7 +251,8 @@ def _learn_encoding(
         grouped = bool((rows.unit != rows.number).any())
         groups = np.unique(rows.unit.numpy(), return_inverse=True)[1] if grouped else None
         leakage = find_leakage(checked, y, schema, train_test, None, groups)
-    return _Encoding(schema, encoder, width, leakage)
+    summaries = summaries_of(schema, checked.iloc[known])
+    return _Encoding(schema, encoder, width, leakage, summaries)
 
 
 def _score_test_rows(
