@@ -4,7 +4,20 @@ import numpy as np
 import pandas as pd
 
 GOAL = "max recall s.t. precision >= 0.6"
-_WORDS = "gift refund invoice urgent rent card crypto voucher salary order loan fee".split()
+_WORDS = [
+    "gift",
+    "refund",
+    "invoice",
+    "urgent",
+    "rent",
+    "card",
+    "crypto",
+    "voucher",
+    "salary",
+    "order",
+    "loan",
+    "fee",
+]
 
 
 def payments(n=600, seed=0):

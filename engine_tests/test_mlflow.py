@@ -1,14 +1,20 @@
 """Models in MLflow give the scores and decisions of setpoint, wherever they are loaded."""
 
 import json
+import os
+import signal
+import socket
 import subprocess
 import sys
+import time
 import warnings
+from pathlib import Path
 
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+import requests
 from mlflow.exceptions import MlflowException
 from mlflow.models import infer_signature
 from payments import GOAL, arrays, payments
@@ -133,7 +139,12 @@ def test_the_files_hold_no_pickle(saved):
 def test_requirements_are_pinned(saved):
     lines = (saved / "requirements.txt").read_text().splitlines()
     assert any(line.startswith("setpoint[cli,mlflow]==") for line in lines)
-    assert {line.partition("==")[0] for line in lines} >= {"torch", "scikit-learn", "skrub", "mlflow"}
+    assert {line.partition("==")[0] for line in lines} >= {
+        "torch",
+        "scikit-learn",
+        "skrub",
+        "mlflow",
+    }
     assert not any("+" in line for line in lines)
 
 
@@ -175,10 +186,8 @@ def test_the_certificate_is_a_file_tags_and_metadata(table_model, saved):
 
 
 def test_a_certificate_that_is_refused(tmp_path):
-    clf = quietly(
-        SetpointClassifier("max recall s.t. precision >= 0.999", confidence=0.99, random_state=0).fit,
-        X, Y,
-    )  # fmt: skip
+    goal = "max recall s.t. precision >= 0.999"
+    clf = quietly(SetpointClassifier(goal, confidence=0.99, random_state=0).fit, X, Y)
     setpoint.saving.mlflow.save_model(clf, tmp_path / "model")
     assert json.loads((tmp_path / "model" / "certificate.json").read_text())["certified"] is False
     tags = setpoint.saving.mlflow.model_tags(clf)
@@ -274,7 +283,10 @@ def test_amounts_and_segments_are_columns(tmp_path):
         logistic(), "min cost(fp=5, fn=amount)", decision="expected_value", random_state=0
     ).fit(frame, Y, amounts={"amount": amounts})
     expected = clf.positive_scores(frame, amounts={"amount": amounts}) - clf.threshold_
-    same(both(clf, tmp_path, frame.assign(amount=amounts))[["score"]], pd.DataFrame({"score": expected}))
+    same(
+        both(clf, tmp_path, frame.assign(amount=amounts))[["score"]],
+        pd.DataFrame({"score": expected}),
+    )
     clf.fit(X, Y, amounts={"amount": amounts})
     setpoint.saving.mlflow.save_model(clf, tmp_path / "arrays")
     found = mlflow.pyfunc.load_model(tmp_path / "arrays").predict(np.column_stack([X, amounts]))
@@ -313,6 +325,7 @@ def test_nothing_but_the_model_is_left(table_model, tmp_path):
 
 FRESH = """
 import sys
+import time
 import mlflow
 import pandas as pd
 from setpoint.saving.mlflow import load_model, save_model
@@ -362,7 +375,7 @@ def test_the_registry(table_model, registry, tmp_path):
     assert metadata["ticket"] == 7
     assert metadata["setpoint"]["goal"] == GOAL
     file = mlflow.artifacts.download_artifacts("models:/fraud/1/certificate.json")
-    assert json.loads(open(file).read()) == table_model.certificate.to_dict()
+    assert json.loads(Path(file).read_text()) == table_model.certificate.to_dict()
 
 
 def test_a_saved_model_can_be_registered_later(table_model, registry, saved):
@@ -380,3 +393,38 @@ def test_models_of_other_flavors_are_named(tmp_path):
 
 def test_the_models_own_files_are_those_of_setpoint(table_model, saved):
     same(load(saved / "data" / "setpoint_model").predict(NEW), table_model.predict(NEW))
+
+
+def test_a_server_gives_the_same_scores(table_model, saved, tmp_path):
+    """Missing values are null, and dates are texts, as JSON has them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ["models", "serve", "-m", saved, "-p", str(port), "--env-manager", "local"]
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "mlflow", *command], stdout=log, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        wait_for(f"http://127.0.0.1:{port}/ping", server)
+        sent = json.loads(NEW.to_json(orient="split", index=False, date_format="iso"))
+        answer = requests.post(
+            f"http://127.0.0.1:{port}/invocations", json={"dataframe_split": sent}, timeout=60
+        )
+        assert answer.ok, answer.text
+        same(pd.DataFrame(answer.json()["predictions"]), table_model.predict(NEW))
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
+
+
+def wait_for(address, server):
+    for _ in range(600):
+        assert server.poll() is None, "the server ended"
+        try:
+            if requests.get(address, timeout=5).ok:
+                return
+        except requests.ConnectionError:
+            time.sleep(0.2)
+    raise AssertionError(f"{address} does not answer")

@@ -45,7 +45,6 @@ NEW = table(payments(300, seed=1).drop(columns="fraud")).assign(id=range(300))
 
 @pytest.fixture(scope="module")
 def model():
-    # mixed columns: see engine_tests/payments.py
     return fit_table(table(payments()), "fraud", GOAL, model="hgb", random_state=0).model
 
 

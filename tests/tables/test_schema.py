@@ -245,7 +245,9 @@ def test_values_in_types_of_arrow_are_the_same(zone):
     """Ray and ``read_parquet(dtype_backend="pyarrow")`` give such tables."""
     import pyarrow as pa
 
-    when = pd.Series(pd.to_datetime(["2024-01-01 08:30", None, "2024-05-01 09:00"])).dt.as_unit("us")
+    when = pd.Series(pd.to_datetime(["2024-01-01 08:30", None, "2024-05-01 09:00"])).dt.as_unit(
+        "us"
+    )
     frame = pd.DataFrame(
         {
             "number": [1.5, None, 2.0],

@@ -106,7 +106,9 @@ def save_model(
         )
         if conda_env is None:
             pip_requirements = [
-                *_as_list(_requirements(own, model) if pip_requirements is None else pip_requirements),
+                *_as_list(
+                    _requirements(own, model) if pip_requirements is None else pip_requirements
+                ),
                 *_as_list(extra_pip_requirements),
             ]
             extra_pip_requirements = None
@@ -308,9 +310,8 @@ def _requirements(folder: Path, model: Any) -> list[str]:
     names = list(_ALWAYS)
     if _is_table(model):
         names.append("skrub")
-    for booster in _BOOSTERS:
-        if any(file.name.endswith(f".{booster}") for file in files):
-            names.append(booster)
+    endings = {file.name.rpartition(".")[2] for file in files}
+    names += [booster for booster in _BOOSTERS if booster in endings]
     here = {**versions(), "pandas": installed_version("pandas")}
     here["xgboost"] = here.get("xgboost") or here.get("xgboost-cpu", "")
     pinned = [f"{name}=={here[name].partition('+')[0]}" for name in names if here.get(name)]
@@ -379,30 +380,30 @@ def _scores(model: Any, frame: Any) -> NDArray[np.float64]:
 
 def _plain(frame: Any) -> Any:
     """Return columns of Python objects as numbers where they are; missing ones are NaN."""
-    objects = [name for name in frame.columns if frame[name].dtype == object]
-    changed = {name: frame[name].where(frame[name].notna(), np.nan) for name in objects}
-    return frame.assign(**changed).infer_objects() if changed else frame
+    return frame.apply(
+        lambda values: (
+            values.where(values.notna(), np.nan).infer_objects()
+            if values.dtype == object
+            else values
+        )
+    )
 
 
 def _decided(model: Any, scores: NDArray[np.float64] | None) -> dict[str, Any]:
     """Return the columns of the result, for scores of rows; None: for no rows."""
-    several = getattr(model, "labels", None) if _is_table(model) else None
     classifier = model.classifier if _is_table(model) else model
     if scores is None:
-        one_each = hasattr(classifier, "label_scores")
-        scores = np.zeros((0, len(classifier.thresholds_)) if one_each else 0)
-    if _is_table(model):
-        if isinstance(several, tuple):
-            return dict(model.rule.decide(scores))
-        return dict(model.rule.decide(scores, None, (model.negative, model.positive)))
-    if hasattr(model, "label_scores"):
-        relative, alarms = scores - model.thresholds_, scores > model.thresholds_
+        several = hasattr(classifier, "label_scores")
+        scores = np.zeros((0, len(classifier.thresholds_)) if several else 0)
+    if hasattr(classifier, "label_scores"):
+        relative, alarms = scores - classifier.thresholds_, scores > classifier.thresholds_
         found: dict[str, Any] = {}
-        for i, name in enumerate(model.label_names_):
+        for i, name in enumerate(classifier.label_names_):
             found |= {f"{name}_score": relative[:, i], f"{name}_alarm": alarms[:, i]}
         return found
-    if hasattr(model, "low_"):
-        return {"score": scores, "decision": decide(scores, model.low_, model.high_)}
-    relative = scores - getattr(model, "threshold_", 0.0)
+    if hasattr(classifier, "low_"):
+        return {"score": scores, "decision": decide(scores, classifier.low_, classifier.high_)}
+    relative = scores - getattr(classifier, "threshold_", 0.0)
     alarm = relative > 0
-    return {"score": relative, "alarm": alarm, "predicted": model._labels.of_decisions(alarm)}
+    labels = model.labels if _is_table(model) else model._labels
+    return {"score": relative, "alarm": alarm, "predicted": labels.of_decisions(alarm)}
