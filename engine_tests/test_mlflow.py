@@ -320,7 +320,10 @@ def test_nothing_but_the_model_is_left(table_model, tmp_path):
     setpoint.saving.mlflow.save_model(table_model, tmp_path / "empty")
     with pytest.raises(ModelFileError, match="LogisticRegression cannot be saved"):
         setpoint.saving.mlflow.save_model(logistic(), tmp_path / "other")
-    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelFileError, match="cannot be written to .*file/model: Not a directory"):
+        setpoint.saving.mlflow.save_model(table_model, tmp_path / "file" / "model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
 
 
 FRESH = """

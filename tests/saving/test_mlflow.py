@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from saved_models import GOAL
-from setpoint.errors import MissingExtraError, SchemaError
+from setpoint import SetpointClassifier
+from setpoint.errors import MissingExtraError, ModelFileError, SchemaError
 from setpoint.saving.mlflow import Scorer, load_model, log_model, model_tags, save_model
 
 
@@ -35,6 +36,12 @@ def test_tags(linear):
     assert float(tags["setpoint.threshold"]) == linear.logit_threshold_
     assert tags["setpoint.certificate"] == "none"
     assert "setpoint.confidence" not in tags
+
+
+@pytest.mark.parametrize("model", [SetpointClassifier("max f1"), "no model"])
+def test_only_fitted_models_have_tags(model):
+    with pytest.raises(ModelFileError, match="is not a fitted model of setpoint"):
+        model_tags(model)
 
 
 def test_rows_of_an_array(linear, rows):

@@ -95,47 +95,55 @@ def save_model(
         )
     if report is not None and not Path(report).expanduser().is_file():
         raise ModelFileError(f"there is no report {report}; write it first, or leave report= out.")
-    with new_folder(path.parent), tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        own, complete = Path(folder, _DATA), Path(folder, "complete")
-        _model_files().save(model, own)
-        loaded = _model_files().load(own)  # raises an error where _load_pyfunc would
-        if mlflow_model is None:
-            mlflow_model = mlflow_models.Model()
-        mlflow_model.add_flavor(
-            FLAVOR_NAME, setpoint_version=__version__, model_type=type(model).__name__, code=None
-        )
-        if conda_env is None:
-            pip_requirements = [
-                *_as_list(
-                    _requirements(own, model) if pip_requirements is None else pip_requirements
-                ),
-                *_as_list(extra_pip_requirements),
-            ]
-            extra_pip_requirements = None
-        save(
-            complete,
-            loader_module=__name__,
-            data_path=str(own),
-            code_paths=code_paths,
-            conda_env=conda_env,
-            mlflow_model=mlflow_model,
-            signature=_signature(loaded) if signature is None else signature or None,
-            input_example=input_example,
-            pip_requirements=pip_requirements,
-            extra_pip_requirements=extra_pip_requirements,
-            metadata={
-                **(mlflow_model.metadata or {}),
-                **(metadata or {}),
-                FLAVOR_NAME: _description(model),
-            },
-        )
-        certificate = _certificate(model)
-        if certificate is not None:
-            text = json.dumps(certificate.to_dict(), indent=1, allow_nan=False)
-            (complete / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
-        if report is not None:
-            shutil.copyfile(Path(report).expanduser(), complete / REPORT)
-        os.replace(complete, path)
+    try:
+        with new_folder(path.parent), tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            own, complete = Path(folder, _DATA), Path(folder, "complete")
+            _model_files().save(model, own)
+            loaded = _model_files().load(own)  # raises an error where _load_pyfunc would
+            if mlflow_model is None:
+                mlflow_model = mlflow_models.Model()
+            mlflow_model.add_flavor(
+                FLAVOR_NAME,
+                setpoint_version=__version__,
+                model_type=type(model).__name__,
+                code=None,
+            )
+            if conda_env is None:
+                pip_requirements = [
+                    *_as_list(
+                        _requirements(own, model) if pip_requirements is None else pip_requirements
+                    ),
+                    *_as_list(extra_pip_requirements),
+                ]
+                extra_pip_requirements = None
+            save(
+                complete,
+                loader_module=__name__,
+                data_path=str(own),
+                code_paths=code_paths,
+                conda_env=conda_env,
+                mlflow_model=mlflow_model,
+                signature=_signature(loaded) if signature is None else signature or None,
+                input_example=input_example,
+                pip_requirements=pip_requirements,
+                extra_pip_requirements=extra_pip_requirements,
+                metadata={
+                    **(mlflow_model.metadata or {}),
+                    **(metadata or {}),
+                    FLAVOR_NAME: _description(model),
+                },
+            )
+            certificate = _certificate(model)
+            if certificate is not None:
+                text = json.dumps(certificate.to_dict(), indent=1, allow_nan=False)
+                (complete / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
+            if report is not None:
+                shutil.copyfile(Path(report).expanduser(), complete / REPORT)
+            os.replace(complete, path)
+    except OSError as error:
+        raise ModelFileError(
+            f"the MLflow model cannot be written to {path}: {error.strerror or error}."
+        ) from error
 
 
 def log_model(
@@ -266,6 +274,8 @@ def _certificate(model: Any) -> Any:
 
 def _description(model: Any) -> dict[str, Any]:
     """Return what a model is for and what is certified, as plain values."""
+    if not (_is_table(model) or hasattr(model, "certificate_")):
+        raise ModelFileError(f"{type(model).__name__} is not a fitted model of setpoint.")
     classifier = model.classifier if _is_table(model) else model
     certificate = _certificate(model)
     found: dict[str, Any] = {
