@@ -406,11 +406,14 @@ def test_a_server_gives_the_same_scores(table_model, saved, tmp_path):
     command = ["models", "serve", "-m", saved, "-p", str(port), "--env-manager", "local"]
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", *command], stdout=log, stderr=log,
+            [sys.executable, "-m", "mlflow", *command],
+            stdout=log,
+            stderr=log,
             start_new_session=True,
-        )  # fmt: skip
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        )
     try:
-        wait_for(f"http://127.0.0.1:{port}/ping", server)
+        wait_for(f"http://127.0.0.1:{port}/ping", server, tmp_path / "log")
         sent = json.loads(NEW.to_json(orient="split", index=False, date_format="iso"))
         answer = requests.post(
             f"http://127.0.0.1:{port}/invocations", json={"dataframe_split": sent}, timeout=60
@@ -418,13 +421,14 @@ def test_a_server_gives_the_same_scores(table_model, saved, tmp_path):
         assert answer.ok, answer.text
         same(pd.DataFrame(answer.json()["predictions"]), table_model.predict(NEW))
     finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(30)
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait(60)
 
 
-def wait_for(address, server):
-    for _ in range(600):
-        assert server.poll() is None, "the server ended"
+def wait_for(address, server, log):
+    for _ in range(1000):
+        assert server.poll() is None, log.read_text()
         try:
             if requests.get(address, timeout=5).ok:
                 return
