@@ -11,7 +11,7 @@ SETPOINT_DATA ?= data
 export SETPOINT_DATA
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-minimum coverage test-browser test-cuda validity lint format bench-train bench-heldout bench-selection bench-referee bench-speed bench-busy \
+.PHONY: help demo test test-minimum coverage test-browser test-engines test-cuda validity lint format bench-train bench-heldout bench-selection bench-referee bench-speed bench-busy \
         bench-bundled bench-threshold bench-promise bench-decisions bench-labels bench-certify bench-end-to-end bench-predict \
         bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes \
         bench-step bench-objective bench-goals bench-sql reproduce reproduce-smoke gallery docs clean
@@ -57,6 +57,14 @@ coverage: $(VENV)/.dev ## run the tests and report line coverage
 
 test-browser: $(VENV)/.dev docs ## test reports and the site in headless Chromium (apt install chromium chromium-driver)
 	$(BIN)/python -m pytest --numprocesses auto browser_tests
+
+$(VENV)-engines/.engines: pyproject.toml constraints-engines.txt
+	test -x $(VENV)-engines/bin/python || $(PYTHON) -m venv $(VENV)-engines
+	$(VENV)-engines/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints-engines.txt --editable '.[engines]'
+	touch $@
+
+test-engines: $(VENV)-engines/.engines ## test with MLflow, Spark and Ray, each run locally (needs Java 17; 15 minutes)
+	$(VENV)-engines/bin/python -m pytest engine_tests
 
 test-cuda: $(VENV)/.dev ## run the tests that need a GPU
 	$(BIN)/python -m pytest tests/cuda
@@ -160,4 +168,4 @@ docs: $(VENV)/.docs ## build the documentation in site/, as a site that needs no
 	@echo "Open site/index.html in a browser."
 
 clean: ## remove virtual environments, caches and build output
-	rm -rf $(VENV) $(VENV)-minimum .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) $(VENV)-minimum $(VENV)-engines .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site

@@ -238,3 +238,28 @@ def test_index_does_not_matter():
     frame.index = np.repeat([5, 7], N // 2)
     found = Schema.of(frame).check(frame)
     assert found["day"].tolist() == Schema.of(messy()).check(messy())["day"].tolist()
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_values_in_types_of_arrow_are_the_same(zone):
+    """Ray and ``read_parquet(dtype_backend="pyarrow")`` give such tables."""
+    import pyarrow as pa
+
+    when = pd.Series(pd.to_datetime(["2024-01-01 08:30", None, "2024-05-01 09:00"])).dt.as_unit(
+        "us"
+    )
+    frame = pd.DataFrame(
+        {
+            "number": [1.5, None, 2.0],
+            "count": [1, 2, 3],
+            "text": ["a", None, "b"],
+            "flag": pd.array([True, None, False], dtype="boolean"),
+            "when": when.dt.tz_localize(zone),
+            "day": [datetime.date(2024, 1, 1), None, datetime.date(2024, 5, 1)],
+        }
+    )
+    arrow = pa.Table.from_pandas(frame).to_pandas(types_mapper=pd.ArrowDtype)
+    assert all(isinstance(dtype, pd.ArrowDtype) for dtype in arrow.dtypes)
+    expected = Schema.of(frame).check(frame)
+    for schema in (Schema.of(frame), Schema.of(arrow)):
+        pd.testing.assert_frame_equal(schema.check(arrow), expected)

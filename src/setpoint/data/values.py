@@ -55,10 +55,17 @@ def is_text_like(series: Any) -> bool:
 
 
 def without_categories(series: Any) -> Any:
-    """Return a categorical column as its plain values."""
-    if not isinstance(series.dtype, pd.CategoricalDtype):
-        return series
-    return series.astype(series.cat.categories.dtype if len(series.cat.categories) else "float64")
+    """Return a column of categories, or of a type of Arrow or Ray, as pandas' usual values."""
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        known = len(series.cat.categories)
+        return series.astype(series.cat.categories.dtype if known else "float64")
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and dtype.type in (object, date):
+        return series.astype(object)
+    if isinstance(dtype, pd.ArrowDtype) and dtype.kind == "M":
+        zone = series.dt.tz
+        return series.astype("datetime64[us]" if zone is None else pd.DatetimeTZDtype("us", zone))
+    return series
 
 
 def is_present(series: Any) -> NDArray[np.bool_]:

@@ -88,7 +88,8 @@ def column_of(series: Any) -> Column:
     types = pd.api.types
     name, dtype = str(series.name), str(series.dtype)
     values = without_categories(series)
-    if values is not series and not is_text_like(values):  # categories that are named by numbers
+    is_category = isinstance(series.dtype, pd.CategoricalDtype)
+    if is_category and not is_text_like(values):  # categories that are named by numbers
         return Column(name, "category", "mixed", int(series.nunique()))
     series = values
     if types.is_bool_dtype(series):
