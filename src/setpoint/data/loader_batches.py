@@ -95,7 +95,8 @@ class LoaderBatches:
                 f"a {type(loader).__name__} is not an iterable of batches; wrap a dataset of rows "
                 "in a torch.utils.data.DataLoader."
             )
-        self.loader, self.label, self.weight, self.on = loader, label, weight, on
+        self.loader: Any = loader
+        self.label, self.weight, self.on = label, weight, on
         self._first: tuple[Any, str] | None = None  # how the first batch is laid out
 
     def __iter__(self) -> Iterator[LoaderBatch]:

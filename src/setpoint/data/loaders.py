@@ -110,7 +110,7 @@ class LoaderRows:
     def _compare(self, place: int, X: Tensor, positive: Tensor) -> None:
         if self._order is None:
             return
-        digest = zlib.crc32(bits_of(positive), zlib.crc32(bits_of(X)))
+        digest = zlib.crc32(bits_of(positive).data, zlib.crc32(bits_of(X).data))
         if place >= len(self._order):
             self._order.append(digest)
         elif digest != self._order[place]:

@@ -208,14 +208,6 @@ class EpochsRun:
 
     def _made_scheduler(self) -> Any:
         if self.solver.scheduler is not None:
-            return self.solver.scheduler(self._optimizer)
-        if self.solver.optimizer is not None:
-            return None
-        # Within an epoch of unknown length the rate stays as it is.
-        return LambdaLR(self._optimizer, lambda _: (1 + math.cos(math.pi * self._elapsed)) / 2)
-
-    def _made_scheduler(self) -> Any:
-        if self.solver.scheduler is not None:
             made = self.solver.scheduler(self._optimizer)
             if not hasattr(made, "step"):
                 raise SetpointError(f"scheduler made a {type(made).__name__}, without a step().")
@@ -247,10 +239,11 @@ class EpochsRun:
         """Train for an epoch."""
         self._epoch, self._step = iteration - 1, 0
         self._train_mode()
-        total, rows, classes = 0.0, 0, set()
+        total, rows = 0.0, 0
+        classes: set[bool] = set()  # whether some rows are positive
         for batch in _in_step(self.problem.batches):
             if batch is not None:
-                classes.update(batch.positive.unique().tolist())
+                classes.update({bool(batch.positive.any()), bool(batch.positive.all())})
                 rows += len(batch)
             total += self._take_step(batch)
             self._step += 1

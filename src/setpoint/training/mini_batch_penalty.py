@@ -172,8 +172,10 @@ class MiniBatchPenalty(nn.Module):
         seen = self._window if len(self._window.weight) else batch
         if not seen.weight[seen.positive].any() or not seen.weight[~seen.positive].any():
             # Without both classes there are no counts to go by.
-            return binary_cross_entropy_with_logits(z, _like(batch.positive, z), _like(batch.weight, z))
-        if learns and self._is_due(len(seen.weight)) or self.threshold is None:
+            return binary_cross_entropy_with_logits(
+                z, _like(batch.positive, z), _like(batch.weight, z)
+            )
+        if (learns and self._is_due(len(seen.weight))) or self.threshold is None:
             threshold = self._exact_threshold(seen)
             if learns:
                 self.threshold, self._new = threshold, 0
@@ -251,13 +253,19 @@ class MiniBatchPenalty(nn.Module):
     def _remember(self, batch: _Rows) -> None:
         """Add the batches of all processes to the window, and drop what is too old."""
         batches = [_Rows(*rows) for rows in all_gather(batch)]
-        rows = _Rows(*(np.concatenate(each) for each in zip(self._window, *batches, strict=True)))
+        every = [self._window, *batches]
+        rows = _Rows(
+            np.concatenate([each.logits for each in every]),
+            np.concatenate([each.positive for each in every]),
+            np.concatenate([each.weight for each in every]),
+        )
         added = sum(len(each.weight) for each in batches)
         positives = np.flatnonzero(rows.positive)
         first = int(positives[-self.positives]) if len(positives) > self.positives else 0
         first = max(min(first, len(rows.weight) - added), len(rows.weight) - _LARGEST_WINDOW, 0)
         self._full |= first > 0
-        self._window, self._new = _Rows(*(each[first:] for each in rows)), self._new + added
+        self._window = _Rows(rows.logits[first:], rows.positive[first:], rows.weight[first:])
+        self._new += added
 
     def _is_due(self, seen: int) -> bool:
         """Whether the threshold shall be set: rarely, but often while the window is filling."""

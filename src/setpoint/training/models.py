@@ -154,9 +154,10 @@ def logits_in(output: Any, rows: int) -> Tensor:
     if output.dtype in (torch.bfloat16, torch.float16):  # thresholds need the precision
         output = output.float()
     # (1, 2) of one row are two classes; (2,) of two rows, one logit each.
-    if output.ndim == 2 and output.shape[1] == 2:
-        return output[:, 1] - output[:, 0]
-    return output.reshape(-1)
+    logits: Tensor = output
+    if logits.ndim == 2 and logits.shape[1] == 2:
+        return logits[:, 1] - logits[:, 0]
+    return logits.reshape(-1)
 
 
 def _kind_of(value: Any) -> str:

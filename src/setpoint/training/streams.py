@@ -117,46 +117,49 @@ def train(
     """
     goal = Goal.parse(goal)
     check_goal(goal)
-    given = {"epochs": epochs, "warm_up": warm_up, "optimizer": optimizer, "scheduler": scheduler}
-    given = {name: value for name, value in given.items() if value is not None}
-    if isinstance(solver, Epochs) and given:
-        raise SetpointError(f"{', '.join(given)}: give it to Epochs(...), since it is the solver.")
-    in_epochs = isinstance(solver, Epochs) or (solver is None and not hasattr(source, "blocks"))
-    if isinstance(source, LoaderRows) and (given or isinstance(solver, Epochs)):
-        source, in_epochs = source.loader, True
-    keys = {"label": label, "weight": weight}
-    if not in_epochs:
-        given |= {name: key for name, key in keys.items() if key is not None}
-        if given:
-            raise SetpointError(
-                f"{', '.join(given)}: only for a loader that is trained on in epochs, without "
-                "solver=Stochastic(...); pass the DataLoader itself."
-            )
-        source, validation = (
-            rows if rows is None or hasattr(rows, "blocks") else LoaderRows(rows)
-            for rows in (source, validation)
+    plan: dict[str, Any] = {
+        "epochs": epochs, "warm_up": warm_up, "optimizer": optimizer, "scheduler": scheduler
+    }  # fmt: skip
+    plan = {name: value for name, value in plan.items() if value is not None}
+    keys = {name: key for name, key in (("label", label), ("weight", weight)) if key is not None}
+    if isinstance(solver, Epochs) and plan:
+        raise SetpointError(f"{', '.join(plan)}: give it to Epochs(...), since it is the solver.")
+    if isinstance(solver, Stochastic) and (plan or keys):
+        raise SetpointError(
+            f"{', '.join([*plan, *keys])}: only for a loader that is trained on in epochs, without "
+            "solver=Stochastic(...)."
         )
-        check_sources(source, validation)
+    is_source = hasattr(source, "blocks") and not (plan or keys)
+    if solver is None:
+        solver = Stochastic() if is_source else Epochs(**plan)
     join_process_group()
     first = next(module.parameters(), None)
     if first is None:
         raise SetpointError("the model has no parameters to train.")
     problem: StreamProblem | LoaderProblem
-    if in_epochs:
-        solver = Epochs(**given) if solver is None else solver
+    if isinstance(solver, Epochs):
         problem = _loader_problem(module, source, validation, split, goal, keys, first.device)
     else:
-        solver = solver or Stochastic()
-        check_passes(source, validation, split)
-        problem = StreamProblem(source, goal, split, validation, device=first.device)
+        problem = _stream_problem(source, validation, split, goal, first.device)
         check_model(module, problem.first_rows())
     with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):
         # All processes start from the first one's weights and seed.
         module.load_state_dict(broadcast(module.state_dict()))
         seed = broadcast(int(torch.randint(2**31, (1,))) if seed is None else seed)
-        return solve(
-            problem, module, solver, seed=seed, callback=callback, checkpoint=checkpoint
-        )
+        return solve(problem, module, solver, seed=seed, callback=callback, checkpoint=checkpoint)
+
+
+def _stream_problem(
+    source: Any, validation: Any, split: SplitRule | None, goal: Goal, device: torch.device
+) -> StreamProblem:
+    """Return the problem of row sources; loaders are made one."""
+    source, validation = (
+        rows if rows is None or hasattr(rows, "blocks") else LoaderRows(rows)
+        for rows in (source, validation)
+    )
+    check_sources(source, validation)
+    check_passes(source, validation, split)
+    return StreamProblem(source, goal, split, validation, device=device)
 
 
 def _loader_problem(
@@ -165,36 +168,36 @@ def _loader_problem(
     validation: Any,
     split: SplitRule | None,
     goal: Goal,
-    keys: dict[str, str | None],
+    keys: dict[str, str],
     device: torch.device,
 ) -> LoaderProblem:
-    """Return the problem of a loader, whose module has initialised its lazy layers."""
+    """Return the problem of loaders; the module initialises its lazy layers."""
     if split is not None:
         raise SetpointError(
             "split= sets rows of a row source apart. Pass the validation rows of a loader as a "
             "loader of their own, validation=DataLoader(...)."
         )
-    validation = validation.loader if isinstance(validation, LoaderRows) else validation
-    if hasattr(source, "blocks") or hasattr(validation, "blocks"):
+    training, judges = (
+        rows.loader if isinstance(rows, LoaderRows) else rows for rows in (source, validation)
+    )
+    if hasattr(training, "blocks") or hasattr(judges, "blocks"):
         raise SetpointError(
             "training in epochs reads loaders, not row sources; pass DataLoaders for both the "
             "training and the validation rows, or leave out epochs= and optimizer=."
         )
-    training = LoaderBatches(source, **keys)
-    judges = None
-    if validation is not None:
-        judges = LoaderBatches(validation, **keys, on="the validation rows")
-    check_passes(
-        LoaderRows(source), None if validation is None else LoaderRows(validation), split
-    )
     if depends_on_rows(goal):
         raise GoalError(
             f"the goal '{goal}' has a constraint on a number of rows or a sum over them, which "
             "means another thing for the training and for the validation rows. Write a share or a "
             "mean instead, such as 'alarms <= 1%'."
         )
+    own = LoaderBatches(training, **keys)
+    others = None
+    if judges is not None:
+        others = LoaderBatches(judges, **keys, on="the validation rows")
+    check_passes(LoaderRows(training), None if judges is None else LoaderRows(judges), None)
     if any(map(is_lazy, module.parameters())):
-        batch = next(iter(training if judges is None else judges))
+        batch = next(iter(own if others is None else others))
         with torch.no_grad():
             batch.output(module, device)
-    return LoaderProblem(training, goal, judges, device)
+    return LoaderProblem(own, goal, others, device)
