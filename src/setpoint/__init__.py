@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from setpoint.thresholds import evaluate_band as evaluate_band
     from setpoint.thresholds import evaluate_threshold as evaluate_threshold
     from setpoint.thresholds import evaluate_thresholds as evaluate_thresholds
+    from setpoint.training import MiniBatchPenalty as MiniBatchPenalty
 
 # Names are imported on first use: torch and scikit-learn take seconds to import, and
 # `setpoint --help` needs neither.
@@ -74,6 +75,7 @@ _NAMES = {
     "choose_band choose_class_weights choose_threshold choose_thresholds "
     "choose_thresholds_by_segment compare_decisions evaluate_band evaluate_threshold "
     "evaluate_thresholds",
+    "training": "MiniBatchPenalty",
 }
 __all__, __getattr__, __dir__ = lazy(globals(), _NAMES)
 renamed.install()

@@ -36,6 +36,18 @@ def misled(goal, n=400, seed=0):
     return make_problem(torch.tensor(X), torch.tensor(y), goal)
 
 
+def crossed(goal, n=1000, seed=0):
+    """Half of the positives are easy, half pull the other way, to where many negatives are."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.15
+    X = rng.normal(size=(n, 4))
+    easy = y & (rng.random(n) < 0.5)
+    X[easy, 0] += 3.0
+    X[y & ~easy, :2] += [-1.0, 1.0]
+    X[~y & (rng.random(n) < 0.1), 1] += 5.0
+    return make_problem(torch.tensor(X), torch.tensor(y), goal)
+
+
 def two_kinds(goal, n=600, seed=0):
     """Half of the positives lie apart on one axis, half far out on another among the negatives."""
     rng = np.random.default_rng(seed)

@@ -273,6 +273,24 @@ def test_randomly_augmented_rows_cannot_be_set_apart():
         train(torch.nn.Linear(25, 1), rows, GOAL, split=ByChance(0.25), solver=SMALL)
 
 
+class FirstKept:
+    """A sampler that keeps the first batch and shuffles the rest."""
+
+    def __iter__(self):
+        return iter([*range(50), *(50 + torch.randperm(250)).tolist()])
+
+    def __len__(self):
+        return 300
+
+
+def test_a_loader_that_keeps_its_first_batch_only_cannot_set_rows_apart():
+    rows = flat(batch_size=50, sampler=FirstKept())
+    with pytest.raises(SetpointError, match="batch 1 is another one than in an earlier pass"):
+        train(
+            torch.nn.Linear(25, 1), rows, GOAL, split=ByChance(0.25), solver=SMALL, callback=never
+        )
+
+
 @pytest.mark.parametrize(
     ("goal", "named"),
     [

@@ -44,12 +44,6 @@ RENAMED = {
     "setpoint.reformulation": ("setpoint.method.reformulation",),
     "setpoint.several_goals": ("setpoint.estimators.several_goals",),
     "setpoint.solvers": ("setpoint.training", "setpoint.paper.competitors"),
-    "setpoint.streams": (
-        "setpoint.data",
-        "setpoint.thresholds",
-        "setpoint.training",
-        "setpoint.errors",
-    ),
     "setpoint.tabular": ("setpoint.tables", "setpoint.data", "setpoint.errors"),
     "setpoint.threshold": ("setpoint.estimators.threshold",),
     # Modules that pickles of version 0.1 name.

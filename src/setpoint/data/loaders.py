@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, cast
 
@@ -34,6 +35,10 @@ from setpoint.data.rows import (
 from setpoint.data.splits import ByChance, SplitRule
 from setpoint.errors import SourceError
 
+_POSITION = (
+    "Rows are set aside for validation or certification by their position in the pass, so that "
+    "here each would be trained on sooner or later."
+)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -84,17 +89,36 @@ class LoaderRows:
         self.loader = loader
         self._rows: int | None = None if n is None else check_whole(n, "n", error=SourceError)
         self._digest = ""
+        self._order: list[int] | None = None  # digests of the batches, where their order matters
 
     def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
         """Yield the batches of this process, whose rows are its shard."""
         done = 0
         for place, batch in enumerate(self.loader):
             X, positive, weight = _read(batch, f"batch {place}")
+            self._compare(place, X, positive)
             number = torch.arange(done, done + len(positive)) * shards + shard
             done += len(positive)
             if len(positive):
                 yield Block(X, positive, weight, number, number)
         self._check(done)
+
+    def keep_order(self) -> None:
+        """From now on, raise SourceError for a batch that differs from that of an earlier pass."""
+        self._order = []
+
+    def _compare(self, place: int, X: Tensor, positive: Tensor) -> None:
+        if self._order is None:
+            return
+        digest = zlib.crc32(bits_of(positive).data, zlib.crc32(bits_of(X).data))
+        if place >= len(self._order):
+            self._order.append(digest)
+        elif digest != self._order[place]:
+            raise SourceError(
+                f"batch {place} is another one than in an earlier pass; the loader shuffles its "
+                f"rows, or changes them at random. {_POSITION} Use a loader that keeps its order, "
+                "or pass validation rows as a loader of their own: validation=LoaderRows(other)."
+            )
 
     def fingerprint(self) -> str:
         """Return a digest of a few properties of the loader.
@@ -156,33 +180,34 @@ def _read(batch: Any, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """Return features, labels and weights of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise SourceError(
-            f"{name} is {_describe(batch)}; a loader yields (X, y) or (X, y, weight). Select and "
+            f"{name} is {describe(batch)}; a loader yields (X, y) or (X, y, weight). Select and "
             "order the items with the loader's collate_fn."
         )
     X, y, *rest = batch
     if not isinstance(X, Tensor | np.ndarray):
         raise SourceError(
-            f"X of {name} is {_describe(X)}; it must be one tensor or array. Put several "
+            f"X of {name} is {describe(X)}; it must be one tensor or array. Put several "
             "inputs into one tensor, which the model splits."
         )
     check_features(X, f"X of {name}")
-    columns = [_column(y, "y", len(X), name)]
-    columns += [_column(weight, "weight", len(X), name) for weight in rest]
+    columns = [column(y, "y", len(X), name)]
+    columns += [column(weight, "weight", len(X), name) for weight in rest]
 
     def where(*index: int) -> str:
         return f"X[{', '.join(map(str, index))}] of {name}"
 
     features = as_features(X, where)
-    positive = _truths(columns[0], name)
+    positive = truths(columns[0], name)
     if not rest:
         return features, positive, torch.ones(len(X), dtype=torch.float64)
     return features, positive, as_weights(columns[1], lambda row: f"weight[{row}] of {name}")
 
 
-def _column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
+def column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
+    """Return one value per row of a batch, given in the shape (rows,) or (rows, 1)."""
     if not isinstance(values, Tensor | np.ndarray):
         raise SourceError(
-            f"{what} of {name} is {_describe(values)}; it must be a tensor or an array."
+            f"{what} of {name} is {describe(values)}; it must be a tensor or an array."
         )
     found = as_array(values)
     if found.shape[1:] == (1,):
@@ -194,7 +219,8 @@ def _column(values: Any, what: str, rows: int, name: str) -> NDArray[Any]:
     return found
 
 
-def _truths(y: NDArray[Any], name: str) -> Tensor:
+def truths(y: NDArray[Any], name: str) -> Tensor:
+    """Return which labels of a batch are positive: booleans, or 0 and 1."""
     positive, known = Labels.pair(0, 1).compare(y)
     if not known.all():
         row = int(known.argmin())
@@ -205,7 +231,7 @@ def _truths(y: NDArray[Any], name: str) -> Tensor:
     return torch.from_numpy(positive.copy())
 
 
-def _describe(value: Any) -> str:
+def describe(value: Any) -> str:
     """Return a short description of a value."""
     kind = type(value).__name__
     if isinstance(value, tuple | list | dict):
@@ -247,15 +273,13 @@ def _check_order(source: LoaderRows, split: ByChance) -> None:
             "at random"
         )
     else:
+        source.keep_order()  # the first batch may be the only one that keeps its place
         return
     # Validation rows may come from another loader, but certification and test rows may not.
     remedy = "Use a loader without shuffle (training draws its batches at random in any case)"
     if split == ByChance(split.validation, seed=split.seed):
         remedy += "; or pass validation rows as a loader of their own: validation=LoaderRows(other)"
-    raise SourceError(
-        f"{found}. Rows are set aside for validation or certification by their position in the "
-        f"pass, so that here each would be trained on sooner or later. {remedy}."
-    )
+    raise SourceError(f"{found}. {_POSITION} {remedy}.")
 
 
 def _sampler(loader: Any) -> Any:

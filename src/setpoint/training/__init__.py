@@ -15,10 +15,12 @@ from typing import Any
 
 from setpoint.errors import SetpointError
 from setpoint.training.candidates import Candidate, Candidates, TrainedModel
+from setpoint.training.epochs import Epochs, LoaderProblem
 from setpoint.training.history import History, Record
 from setpoint.training.lifted import Lifted
 from setpoint.training.loop import Callback, Run, Solution, Solver, settled, solve
 from setpoint.training.loss_training import CrossEntropy, LabelledRows, Loss, LossTraining
+from setpoint.training.mini_batch_penalty import MiniBatchPenalty
 from setpoint.training.ordinary import Ordinary
 from setpoint.training.problem import Problem, make_problem
 from setpoint.training.projected import Projected
@@ -62,11 +64,14 @@ __all__ = [
     "Candidate",
     "Candidates",
     "CrossEntropy",
+    "Epochs",
     "History",
     "LabelledRows",
     "Lifted",
+    "LoaderProblem",
     "Loss",
     "LossTraining",
+    "MiniBatchPenalty",
     "Ordinary",
     "Problem",
     "Projected",

@@ -20,6 +20,7 @@ from setpoint.training.candidates import Candidate, Candidates, Selection
 from setpoint.training.history import History
 
 if TYPE_CHECKING:
+    from setpoint.training.epochs import LoaderProblem
     from setpoint.training.loop import Solver
     from setpoint.training.problem import Problem
     from setpoint.training.stream_problem import StreamProblem
@@ -35,7 +36,7 @@ class Checkpoint:
     def __init__(
         self,
         path: Path,
-        problem: Problem | StreamProblem,
+        problem: Problem | StreamProblem | LoaderProblem,
         module: nn.Module,
         solver: Solver,
         seed: int | None,

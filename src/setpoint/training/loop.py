@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -34,6 +34,9 @@ from setpoint.training.checkpoint import Checkpoint
 from setpoint.training.history import History, Record
 from setpoint.training.problem import Problem
 from setpoint.training.stream_problem import StreamProblem
+
+if TYPE_CHECKING:
+    from setpoint.training.epochs import LoaderProblem
 
 Callback = Callable[[Record, int], Any]
 
@@ -133,7 +136,9 @@ def check_parameters(
             raise SetpointError(f"{what} must be {default}>= {smallest}, not {value}.")
 
 
-def settled(solver: Solver, problem: Problem | StreamProblem, module: nn.Module) -> Solver:
+def settled(
+    solver: Solver, problem: Problem | StreamProblem | LoaderProblem, module: nn.Module
+) -> Solver:
     """Return the solver with all parameters fixed that would depend on problem and module.
 
     It then trains in the same way on other rows.
@@ -146,7 +151,9 @@ _USUAL_ROWS = 40_000  # of a step
 
 
 @contextmanager
-def torch_set_up_for(problem: Problem | StreamProblem, module: nn.Module) -> Iterator[None]:
+def torch_set_up_for(
+    problem: Problem | StreamProblem | LoaderProblem, module: nn.Module
+) -> Iterator[None]:
     """Restore torch's random generators afterwards; set the current GPU and the threads.
 
     Graphs are recorded and kernels launched on the module's GPU.
@@ -162,7 +169,7 @@ def torch_set_up_for(problem: Problem | StreamProblem, module: nn.Module) -> Ite
 
 
 def solve(
-    problem: Problem | StreamProblem,
+    problem: Problem | StreamProblem | LoaderProblem,
     module: nn.Module,
     solver: Solver,
     *,
@@ -255,7 +262,9 @@ def solve(
     return Solution(module, point, selection.history, selection.candidates)
 
 
-def average_for(problem: Problem | StreamProblem, module: nn.Module) -> Average | None:
+def average_for(
+    problem: Problem | StreamProblem | LoaderProblem, module: nn.Module
+) -> Average | None:
     """Return how models are compared on validation rows; None where only their points are.
 
     ``module`` computes the scores.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
@@ -126,6 +126,43 @@ def logits_of(module: Callable[[Tensor], Any], X: Tensor) -> Tensor:
     if out.dtype in (torch.bfloat16, torch.float16):  # thresholds need the precision
         out = out.float()
     return out.reshape(-1)
+
+
+def logits_in(output: Any, rows: int) -> Tensor:
+    """Return one logit per row of a model's output, in float32 at least.
+
+    The output has the shape (rows,) or (rows, 1), or (rows, 2) of two classes, whose difference is
+    the logit of class 1; or it holds such a tensor as ``logits``, as Hugging Face models do.
+    """
+    if not isinstance(output, Tensor):
+        held = output.get("logits") if isinstance(output, Mapping) else None
+        held = getattr(output, "logits", None) if held is None else held
+        if not isinstance(held, Tensor):
+            raise SetpointError(
+                f"the model returned {_kind_of(output)}; it must return logits as a tensor, or an "
+                "object that holds them as `logits`."
+            )
+        output = held
+    if output.ndim == 0 and rows == 1:
+        output = output.reshape(1)  # a model that ends in squeeze(), given one row
+    if output.shape not in ((rows,), (rows, 1), (rows, 2)) or not output.is_floating_point():
+        raise SetpointError(
+            f"the model returned {output.dtype} of the shape {tuple(output.shape)} for {rows} "
+            f"rows; it must return logits, floats of the shape ({rows},), ({rows}, 1) or "
+            f"({rows}, 2): one for each row, or one for each of two classes."
+        )
+    if output.dtype in (torch.bfloat16, torch.float16):  # thresholds need the precision
+        output = output.float()
+    # (1, 2) of one row are two classes; (2,) of two rows, one logit each.
+    logits: Tensor = output
+    if logits.ndim == 2 and logits.shape[1] == 2:
+        return logits[:, 1] - logits[:, 0]
+    return logits.reshape(-1)
+
+
+def _kind_of(value: Any) -> str:
+    kind = type(value).__name__
+    return f"a {kind} of {len(value)}" if isinstance(value, tuple | list) else f"a {kind}"
 
 
 @torch.no_grad()
