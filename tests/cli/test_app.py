@@ -110,6 +110,40 @@ def test_invalid_options_are_reported_before_any_work(tmp_path, capsys, monkeypa
         assert option in err
 
 
+def test_an_option_of_one_value_cannot_be_given_twice(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    table = tmp_path / "no.csv"
+    fit = ["fit", table, "--target", "y", "--goal", GOAL, "--out", tmp_path / "m"]
+    for command, option, words in (
+        ([*fit, "--goal", "max f1"], "--goal", "'setpoint compare'"),
+        ([*fit, f"--goal={GOAL}"], "--goal", "'setpoint compare'"),
+        ([*fit, "--model", "hgb", "--model=linear"], "--model", "'setpoint compare'"),
+        ([*fit, "--positive", "a", "--positive", "b"], "--positive", "--positive a,b"),
+        ([*fit, "--seed", "1", "--seed", "1"], "--seed", "2 times"),
+        ([*fit, "--stream", "--no-stream"], "--stream", "2 times"),
+        (["compare", *fit[1:6], "--test=0.2", "--test", "0.3"], "--test", "2 times"),
+        (["predict", "m", table, "--out", "a.csv", "--out", "b.csv"], "--out", "2 times"),
+        (["evaluate", "m", table, *["--after", "a.json"] * 3], "--after", "3 times"),
+        (["certify", table, "--label", "y", "--label", "z"], "--label", "2 times"),
+        (["label", table, "--goal", "max f1", "--goal", "max recall"], "--goal", "2 times"),
+        (["export", "m", "m.sql", "--table", "a", "--table", "b"], "--table", "2 times"),
+        (["demo", "--folder", "a", "--folder", "b"], "--folder", "2 times"),
+    ):
+        assert run(*command) == 2
+        err = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert f"'{option}'" in err
+        assert words in err
+        assert ("compare" in err) == ("compare" in words or command[0] == "compare")
+
+
+def test_options_of_several_values_and_flags_may_be_repeated(model, files, tmp_path, capsys):
+    keep = ["--keep", "id", "--keep", "when"]
+    scored = tmp_path / "s.csv"
+    assert run("predict", model, files / "new.csv", "--out", scored, *keep, "-q", "--quiet") == 0
+    assert scored.read_text().startswith('"id","when"')
+    assert run("reproduce", "--help", "--help") == 0
+
+
 def test_an_unknown_model_is_reported_before_the_table_is_read(tmp_path, capsys):
     fit = ["fit", tmp_path / "no.csv", "--target", "y", "--goal", GOAL, "--out", tmp_path / "m"]
     assert run(*fit, "--model", "xgb") == 1

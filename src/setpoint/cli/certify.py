@@ -39,19 +39,17 @@ def certify(
     debug: o.Debug = False,
 ) -> None:
     """Find the best threshold for given scores that can be certified."""
-    with first_imports():
-        from setpoint.cli.output_paths import check_outputs
-        from setpoint.cli.reports import ReportRequest, check_costs, costs_of
-        from setpoint.data.label_columns import read_target, scores_of
-        from setpoint.data.table_reader import read_table
-        from setpoint.goals.bands import BandGoal, parse_any_goal
-        from setpoint.report.content import Rows
-        from setpoint.tables.goal_columns import (
-            check_group,
-            check_named_roles,
-            goal_columns,
-            named_columns,
-        )
+    from setpoint.cli.output_paths import check_outputs
+    from setpoint.cli.reports import ReportRequest, check_costs, costs_of
+    from setpoint.data.table_reader import TableFile, read_table
+    from setpoint.goals.bands import BandGoal, parse_any_goal
+    from setpoint.goals.columns import check_caps
+    from setpoint.tables.goal_columns import (
+        check_group,
+        check_named_roles,
+        goal_columns,
+        named_columns,
+    )
 
     parsed = parse_any_goal(goal)
     is_band = isinstance(parsed, BandGoal)
@@ -62,16 +60,23 @@ def certify(
             f"'{parsed}' are found here, and its costs are not bounded. certify_band in Python "
             "takes thresholds that are given."
         )
-    costs = costs_of(cost_alarm, cost_miss, currency)
-    check_costs(parsed, costs)
+    if not isinstance(parsed, BandGoal):
+        check_caps(caps, parsed)
+    check_costs(cost_alarm, cost_miss, parsed)
     check_outputs({"the table": data}, report, figures)
-    request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
-    output = Output(as_json, quiet)
-    request.note_unused_options(output)
     check_group(parsed, group)
     named = named_columns(parsed, time)
     check_named_roles(parsed, time, {score: "the column of scores", label: "the column of labels"})
     columns = tuple(dict.fromkeys(c for c in (label, score, group, *named) if c is not None))
+    TableFile(data).check_names(columns)
+    with first_imports():
+        from setpoint.data.label_columns import read_target, scores_of
+        from setpoint.report.content import Rows
+
+        costs = costs_of(cost_alarm, cost_miss, currency)
+    request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
+    output = Output(as_json, quiet)
+    request.note_unused_options(output)
     frame = read_table(data, columns=columns)
     found = read_target(frame[label], positive)
     if found.note:

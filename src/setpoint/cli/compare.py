@@ -44,13 +44,11 @@ def compare(
     from rich.table import Table
     from rich.text import Text
 
-    with first_imports():
-        from setpoint.data.table_reader import read_table
-        from setpoint.errors import SetpointError
-        from setpoint.goals.goal import Goal
-        from setpoint.tables.classifiers import check_model
-        from setpoint.tables.fitting import fit_table
-        from setpoint.thresholds.operating_point import OperatingPoint
+    from setpoint.data.table_reader import read_table
+    from setpoint.errors import SetpointError
+    from setpoint.goals.goal import Goal
+    from setpoint.tables.goal_columns import check_group
+    from setpoint.tables.model_options import check_model
 
     if test == 0:
         raise SetpointError("models are compared on test rows; leave out --test 0.")
@@ -60,6 +58,13 @@ def compare(
         check_model(name)
     output = Output(as_json, quiet)
     dropped = o.column_names(drop or [], data)
+    for wanted in goals:
+        check_group(wanted, group)
+        o.check_columns(data, target, group, time, dropped, wanted)
+    with first_imports():
+        from setpoint.tables.fitting import fit_table
+        from setpoint.thresholds.operating_point import OperatingPoint
+
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
     table = Table(title="On test rows", title_justify="left", box=None, padding=(0, 2, 0, 0))

@@ -25,6 +25,7 @@ from setpoint.cli.points import (
     point_fields,
     point_table,
 )
+from setpoint.cli.predict import check_model_and_table
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
@@ -62,15 +63,20 @@ def evaluate(
     debug: o.Debug = False,
 ) -> None:
     """Measure a saved model on labelled rows, and check whether its certificate still holds."""
+    from setpoint.cli.output_paths import check_outputs
+    from setpoint.cli.predict import load_table_model
+    from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
+
+    check_costs(cost_alarm, cost_miss)
+    check_outputs({"the table": data, "the model": model}, report, figures)
+    check_model_and_table(model, data)
+    if after is not None:
+        read_output(after, lambda found: found)
     with first_imports():
-        from setpoint.cli.output_paths import check_outputs
-        from setpoint.cli.predict import load_table_model
-        from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
         from setpoint.report.content import Rows
         from setpoint.tables.label_model import LabelsTableModel
 
-    costs = costs_of(cost_alarm, cost_miss, currency)
-    check_outputs({"the table": data, "the model": model}, report, figures)
+        costs = costs_of(cost_alarm, cost_miss, currency)
     request = ReportRequest(
         data, report, figures, costs, title, called, context.find_root().obj, currency
     )
@@ -83,7 +89,7 @@ def evaluate(
 
         evaluate_several(loaded, context, request, output)
         return
-    check_costs(loaded.goal, costs)
+    check_costs(cost_alarm, cost_miss, loaded.goal)
     certificate = loaded.certificate
     if certificate is not None and not certificate.certified:
         certificate = None

@@ -78,24 +78,24 @@ def fit(
         fit_several(columns, context)
         return
     column = columns[0]
-    with first_imports():
-        from setpoint.certificates.decision_tests import check_caps
-        from setpoint.cli.output_paths import check_outputs, check_separate
-        from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
-        from setpoint.errors import SetpointError
-        from setpoint.goals.bands import parse_any_goal
-        from setpoint.goals.goal import Goal
-        from setpoint.report.page import summary
-        from setpoint.saving.storage import check_target
-        from setpoint.tables.classifiers import (
-            AUTO,
-            check_device,
-            check_model,
-            check_model_for,
-            check_time_limit,
-            default_model,
-        )
-        from setpoint.tables.goal_columns import check_group
+    # Nothing here imports torch, so that a mistake is reported at once.
+    from setpoint.cli.output_paths import check_outputs, check_separate
+    from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
+    from setpoint.errors import SetpointError
+    from setpoint.goals.bands import parse_any_goal
+    from setpoint.goals.columns import check_caps
+    from setpoint.goals.goal import Goal
+    from setpoint.saving.storage import check_target
+    from setpoint.tables.goal_columns import check_group
+    from setpoint.tables.model_options import (
+        AUTO,
+        check_device,
+        check_model,
+        check_model_for,
+        check_streamable,
+        check_time_limit,
+        default_model,
+    )
 
     if average is not None:
         raise SetpointError(f"--average is for several targets, and {column!r} is one.")
@@ -121,13 +121,20 @@ def fit(
         raise SetpointError("--cap is for certified bounds on costs and needs --confidence.")
     if isinstance(parsed, Goal):
         check_caps(caps, parsed)
-    costs = costs_of(cost_alarm, cost_miss, currency)
-    check_costs(parsed, costs)
+    check_costs(cost_alarm, cost_miss, parsed)
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
     dropped = o.column_names(drop or [], data)
+    if streamed is not None:
+        check_streamable(model, group, time)
+    else:
+        o.check_columns(data, column, group, time, dropped, parsed)
     if streamed is None and not is_main_process():
         return  # one process trains on a table in memory
+    with first_imports():
+        from setpoint.report.page import summary
+
+        costs = costs_of(cost_alarm, cost_miss, currency)
     request = ReportRequest(
         data, report, figures, costs, title, called, context.find_root().obj, currency
     )
@@ -226,7 +233,7 @@ def _check_checkpoint(
     """Raise SetpointError if the checkpoint cannot be used or would overwrite something else."""
     from setpoint.cli.output_paths import check_separate
     from setpoint.errors import SetpointError
-    from setpoint.tables.classifiers import TRAINED
+    from setpoint.tables.model_options import TRAINED
 
     if path is None:
         return
@@ -245,7 +252,7 @@ def _streamed_table(data: Path, stream: bool | None, model: str | None) -> Any:
     """
     from setpoint.data.file_formats import has_row_groups
     from setpoint.errors import SetpointError
-    from setpoint.tables.classifiers import TRAINED
+    from setpoint.tables.model_options import TRAINED
 
     if stream is False:
         if data.is_dir():

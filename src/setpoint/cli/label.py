@@ -93,11 +93,11 @@ def label(
     debug: o.Debug = False,
 ) -> None:
     """Certify scores of unlabelled rows: ask for a few labels, batch by batch."""
-    with first_imports():
-        from setpoint.cli.label_tables import add_answers, is_batch, read_answers, read_pool
-        from setpoint.labelling import LabellingSession
-        from setpoint.labelling.oracle import check_same
+    from setpoint.cli.label_tables import add_answers, is_batch, read_answers, read_pool
+    from setpoint.data.table_reader import TableFile
+    from setpoint.goals.goal import Goal
 
+    Goal.parse(goal)
     output = Output(as_json, quiet)
     if known_positives is not None or known_negatives is not None:
         known = (known_positives, known_negatives)
@@ -109,6 +109,13 @@ def label(
     state = state or data.with_name(f"{stem}.labelling.json")
     out = out or data.with_name(f"{stem}.batch.csv")
     _check_paths(data, state, out, answers or [], planning)
+    TableFile(data).check_names(c for c in (score, identifier, guess, *(keep or [])) if c)
+    if planning is not None and target is not None:
+        TableFile(planning).check_names([target, score])
+    with first_imports():
+        from setpoint.labelling import LabellingSession
+        from setpoint.labelling.oracle import check_same
+
     pool = read_pool(data, score, identifier, keep or [], guess)
     if out.exists() and out.stat().st_size and not is_batch(out, pool):
         raise SetpointError(
@@ -250,9 +257,14 @@ def _certify_known(
     strict: bool,
 ) -> None:
     """Certify from cases of known classes, and count the alarms that this gives in the pool."""
-    from setpoint.data.label_columns import scores_of
-    from setpoint.data.table_reader import read_table
-    from setpoint.labelling import certify_known_classes
+    from setpoint.data.table_reader import TableFile, read_table
+
+    for path in (data, *known):
+        if path is not None:
+            TableFile(path).check_names([score])
+    with first_imports():
+        from setpoint.data.label_columns import scores_of
+        from setpoint.labelling import certify_known_classes
 
     pool, *classes = (
         None if path is None else scores_of(read_table(path, columns=(score,))[score])

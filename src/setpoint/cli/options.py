@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from setpoint.goals.bands import AnyGoal
 
 _FILES = "CSV or TSV (also gzipped), Parquet or Arrow"
 _MAX_TEST = 0.9
@@ -47,6 +53,12 @@ def _check_threshold(value: float | None) -> float | None:
 def _check_time_limit(value: float | None) -> float | None:
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value} is not a number of seconds above 0.")
+    return value
+
+
+def _check_cost(value: float | None) -> float | None:
+    if value is not None and not 0 <= value < math.inf:
+        raise typer.BadParameter(f"{value} is not an amount of at least 0.")
     return value
 
 
@@ -212,8 +224,12 @@ Report = Annotated[Path | None, option(help="Write a report to this HTML file.")
 Figures = Annotated[
     Path | None, option(help="Write the report's figures as PNG and SVG into this folder.")
 ]
-AlarmCost = Annotated[float | None, option("--cost-alarm", help="Cost of handling an alarm.")]
-MissCost = Annotated[float | None, option("--cost-miss", help="Cost of a missed positive.")]
+AlarmCost = Annotated[
+    float | None, option("--cost-alarm", help="Cost of handling an alarm.", callback=_check_cost)
+]
+MissCost = Annotated[
+    float | None, option("--cost-miss", help="Cost of a missed positive.", callback=_check_cost)
+]
 Currency = Annotated[str, typer.Option(help="Currency, written before amounts.")]
 Title = Annotated[
     str | None, typer.Option(help="Title of the report.", show_default="the table and the goal")
@@ -239,6 +255,39 @@ Strict = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
+# How several values are given to options that take one, by command and option.
+_SEVERAL = {
+    ("fit", "--goal"): "'setpoint compare' compares several goals.",
+    ("fit", "--model"): "'setpoint compare' compares several models, and '--model auto' chooses.",
+    **dict.fromkeys(
+        [(command, "--positive") for command in ("fit", "certify", "compare")],
+        "Several labels that count as positive are a list: --positive a,b.",
+    ),
+}
+
+
+class Command(TyperCommand):
+    """A command that refuses options of one value that are given several times.
+
+    Otherwise the last value would count, and the others would be ignored.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; raise BadParameter for repeated options of one value."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option, count in Counter(given).items():
+            repeatable = option.multiple if option.param_type_name == "option" else True
+            is_plain_flag = getattr(option, "is_flag", False) and not option.secondary_opts
+            if count > 1 and not repeatable and not is_plain_flag:
+                several = _SEVERAL.get((str(ctx.info_name), option.opts[0]), "")
+                raise typer.BadParameter(
+                    f"it is given {count} times and takes one value. {several}".rstrip(),
+                    ctx=ctx,
+                    param=option,
+                )
+        return list(super().parse_args(ctx, args))
+
+
 def column_names(given: list[str], data: Path) -> list[str]:
     """Return the columns of a list a,b; a column whose name has a comma comes before a list."""
     if not any("," in name for name in given):
@@ -251,3 +300,23 @@ def column_names(given: list[str], data: Path) -> list[str]:
         parts = [name] if name in names else [part.strip() for part in name.split(",")]
         found += [part for part in parts if part]
     return found or given
+
+
+def check_columns(
+    data: Path,
+    target: str | Sequence[str],
+    group: str | None,
+    time: str | None,
+    drop: Sequence[str],
+    goal: AnyGoal | None = None,
+) -> None:
+    """Raise an error if there is no such table, or not all columns that options name are in it."""
+    from setpoint.data.table_reader import TableFile
+    from setpoint.tables.goal_columns import check_named, check_named_roles
+    from setpoint.tables.schema import find_roles
+
+    names = TableFile(data).names
+    find_roles(names, target, group, time, drop)
+    if goal is not None:
+        check_named(goal, time, names)
+        check_named_roles(goal, time, {str(target): "the target"})

@@ -184,6 +184,14 @@ class TableFile:
                     f"{file.path} has {listed(more)}, and {first.path} has not. {remedy}"
                 )
 
+    def check_names(self, columns: Iterable[str]) -> None:
+        """Raise TableFileError if the table has no column of one of these names."""
+        if unknown := [name for name in columns if name not in self.names]:
+            raise TableFileError(
+                f"{self.path} has no column {unknown[0]!r}; it has {listed(self.names)}."
+                f"{did_you_mean(unknown[0], self.names)}"
+            )
+
     def frames(
         self,
         rows: int = BATCH_ROWS,
@@ -267,11 +275,7 @@ class TableFile:
     def _batches(self, columns: Sequence[str] | None, texts: Collection[str]) -> Iterator[Any]:
         """Yield record batches in which a column always has the same type."""
         names = self.names if columns is None else list(columns)
-        if unknown := [name for name in names if name not in self.names]:
-            raise TableFileError(
-                f"{self.path} has no column {unknown[0]!r}; it has {listed(self.names)}."
-                f"{did_you_mean(unknown[0], self.names)}"
-            )
+        self.check_names(names)
         if not isinstance(self.files[0], RowGroupFile):
             yield from self.files[0].batches(names, texts)
             return

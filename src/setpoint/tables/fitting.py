@@ -28,15 +28,8 @@ from setpoint.estimators.stacking import OnColumns, StackedModels
 from setpoint.goals.bands import AnyGoal, BandGoal, parse_any_goal
 from setpoint.goals.periods import longest_of, period_codes
 from setpoint.tables.classifiers import (
-    AUTO,
-    TRAINED,
     Floats,
     above_threshold,
-    check_device,
-    check_model,
-    check_model_for,
-    check_time_limit,
-    default_model,
     fit_band_baseline,
     fit_baselines,
     make_classifier,
@@ -54,14 +47,22 @@ from setpoint.tables.labelled_table import (
     LabelledTable,
     as_splitter,
     facts_of_fit,
-    find_roles,
     notes_on_fit,
     split_options,
 )
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
+from setpoint.tables.model_options import (
+    AUTO,
+    TRAINED,
+    check_device,
+    check_model,
+    check_model_for,
+    check_time_limit,
+    default_model,
+)
 from setpoint.tables.rules import rule_of
-from setpoint.tables.schema import Schema
+from setpoint.tables.schema import Schema, find_roles
 
 if TYPE_CHECKING:
     from setpoint.report.bands import BandBaseline

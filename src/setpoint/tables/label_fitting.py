@@ -19,10 +19,9 @@ from setpoint.data.splits import (
     check_seed,
     newest_split,
 )
-from setpoint.errors import GoalError, SchemaError, SetpointError, SplitError
+from setpoint.errors import GoalError, SetpointError, SplitError
 from setpoint.estimators.label_classifiers import LabelledMatrix
 from setpoint.tables.classifiers import (
-    check_labels_model,
     label_scores,
     make_labels_classifier,
     takes_raw_columns,
@@ -32,12 +31,12 @@ from setpoint.tables.label_model import LabelsTableModel
 from setpoint.tables.labelled_table import (
     LabelledTable,
     facts_of_fit,
-    find_roles,
     notes_on_fit,
     split_options,
 )
 from setpoint.tables.leakage import LeakageWarning, column_leakage, find_leakage
-from setpoint.tables.schema import Schema
+from setpoint.tables.model_options import check_label_goals
+from setpoint.tables.schema import Schema, find_roles
 from setpoint.thresholds.label_goals import Average, LabelGoals
 from setpoint.thresholds.multilabel import MultilabelPoint
 
@@ -88,10 +87,7 @@ def check_label_options(
     targets: Sequence[str], goal: Any, average: Average, model: str, confidence: float | None
 ) -> LabelGoals:
     """Return the goals of the labels; raise an error if an option is invalid."""
-    if twice := [name for name in dict.fromkeys(targets) if list(targets).count(name) > 1]:
-        raise SchemaError(f"the target {twice[0]!r} is named twice.")
-    check_labels_model(model)
-    goals = LabelGoals.of(goal, targets, average)
+    goals = check_label_goals(targets, goal, average, model)
     if confidence is not None:
         check_fraction(confidence, "confidence")
         goals_to_certify(goal, targets)
