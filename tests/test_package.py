@@ -79,14 +79,14 @@ MISTAKES = [  # a part of the message, and the arguments
     ("no model at nowhere", ["predict", "nowhere", "table.csv", "--out", "s.csv"]),
     ("contains no model.json", ["predict", "folder", "table.csv", "--out", "s.csv"]),
     ("known by the ending", ["predict", "nowhere", "table.csv", "--out", "s.doc"]),
-    ("a period is one of", ["predict", "m", "table.csv", "--out", "s.csv", *"--top 2 --per x".split()]),
+    ("a period is one of", ["predict", "m", "table.csv", "--out", "s.csv", "--top=2", "--per=x"]),
     ("no model at nowhere", ["evaluate", "nowhere", "table.csv"]),
     ("no model at nowhere", ["export", "nowhere", "model.onnx"]),
     ("no format", ["export", "nowhere", "model.onnx", "--format", "pmml"]),
     ("no column 'p'", ["certify", "table.csv", "--label", "y", "--score", "p", "--goal", "max f1"]),
     ("'xgb'", ["compare", "table.csv", "--target", "y", "--goal", "max f1", "--model", "xgb"]),
     ("did you mean recall", ["compare", "table.csv", "--target", "y", "--goal", "max recal"]),
-    ("no column 'p'", ["label", "table.csv", "--score", "p", "--goal", "max f1 s.t. recall >= 0.9"]),
+    ("no column 'p'", ["label", "table.csv", "--score", "p", "--goal", "max f1 s.t. recall>=0.9"]),
 ]  # fmt: skip
 
 

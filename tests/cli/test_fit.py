@@ -29,8 +29,9 @@ def fit_of(frame, tmp_path, *more, target="class", goal=GOAL):
         table.write_text(frame, "utf-8")
     else:
         frame.to_csv(table, index=False)
-    return ["fit", table, "--target", target, "--goal", goal, "--out", tmp_path / "m", "--model",
-            "logistic", *more]  # fmt: skip
+    model = () if "--model" in more else ("--model", "logistic")
+    return ["fit", table, "--target", target, "--goal", goal, "--out", tmp_path / "m", *model,
+            *more]  # fmt: skip
 
 
 def test_the_result_and_all_paths_are_printed(files, tmp_path, capsys):
@@ -214,8 +215,8 @@ def test_an_unavailable_device_is_reported_before_the_table_is_read(tmp_path, ca
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     for device, model, expected in (
         ("cuda", "linear", "requests a GPU, but torch finds none"),
-        ("cuda:0", "logistic", "requests a GPU"),
-        ("mps", "mlp", "not supported"),
+        ("cuda:0", "logistic", "'logistic' is trained on the CPU"),
+        ("mps", "mlp", "'auto', 'cpu', 'cuda'"),
         ("gpu", "linear", "'auto', 'cpu', 'cuda'"),
     ):
         arguments = fit_of("not a table\n", tmp_path, "--device", device, "--model", model)

@@ -25,6 +25,7 @@ def certify(
     group: o.CertifiedGroup = None,
     time: Annotated[str | None, o.option(help="Column of times, for budgets per day.")] = None,
     cap: o.Cap = None,
+    skip_unlabelled: o.SkipUnlabelled = False,
     seed: o.Seed = 0,
     report: o.Report = None,
     figures: o.Figures = None,
@@ -78,6 +79,7 @@ def certify(
     output = Output(as_json, quiet)
     request.note_unused_options(output)
     frame = read_table(data, columns=columns)
+    frame = o.only_labelled(frame, [label] if skip_unlabelled else [], output)
     found = read_target(frame[label], positive)
     if found.note:
         output.note(found.note)

@@ -35,6 +35,7 @@ def compare(
     time: o.Time = None,
     drop: o.Drop = None,
     test: o.Test = 0.2,
+    skip_unlabelled: o.SkipUnlabelled = False,
     seed: o.Seed = 0,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -60,13 +61,14 @@ def compare(
     dropped = o.column_names(drop or [], data)
     for wanted in goals:
         check_group(wanted, group)
-        o.check_columns(data, target, group, time, dropped, wanted)
+        hint = o.check_columns(data, target, group, time, dropped, wanted)
     with first_imports():
         from setpoint.tables.fitting import fit_table
         from setpoint.thresholds.operating_point import OperatingPoint
 
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
+    frame = o.only_labelled(frame, [target] if skip_unlabelled else [], output)
     table = Table(title="On test rows", title_justify="left", box=None, padding=(0, 2, 0, 0))
     for column in ("goal", "model"):
         table.add_column(column)
@@ -97,7 +99,7 @@ def compare(
                     "certificate": None if certificate is None else certificate.to_dict(),
                 }
             )
-    for note in sorted(notes):
+    for note in [hint, *sorted(notes)] if hint else sorted(notes):
         output.note(note)
     caution = _CAUTION if len(compared) > 1 else ""
     output.result({"compared": compared, "caution": caution}, table, *filter(None, [caution]))

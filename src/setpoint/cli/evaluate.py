@@ -50,6 +50,7 @@ def evaluate(
     data: o.DataOrFolder,
     after: o.After = None,
     ignore_extra: o.IgnoreExtra = False,
+    skip_unlabelled: o.SkipUnlabelled = False,
     report: o.Report = None,
     figures: o.Figures = None,
     cost_alarm: o.AlarmCost = None,
@@ -69,9 +70,9 @@ def evaluate(
 
     check_costs(cost_alarm, cost_miss)
     check_outputs({"the table": data, "the model": model}, report, figures)
-    check_model_and_table(model, data)
     if after is not None:
         read_output(after, lambda found: found)
+    check_model_and_table(model, data)
     with first_imports():
         from setpoint.report.content import Rows
         from setpoint.tables.label_model import LabelsTableModel
@@ -105,6 +106,7 @@ def evaluate(
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
         frame = loaded.read(data, ignore_extra=ignore_extra)
+    frame = o.only_labelled(frame, [loaded.target] if skip_unlabelled else [], output)
     if request.wanted:
         _check_both_classes(loaded, frame, name)
     y, scores = loaded.labelled_scores(frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -64,6 +64,7 @@ def fit(
     called: o.Called = None,
     seed: o.Seed = 0,
     device: o.Device = "auto",
+    skip_unlabelled: o.SkipUnlabelled = False,
     stream: o.Stream = None,
     checkpoint: o.Checkpoint = None,
     strict: o.Strict = False,
@@ -125,10 +126,16 @@ def fit(
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
     dropped = o.column_names(drop or [], data)
+    hint = ""
     if streamed is not None:
         check_streamable(model, group, time)
+        if skip_unlabelled:
+            raise SetpointError(
+                "--skip-unlabelled needs the table in memory; for one that is read in pieces, "
+                "write the rows with a label to new files first, or add --no-stream."
+            )
     else:
-        o.check_columns(data, column, group, time, dropped, parsed)
+        hint = o.check_columns(data, column, group, time, dropped, parsed)
     if streamed is None and not is_main_process():
         return  # one process trains on a table in memory
     with first_imports():
@@ -140,9 +147,11 @@ def fit(
     )
     output = Output(as_json, quiet)
     request.note_unused_options(output, uses_called=test > 0)
+    if hint:
+        output.note(hint, "warning")
     if streamed is not None:
         _warn_of_folder_columns(streamed, {column, group, time, *dropped}, output)
-    train = _trainer(streamed, data, out, output)
+    train = _trainer(streamed, data, out, output, [column] if skip_unlabelled else [])
     with training(output, "training") as show:
         fitted = train(
             column, parsed, positive=positive, model=model, confidence=confidence,
@@ -281,8 +290,13 @@ def _warn_of_folder_columns(files: Any, named: Collection[str | None], output: O
             )
 
 
-def _trainer(files: Any, data: Path, out: Path, output: Output) -> Callable[..., Any]:
-    """Return the function that trains, on the table in memory or as a stream."""
+def _trainer(
+    files: Any, data: Path, out: Path, output: Output, labelled: Sequence[str]
+) -> Callable[..., Any]:
+    """Return the function that trains, on the table in memory or as a stream.
+
+    Of a table in memory, the rows with labels in the columns ``labelled`` are used.
+    """
     if files is not None:
         from setpoint.tables.stream_fitting import fit_streamed
 
@@ -294,4 +308,4 @@ def _trainer(files: Any, data: Path, out: Path, output: Output) -> Callable[...,
 
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
-    return partial(fit_table, frame)
+    return partial(fit_table, o.only_labelled(frame, labelled, output))

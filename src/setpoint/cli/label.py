@@ -82,9 +82,7 @@ def label(
     known_negatives: Annotated[
         Path | None, o.option(help="Scores of known negatives, drawn independently.")
     ] = None,
-    prevalence: Annotated[
-        float | None, o.option(help="Fraction of positives, for --known-positives and precision.")
-    ] = None,
+    prevalence: o.Prevalence = None,
     confidence: o.CertifyConfidence = 0.9,
     seed: o.Seed = 0,
     strict: o.Strict = False,
@@ -109,7 +107,7 @@ def label(
     state = state or data.with_name(f"{stem}.labelling.json")
     out = out or data.with_name(f"{stem}.batch.csv")
     _check_paths(data, state, out, answers or [], planning)
-    TableFile(data).check_names(c for c in (score, identifier, guess, *(keep or [])) if c)
+    TableFile(data).check_names(c for c in (score, identifier, guess) if c is not None)
     if planning is not None and target is not None:
         TableFile(planning).check_names([target, score])
     with first_imports():

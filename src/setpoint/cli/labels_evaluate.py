@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from setpoint.cli import options as o
 from setpoint.cli.app import exit_if_missed
 from setpoint.cli.evaluate import CONTINUE, groups_of, parse_verdict, read_output, verdict_fields
 from setpoint.cli.output import Output
@@ -39,6 +40,7 @@ def evaluate_several(
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
         frame = model.read(data, ignore_extra=given["ignore_extra"])
+    frame = o.only_labelled(frame, model.targets if given["skip_unlabelled"] else (), output)
     Y, scores = model.labelled_scores(frame)
     unseen = model.unseen_values(frame)
     for note in unseen:

@@ -59,19 +59,26 @@ def fit_several(targets: Sequence[str], context: typer.Context) -> None:
     check_target(out)
     check_separate(out.expanduser(), "model", {"the table": data})
     check_outputs({"the table": data, "the model": out}, report, None)
+    if confidence is not None:
+        with first_imports():
+            from setpoint.tables.label_fitting import check_label_options
+
+        check_label_options(targets, given["goal"], average, model, confidence)
     dropped = o.column_names(given["drop"] or [], data)
-    o.check_columns(data, targets, given["group"], given["time"], dropped)
+    hint = o.check_columns(data, targets, given["group"], given["time"], dropped)
     if not is_main_process():
         return
     with first_imports():
-        from setpoint.tables.label_fitting import check_label_options, fit_labels
+        from setpoint.tables.label_fitting import fit_labels
 
-    check_label_options(targets, given["goal"], average, model, confidence)
     request = ReportRequest(data, report, None, None, given["title"], None, context.find_root().obj)
     output = Output(given["as_json"], given["quiet"])
     request.note_unused_options(output)
+    if hint:
+        output.note(hint, "warning")
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
+    frame = o.only_labelled(frame, targets if given["skip_unlabelled"] else (), output)
     with training(output, f"training for {len(targets)} labels"):
         fitted = fit_labels(
             frame, targets, given["goal"], average=average, positive=given["positive"],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
+    from setpoint.cli.output import Output
     from setpoint.goals.bands import AnyGoal
 
 _FILES = "CSV or TSV (also gzipped), Parquet or Arrow"
@@ -23,9 +26,19 @@ argument = partial(typer.Argument, show_default=False)
 option = partial(typer.Option, show_default=False)
 
 
+def _fraction(text: str | float) -> float:
+    """Return a number, which may be written as a percentage: 0.9, 90% or 90 %."""
+    number, percent = re.fullmatch(r"\s*(.*?)\s*(%?)\s*", str(text), re.DOTALL).groups()
+    try:
+        return float(Decimal(number) / 100) if percent else float(number)
+    except (ValueError, InvalidOperation):
+        raise typer.BadParameter(f"{text!r} is not a number, such as 0.9 or 90%.") from None
+
+
 def _check_confidence(value: float | None) -> float | None:
     if value is not None and not 0 < value < 1:
-        raise typer.BadParameter(f"{value} is not between 0 and 1; 0.9 is usual.")
+        percent = f" Is {value:g}% meant?" if 1 < value < 100 else ""
+        raise typer.BadParameter(f"{value} is not between 0 and 1; 0.9 is usual.{percent}")
     return value
 
 
@@ -35,6 +48,12 @@ def _check_test(value: float) -> float:
             f"{value} is not between 0 and {_MAX_TEST}; it is a fraction of the rows, and --test 0 "
             "keeps no test rows."
         )
+    return value
+
+
+def _check_prevalence(value: float | None) -> float | None:
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(f"{value} is not between 0 and 1.")
     return value
 
 
@@ -101,6 +120,8 @@ def caps_of(texts: list[str] | None) -> dict[str, float]:
     return found
 
 
+_FRACTION: Any = {"parser": _fraction, "metavar": "FRACTION"}
+
 Data = Annotated[Path, argument(help=f"Table: {_FILES}.")]
 DataOrFolder = Annotated[
     Path, argument(help=f"Table: {_FILES}, or a folder of Parquet or Arrow files.")
@@ -130,11 +151,14 @@ Confidence = Annotated[
     option(
         help="Confidence level, e.g. 0.9: certify that the constraints hold on new data.",
         callback=_check_confidence,
+        **_FRACTION,
     ),
 ]
 CertifyConfidence = Annotated[
     float,
-    typer.Option("--confidence", help="Confidence level, e.g. 0.9.", callback=_check_confidence),
+    typer.Option(
+        "--confidence", help="Confidence level, e.g. 0.9.", callback=_check_confidence, **_FRACTION
+    ),
 ]
 Threshold = Annotated[
     float | None,
@@ -166,7 +190,21 @@ Drop = Annotated[
     list[str] | None, option(help="Column that is not a feature; several: a,b or several times.")
 ]
 Test = Annotated[
-    float, typer.Option(help="Fraction of rows kept for the final test.", callback=_check_test)
+    float,
+    typer.Option(
+        help="Fraction of rows kept for the final test.", callback=_check_test, **_FRACTION
+    ),
+]
+Prevalence = Annotated[
+    float | None,
+    option(
+        help="Fraction of positives, for --known-positives and precision.",
+        callback=_check_prevalence,
+        **_FRACTION,
+    ),
+]
+SkipUnlabelled = Annotated[
+    bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")
 ]
 Stream = Annotated[
     bool | None,
@@ -309,14 +347,29 @@ def check_columns(
     time: str | None,
     drop: Sequence[str],
     goal: AnyGoal | None = None,
-) -> None:
-    """Raise an error if there is no such table, or not all columns that options name are in it."""
+) -> str:
+    """Raise an error if there is no such table, or not all columns that options name are in it.
+
+    Return a sentence if its header looks like data.
+    """
     from setpoint.data.table_reader import TableFile
     from setpoint.tables.goal_columns import check_named, check_named_roles
     from setpoint.tables.schema import find_roles
 
-    names = TableFile(data).names
-    find_roles(names, target, group, time, drop)
-    if goal is not None:
-        check_named(goal, time, names)
-        check_named_roles(goal, time, {str(target): "the target"})
+    file = TableFile(data)
+    with file.explaining():
+        find_roles(file.names, target, group, time, drop)
+        if goal is not None:
+            check_named(goal, time, file.names)
+            check_named_roles(goal, time, {str(target): "the target"})
+    return file.header_hint(surely=True)
+
+
+def only_labelled(frame: Any, targets: Sequence[str], output: Output) -> Any:
+    """Return the rows of a table that have these labels, with a note on the others."""
+    from setpoint.data.label_columns import labelled_rows
+
+    frame, note = labelled_rows(frame, targets)
+    if note:
+        output.note(note)
+    return frame

@@ -26,7 +26,7 @@ def predict(
     keep: Annotated[
         list[str] | None,
         o.option(
-            help="Column to copy to the result, e.g. an identifier; may be given several times."
+            help="Column to copy to the result, e.g. an identifier; several: a,b or several times."
         ),
     ] = None,
     top: Annotated[
@@ -74,7 +74,7 @@ def predict(
             data,
             out,
             batch_rows=batch_rows,
-            keep=tuple(keep or ()),
+            keep=tuple(o.column_names(keep or [], data)),
             ignore_extra=ignore_extra,
             progress=lambda rows: show(rows, total),
             top=highest,

@@ -66,7 +66,8 @@ class FittedColumns:
         like numbers.
         """
         file = TableFile(path)
-        self.schema.check_names(file.names, ignore_extra=ignore_extra)
+        with file.explaining():
+            self.schema.check_names(file.names, ignore_extra=ignore_extra)
         wanted = {*self.schema.names, self.group, *self._columns_to_read()}
         return file.read([name for name in file.names if name in wanted], self.schema.texts)
 
