@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from setpoint.certificates.joint_monitor import JointVerdict, Monitored
     from setpoint.certificates.mean_monitor import MeanVerdict
     from setpoint.certificates.monitor import Verdict
+    from setpoint.data.fingerprints import Fingerprints, Hashes, Overlap
     from setpoint.goals.goal import Constraint
     from setpoint.tables.fitted_columns import FittedColumns
     from setpoint.tables.model import TableModel
@@ -103,6 +104,7 @@ def evaluate(
         if not certificate.can_be_checked:
             raise SetpointError(f"there is no check to continue. {not_monitored(certificate)}")
         before = _read_verdict(after, certificate)
+    earlier = None if after is None else read_output(after, earlier_rows)
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
         frame = loaded.read(data, ignore_extra=ignore_extra)
@@ -113,6 +115,8 @@ def evaluate(
     unseen = loaded.unseen_values(frame)
     for note in unseen:
         output.note(note)
+    seen = SeenRows.of(loaded.row_hashes(frame, y), loaded.fingerprints, earlier)
+    seen.warn(output, name)
     named = loaded.goal_columns(frame)
     point = loaded.rule.evaluate(y, scores, name, named)
     verdict, unmonitored = None, None
@@ -144,6 +148,7 @@ def evaluate(
             "evaluated": point_fields(point),
             "verdict": None if verdict is None else verdict_fields(verdict),
             "not_monitored": unmonitored,
+            **seen.fields(continues=verdict is not None),
         },
         *parts,
         files=request.files(
@@ -208,6 +213,69 @@ def verdict_fields(verdict: Any) -> dict[str, Any]:
     # JSON has no infinity, which a threshold may be.
     identity = [str(x) if x in (math.inf, -math.inf) else x for x in verdict.identity]
     return {**found, "certificate": identity}
+
+
+class SeenRows(NamedTuple):
+    """How many of the rows trained the model, or were in earlier files of a check.
+
+    Attributes
+    ----------
+    trained, checked : Overlap or None
+        The overlaps; None if they are not known.
+    fingerprints : Fingerprints
+        Of these rows and those of earlier files.
+    """
+
+    trained: Overlap | None
+    checked: Overlap | None
+    fingerprints: Fingerprints
+
+    @classmethod
+    def of(
+        cls, hashes: Hashes, trained: Fingerprints | None, earlier: Fingerprints | None
+    ) -> SeenRows:
+        """Compare rows with those that trained the model, and those of earlier files."""
+        from setpoint.data.fingerprints import Fingerprints
+
+        return cls(
+            None if trained is None else trained.overlap(hashes),
+            None if earlier is None else earlier.overlap(hashes),
+            Fingerprints.of(hashes) if earlier is None else earlier.joined(hashes),
+        )
+
+    def warn(self, output: Output, name: str) -> None:
+        """Warn if rows have been seen before."""
+        if self.trained is not None and self.trained.is_notable:
+            output.note(
+                f"{self.trained} of {name} trained or certified this model, so the results on them "
+                "are too optimistic; use rows that played no part in fitting it.",
+                "warning",
+            )
+        if self.checked is not None and self.checked.is_notable:
+            output.note(
+                f"{self.checked} of {name} were in earlier files of this check (--after) and now "
+                "count twice, so its verdict is not valid; every row may occur once.",
+                "warning",
+            )
+
+    def fields(self, continues: bool) -> dict[str, Any]:
+        """Return the overlaps for JSON, with the fingerprints if a check may be continued."""
+        trained, checked = (
+            None if overlap is None else overlap.fraction
+            for overlap in (self.trained, self.checked)
+        )
+        return {
+            "rows_seen": {"in_training": trained, "in_earlier_checks": checked},
+            "fingerprints": self.fingerprints.to_dict() if continues else None,
+        }
+
+
+def earlier_rows(output: Any) -> Fingerprints | None:
+    """Return the fingerprints in the output of ``evaluate --json``; earlier versions wrote none."""
+    from setpoint.data.fingerprints import Fingerprints
+
+    found = output.get("fingerprints")
+    return None if found is None else Fingerprints.from_dict(found)
 
 
 def _read_verdict(path: Path, certificate: Any) -> Any:

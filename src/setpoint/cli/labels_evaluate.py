@@ -8,7 +8,15 @@ import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.app import exit_if_missed
-from setpoint.cli.evaluate import CONTINUE, groups_of, parse_verdict, read_output, verdict_fields
+from setpoint.cli.evaluate import (
+    CONTINUE,
+    SeenRows,
+    earlier_rows,
+    groups_of,
+    parse_verdict,
+    read_output,
+    verdict_fields,
+)
 from setpoint.cli.output import Output
 from setpoint.errors import SetpointError
 
@@ -42,6 +50,9 @@ def evaluate_several(
         frame = model.read(data, ignore_extra=given["ignore_extra"])
     frame = o.only_labelled(frame, model.targets if given["skip_unlabelled"] else (), output)
     Y, scores = model.labelled_scores(frame)
+    earlier = None if given["after"] is None else read_output(given["after"], earlier_rows)
+    seen = SeenRows.of(model.row_hashes(frame, Y), model.fingerprints, earlier)
+    seen.warn(output, name)
     unseen = model.unseen_values(frame)
     for note in unseen:
         output.note(note)
@@ -72,6 +83,7 @@ def evaluate_several(
         "model": str(given["model"]),
         "evaluated": point.to_dict(),
         "verdicts": {label: verdict_fields(verdict) for label, verdict in verdicts.items()},
+        **seen.fields(continues=bool(verdicts)),
     }
     output.result_and_files(fields, *parts, files=request.files(lambda: content))
     exit_if_missed(given["strict"], content.met and not content.contradicted)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_fraction
+from setpoint.data.fingerprints import Fingerprints, row_hashes
 from setpoint.data.label_columns import read_target
 from setpoint.data.splits import (
     Rows,
@@ -261,6 +262,7 @@ def fit_table(
     fitted = TableModel(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts,
         labels.positive_labels,
+        Fingerprints.of(row_hashes(table.rows.iloc[split.train], table.y[split.train])),
     )  # fmt: skip
     notes = notes_on_fit(fitted, labels.note, certification is not None, validation is not None)
     threshold_rows = (training, certification) if certification is not None else validation

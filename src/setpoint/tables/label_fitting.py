@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.validation import check_fraction, listed
 from setpoint.certificates.multilabel import goals_to_certify
+from setpoint.data.fingerprints import Fingerprints, row_hashes
 from setpoint.data.several_targets import read_targets
 from setpoint.data.splits import (
     Rows,
@@ -175,7 +176,10 @@ def fit_labels(
         model, {"rows": len(Y), "labels": len(targets)}, split, certification,
         schema, features, {"group": group, "time": time, "random_state": random_state}, started,
     )  # fmt: skip
-    fitted = LabelsTableModel(schema, encoder, classifier, targets, found.labels, facts)
+    fitted = LabelsTableModel(
+        schema, encoder, classifier, targets, found.labels, facts,
+        Fingerprints.of(row_hashes(table.rows.iloc[split.train], Y[split.train])),
+    )  # fmt: skip
     certified, by_time = certification is not None, validation is not None
     notes = [*found.notes, *notes_on_fit(fitted, "", certified, by_time)]
     threshold_rows = (training, certification) if certification is not None else validation

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import did_you_mean, listed
+from setpoint.data.fingerprints import Fingerprints
 from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.errors import ModelFileError, SchemaError
@@ -62,6 +63,9 @@ class TableModel(FittedColumns):
     positive_labels : tuple
         The labels that count as positive, if there are several of them or more than two labels;
         ``positive`` is then a text such as ``"1 or 2"``, and all other labels are ``negative``.
+    fingerprints : Fingerprints, optional
+        Fingerprints of the rows that trained or certified it; of models saved by earlier versions,
+        and of those trained on streams, there are none.
     """
 
     schema: Schema
@@ -72,6 +76,7 @@ class TableModel(FittedColumns):
     positive: Label
     facts: Mapping[str, Any] = field(default_factory=dict)
     positive_labels: tuple[Label, ...] = ()
+    fingerprints: Fingerprints | None = None
 
     def _repr_html_(self) -> str:
         from sklearn.pipeline import Pipeline
