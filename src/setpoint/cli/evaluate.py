@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -26,6 +27,7 @@ from setpoint.cli.points import (
     point_table,
 )
 from setpoint.cli.predict import check_model_and_table
+from setpoint.cli.prometheus import Samples
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def evaluate(
     skip_unlabelled: o.SkipUnlabelled = False,
     report: o.Report = None,
     figures: o.Figures = None,
+    prometheus: o.Prometheus = None,
     cost_alarm: o.AlarmCost = None,
     cost_miss: o.MissCost = None,
     currency: o.Currency = "€",
@@ -65,12 +68,19 @@ def evaluate(
     debug: o.Debug = False,
 ) -> None:
     """Measure a saved model on labelled rows, and check whether its certificate still holds."""
-    from setpoint.cli.output_paths import check_outputs
+    from setpoint.cli.output_paths import check_file, check_outputs
     from setpoint.cli.predict import load_table_model
     from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
 
     check_costs(cost_alarm, cost_miss)
-    check_outputs({"the table": data, "the model": model}, report, figures)
+    given = {"the table": data, "the model": model}
+    if after is not None:
+        given["the output of an earlier check"] = after
+    check_outputs(given, report, figures)
+    if prometheus is not None:
+        others = {"the report": report, "the folder of figures": figures}
+        given |= {name: path for name, path in others.items() if path is not None}
+        check_file(prometheus, "Prometheus file", given)
     if after is not None:
         read_output(after, lambda found: found)
     check_model_and_table(model, data)
@@ -142,6 +152,12 @@ def evaluate(
         "confidence": None if loaded.certificate is None else loaded.certificate.confidence,
         "check continued from": after,
     }  # fmt: skip
+    samples = Samples(str(model), str(loaded.goal))
+    samples.add_point(point, loaded.rule.thresholds)
+    samples.add("certified", certificate is not None)
+    if verdict is not None:
+        samples.add_verdict(verdict)
+    seen.add_to(samples)
     output.result_and_files(
         {
             "model": str(model),
@@ -151,18 +167,21 @@ def evaluate(
             **seen.fields(continues=verdict is not None),
         },
         *parts,
-        files=request.files(
-            lambda: request.report(
-                loaded.goal,
-                Rows(y, scores, on=name, named=named),
-                loaded.rule.thresholds,
-                loaded.positive,
-                facts,
-                certificate=loaded.certificate,
-                verdict=verdict,
-                notes=tuple(unseen),
-                **training_of(loaded),
-            )
+        files=chain(
+            samples.write(prometheus),
+            request.files(
+                lambda: request.report(
+                    loaded.goal,
+                    Rows(y, scores, on=name, named=named),
+                    loaded.rule.thresholds,
+                    loaded.positive,
+                    facts,
+                    certificate=loaded.certificate,
+                    verdict=verdict,
+                    notes=tuple(unseen),
+                    **training_of(loaded),
+                )
+            ),
         ),
     )
     exit_if_missed(strict, bool(is_met(point)) and not (verdict is not None and verdict.broken))
@@ -257,6 +276,11 @@ class SeenRows(NamedTuple):
                 "count twice, so its verdict is not valid; every row may occur once.",
                 "warning",
             )
+
+    def add_to(self, samples: Samples) -> None:
+        """Add the fraction of rows that trained the model, if it is known."""
+        if self.trained is not None:
+            samples.add("rows_seen_in_training_ratio", self.trained.fraction)
 
     def fields(self, continues: bool) -> dict[str, Any]:
         """Return the overlaps for JSON, with the fingerprints if a check may be continued."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,6 +19,7 @@ from setpoint.cli.evaluate import (
     verdict_fields,
 )
 from setpoint.cli.output import Output
+from setpoint.cli.prometheus import Samples
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
@@ -85,7 +87,16 @@ def evaluate_several(
         "verdicts": {label: verdict_fields(verdict) for label, verdict in verdicts.items()},
         **seen.fields(continues=bool(verdicts)),
     }
-    output.result_and_files(fields, *parts, files=request.files(lambda: content))
+    samples = Samples(str(given["model"]), str(model.goals))
+    for target, threshold in zip(model.targets, model.rule.thresholds, strict=True):
+        samples.add_point(point[target], float(threshold), target=target)
+        certified = certificate is not None and target in certificate.certified_labels
+        samples.add("certified", certified, target=target)
+        if target in verdicts:
+            samples.add_verdict(verdicts[target], target=target)
+    seen.add_to(samples)
+    files = chain(samples.write(given["prometheus"]), request.files(lambda: content))
+    output.result_and_files(fields, *parts, files=files)
     exit_if_missed(given["strict"], content.met and not content.contradicted)
 
 

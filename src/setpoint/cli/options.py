@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
@@ -28,9 +27,11 @@ option = partial(typer.Option, show_default=False)
 
 def _fraction(text: str | float) -> float:
     """Return a number, which may be written as a percentage: 0.9, 90% or 90 %."""
-    number, percent = re.fullmatch(r"\s*(.*?)\s*(%?)\s*", str(text), re.DOTALL).groups()
+    number = str(text).strip()
     try:
-        return float(Decimal(number) / 100) if percent else float(number)
+        if number.endswith("%"):
+            return float(Decimal(number.removesuffix("%")) / 100)
+        return float(number)
     except (ValueError, InvalidOperation):
         raise typer.BadParameter(f"{text!r} is not a number, such as 0.9 or 90%.") from None
 
@@ -259,6 +260,10 @@ LabelAverage = Annotated[
     ),
 ]
 Report = Annotated[Path | None, option(help="Write a report to this HTML file.")]
+Prometheus = Annotated[
+    Path | None,
+    option("--prometheus", help="Write metrics and verdict to this file, for Prometheus."),
+]
 Figures = Annotated[
     Path | None, option(help="Write the report's figures as PNG and SVG into this folder.")
 ]
@@ -313,7 +318,8 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; raise BadParameter for repeated options of one value."""
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        for option, count in Counter(given).items():
+        counts: Counter[Any] = Counter(given)
+        for option, count in counts.items():
             repeatable = option.multiple if option.param_type_name == "option" else True
             is_plain_flag = getattr(option, "is_flag", False) and not option.secondary_opts
             if count > 1 and not repeatable and not is_plain_flag:
