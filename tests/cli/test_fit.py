@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 from cli_tables import DROPPED, GOAL, failure, fit_arguments, payments, printed, run
 
 from setpoint.cli import main
@@ -259,3 +260,22 @@ def test_several_positive_labels(files, tmp_path, capsys):
     predicted = pd.read_csv(tmp_path / "new.csv")
     assert set(predicted["predicted"]) == {"1 or 2", "other"}
     assert (predicted["alarm"] == (predicted["predicted"] == "1 or 2")).all()
+
+
+def test_a_workbook_is_a_table(tmp_path, capsys):
+    pytest.importorskip("openpyxl")
+    frame = payments(300)[["amount", "night hour", "country", "when", "class"]]
+    for name, table in (("t.csv", frame.to_csv), ("t.xlsx", frame.to_excel)):
+        table(tmp_path / name, index=False)
+    results = []
+    for name in ("t.csv", "t.xlsx"):
+        fit = ["fit", tmp_path / name, "--target", "class", "--goal", GOAL, "--out", tmp_path / "m",
+               "--model", "logistic", "--json"]  # fmt: skip
+        assert run(*fit) == 0
+        results.append(printed(capsys)["test"])
+        assert run("evaluate", tmp_path / "m", tmp_path / "t.xlsx", "--json") == 0
+        assert printed(capsys)["rows_seen"]["in_training"] > 0.75
+    assert results[0] == results[1]
+    predict = ["predict", tmp_path / "m", tmp_path / "t.xlsx", "--out"]
+    assert run(*predict, tmp_path / "s.csv") == 0
+    assert "not written as workbooks" in failure(capsys, *predict, tmp_path / "s.xlsx")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from setpoint.cli.output import Output
     from setpoint.goals.bands import AnyGoal
 
-_FILES = "CSV or TSV (also gzipped), Parquet or Arrow"
+_FILES = "CSV or TSV (also gzipped), Parquet, Arrow or Excel"
 _MAX_TEST = 0.9
 
 # Arguments and options without a default to show.

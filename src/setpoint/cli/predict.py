@@ -53,11 +53,11 @@ def predict(
 ) -> None:
     """Score a table with a saved model; it may be larger than memory."""
     from setpoint.cli.output_paths import check_file
-    from setpoint.data.file_formats import format_of
+    from setpoint.data.file_formats import output_format
     from setpoint.data.table_reader import count_rows
 
     check_file(out, "table of scores", {"the table": data, "the model": model})
-    format_of(out)
+    output_format(out)
     _check_top(top, per)
     check_model_and_table(model, data)
     with first_imports():

@@ -39,7 +39,7 @@ _FOREIGN = {
     b"\xfe\xff": _UTF_16,
     b"PAR1": "is a Parquet file; its name must end in .parquet",
     b"ARROW1": "is an Arrow file; its name must end in .arrow",
-    b"PK\x03\x04": "is a zip file or a workbook; save the table in it as CSV",
+    b"PK\x03\x04": "is a zip file or a workbook; the name of a workbook must end in .xlsx",
     b"\xd0\xcf\x11\xe0": "is a workbook; save the table in it as CSV",
     b"\x89PNG": _IMAGE,
     b"\xff\xd8\xff": _IMAGE,

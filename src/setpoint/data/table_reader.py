@@ -80,8 +80,8 @@ class TableFile:
     ----------
     path : path or sequence of paths
         A file that ends in ``.csv``, ``.tsv``, either with ``.gz``, ``.parquet``, ``.pq``,
-        ``.arrow`` or ``.feather``. The Parquet and Arrow files of a folder and its subfolders,
-        sorted by name, are one table; so are several files.
+        ``.arrow``, ``.feather`` or ``.xlsx``. The Parquet and Arrow files of a folder and its
+        subfolders, sorted by name, are one table; so are several files.
     streamed : bool
         Whether row groups must be readable one by one, which those of a CSV file are not.
     columns : sequence of str, optional
