@@ -145,7 +145,7 @@ def test_groups_and_times_are_not_features(table):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"model": "linear"}, SchemaError, "'linear' is trained for one label.*logistic"),
+        ({"model": "linear"}, SchemaError, "'linear' is for one label.*logistic"),
         ({"model": "mlp"}, SchemaError, "several targets work with hgb, logistic, forest"),
         ({"targets": ["spam", "spam"]}, SchemaError, "'spam' is named twice"),
         ({"targets": ["spam", "urgnt"]}, SchemaError, "Did you mean 'urgent'"),
