@@ -6,9 +6,9 @@ import pytest
 from setpoint import GoalError, SetpointError, certify, certify_by_segment, certify_labels
 from setpoint.certificates import certify_best, certify_threshold
 from setpoint.certificates.costs import CostRows, cost_bound
-from setpoint.certificates.decision_tests import check_caps
 from setpoint.certificates.periods import day_thresholds, every_day_bound
 from setpoint.certificates.sequence import Rows
+from setpoint.goals.columns import check_caps
 from setpoint.goals.goal import Goal
 
 N = 4000

@@ -51,9 +51,10 @@ def payments(n=600, seed=0):
 
 
 def fit_arguments(files, out, *more):
+    model = () if "--model" in more else ("--model", "logistic")
     return [
         "fit", str(files / "train.csv"), "--target", "class", "--goal", GOAL, "--positive", "fraud",
-        "--model", "logistic", "--drop", "id", "--drop", "when", "--drop", "customer",
+        *model, "--drop", "id", "--drop", "when", "--drop", "customer",
         "--out", str(out), *map(str, more),
     ]  # fmt: skip
 

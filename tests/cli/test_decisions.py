@@ -267,7 +267,7 @@ def test_bad_options_of_predict(more, message, table, tmp_path, capsys):
 )  # fmt: skip
 def test_bad_options_of_fit(goal, more, message, table, tmp_path, capsys):
     arguments = ("fit", table, "--target", "class", "--positive", "fraud", "--goal", goal,
-                 "--out", tmp_path / "m.zip", "--model", "logistic", *more)  # fmt: skip
+                 "--out", tmp_path / "m.zip", *more)  # fmt: skip
     assert message in failure(capsys, *arguments)
     assert not (tmp_path / "m.zip").exists()
 

@@ -1,5 +1,6 @@
 """``setpoint evaluate``: counts, the check of a certificate, and rows of one class."""
 
+import dataclasses
 import json
 from dataclasses import replace
 
@@ -358,3 +359,64 @@ def test_models_without_summaries_are_evaluated_all_the_same(model, rows, tmp_pa
     result = printed(capsys)
     assert result["drift"] is None
     assert "no summary of its training rows" in result["notes"][-1]
+
+
+# --- rows that have been seen before --------------------------------------------------------------
+
+_TRAINED = "trained or certified this model"
+
+
+def test_rows_that_trained_the_model_are_noticed(files, model, tmp_path, capsys):
+    evaluate = ["evaluate", model, "--ignore-extra", "--json"]
+    # 120 of its 600 rows were test rows; 8 of these are equal to training rows.
+    for name in ("train.csv", "train.parquet"):
+        assert run(*evaluate, files / name) == 0
+        found = printed(capsys)
+        assert found["rows_seen"] == {"in_training": 488 / 600, "in_earlier_checks": None}
+        assert any(f"488 of 600 rows (81%) of {name} {_TRAINED}" in note for note in found["notes"])
+    assert run(*evaluate, files / "new.csv") == 0
+    found = printed(capsys)
+    assert found["rows_seen"]["in_training"] < 0.1
+    assert not any(_TRAINED in note for note in found["notes"])
+    train = pd.read_csv(files / "train.csv")
+    mixed = pd.concat([train.head(30), pd.read_csv(files / "new.csv")], ignore_index=True)
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    assert run("evaluate", model, tmp_path / "mixed.csv", "--ignore-extra") == 0
+    assert _TRAINED in capsys.readouterr().err
+
+
+def test_the_same_rows_twice_in_a_check_are_noticed(certified, tmp_path, capsys):
+    twice = "were in earlier files of this check"
+    outputs = []
+    for i, seed in enumerate((1, 2, 1)):
+        rows = later(tmp_path / f"month{i}.csv", seed=seed)
+        after = ["--after", outputs[-1]] if outputs else []
+        assert run("evaluate", certified, rows, "--json", *after) == 0
+        outputs.append(tmp_path / f"{i}.json")
+        text = capsys.readouterr().out
+        outputs[-1].write_text(text)
+        found = json.loads(text)
+        assert any(twice in note for note in found["notes"]) == (i == 2)
+    assert found["rows_seen"]["in_earlier_checks"] == 1
+    shuffled = pd.read_csv(tmp_path / "month1.csv").sample(frac=1, random_state=0)
+    shuffled.to_parquet(tmp_path / "again.parquet")
+    assert run("evaluate", certified, tmp_path / "again.parquet", "--after", outputs[1]) == 0
+    assert f"600 of 600 rows (100%) of again.parquet {twice}" in capsys.readouterr().err
+
+
+def test_nothing_is_said_of_models_and_checks_without_fingerprints(certified, tmp_path, capsys):
+    rows, before = later(tmp_path / "rows.csv"), tmp_path / "before.json"
+    model = load(certified)
+    dataclasses.replace(model, fingerprints=None).save(tmp_path / "old")
+    assert run("evaluate", tmp_path / "old", rows, "--json") == 0
+    found = printed(capsys)
+    assert found["rows_seen"] == {"in_training": None, "in_earlier_checks": None}
+    del found["fingerprints"]
+    before.write_text(json.dumps(found))
+    assert run("evaluate", tmp_path / "old", rows, "--json", "--after", before) == 0
+    found = printed(capsys)
+    assert found["rows_seen"] == {"in_training": None, "in_earlier_checks": None}
+    assert found["fingerprints"]["rows"] == 600
+    found["fingerprints"]["key"] = "nothing"
+    before.write_text(json.dumps(found))
+    assert "is not the output of" in failure(capsys, "evaluate", certified, rows, "--after", before)

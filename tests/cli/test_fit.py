@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 from cli_tables import DROPPED, GOAL, failure, fit_arguments, payments, printed, run
 
 from setpoint.cli import main
@@ -29,8 +30,9 @@ def fit_of(frame, tmp_path, *more, target="class", goal=GOAL):
         table.write_text(frame, "utf-8")
     else:
         frame.to_csv(table, index=False)
-    return ["fit", table, "--target", target, "--goal", goal, "--out", tmp_path / "m", "--model",
-            "logistic", *more]  # fmt: skip
+    model = () if "--model" in more else ("--model", "logistic")
+    return ["fit", table, "--target", target, "--goal", goal, "--out", tmp_path / "m", *model,
+            *more]  # fmt: skip
 
 
 def test_the_result_and_all_paths_are_printed(files, tmp_path, capsys):
@@ -214,8 +216,8 @@ def test_an_unavailable_device_is_reported_before_the_table_is_read(tmp_path, ca
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     for device, model, expected in (
         ("cuda", "linear", "requests a GPU, but torch finds none"),
-        ("cuda:0", "logistic", "requests a GPU"),
-        ("mps", "mlp", "not supported"),
+        ("cuda:0", "logistic", "'logistic' is trained on the CPU"),
+        ("mps", "mlp", "'auto', 'cpu', 'cuda'"),
         ("gpu", "linear", "'auto', 'cpu', 'cuda'"),
     ):
         arguments = fit_of("not a table\n", tmp_path, "--device", device, "--model", model)
@@ -333,3 +335,22 @@ def test_importance_on_request(files, tmp_path, capsys):
     assert "--importance needs test rows" in message
     assert main(fit_arguments(files, tmp_path / "m", "--show-values")) == 0
     assert "--show-values has no effect without --report" in capsys.readouterr().err
+
+
+def test_a_workbook_is_a_table(tmp_path, capsys):
+    pytest.importorskip("openpyxl")
+    frame = payments(300)[["amount", "night hour", "country", "when", "class"]]
+    for name, table in (("t.csv", frame.to_csv), ("t.xlsx", frame.to_excel)):
+        table(tmp_path / name, index=False)
+    results = []
+    for name in ("t.csv", "t.xlsx"):
+        fit = ["fit", tmp_path / name, "--target", "class", "--goal", GOAL, "--out", tmp_path / "m",
+               "--model", "logistic", "--json"]  # fmt: skip
+        assert run(*fit) == 0
+        results.append(printed(capsys)["test"])
+        assert run("evaluate", tmp_path / "m", tmp_path / "t.xlsx", "--json") == 0
+        assert printed(capsys)["rows_seen"]["in_training"] > 0.75
+    assert results[0] == results[1]
+    predict = ["predict", tmp_path / "m", tmp_path / "t.xlsx", "--out"]
+    assert run(*predict, tmp_path / "s.csv", "-q") == 0
+    assert "not written as workbooks" in failure(capsys, *predict, tmp_path / "s.xlsx")

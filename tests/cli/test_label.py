@@ -207,7 +207,7 @@ def test_another_process_does_not_overwrite_answers(pool, capsys, monkeypatch):
 
     def read_slowly(*given):
         monkeypatch.setattr(label_tables, "read_answers", read)
-        assert run(*call, "--batch", 10) == 0  # meanwhile
+        assert run(*command(pool, "--batch", 10)) == 0  # meanwhile
         return read(*given)
 
     monkeypatch.setattr(label_tables, "read_answers", read_slowly)

@@ -141,7 +141,7 @@ def test_any_error_in_a_report_leaves_the_result(
     def fails(*given):
         raise error
 
-    monkeypatch.setattr("setpoint.cli.reports.write_report", fails)
+    monkeypatch.setattr("setpoint.report.page.write_report", fails)
     assert run("evaluate", model, rows, "--json", "--report", tmp_path / "r.html") == code
     out, err = capsys.readouterr()
     result = json.loads(out)

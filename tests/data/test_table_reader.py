@@ -212,7 +212,7 @@ def test_empty_folder_and_unknown_ending(tmp_path):
     with pytest.raises(TableFileError, match="data.csv contains no file that ends in .parquet"):
         read_table(tmp_path / "data.csv")
     with pytest.raises(TableFileError, match="the ending of its name, which must be one of .csv"):
-        read_table(tmp_path / "data.xlsx")
+        read_table(tmp_path / "data.xls")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -266,7 +266,7 @@ def test_bytes_that_are_not_text(tmp_path):
         ("a,b\n1,2\n".encode("utf-16-be"), "not a text file"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0), "gzipped; its name must end in .gz"),
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "an image, not a table"),
-        (b"PK\x03\x04" + bytes(range(256)), "workbook; save the table in it as CSV"),
+        (b"PK\x03\x04" + bytes(range(256)), "workbook; the name of a workbook must end in .xlsx"),
         (b"PAR1" + bytes(range(256)), "Parquet file; its name must end in .parquet"),
         (b"\x08\x09\x12\x08model:\x87\x04", "not a text file"),
         (b"a,b\n1,2\n\0\0,3\n", "not a text file"),

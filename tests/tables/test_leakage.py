@@ -22,7 +22,7 @@ def clean(n=N, seed=0, fraction=0.1):
             "strong": rng.normal(size=n) + 2.5 * y,  # area under the curve: 0.96
             "noise": rng.normal(size=n),
             "count": rng.poisson(3, n),
-            "cents": rng.integers(0, 10**7, n),
+            "cents": np.round(np.exp(rng.normal(9, 1.5, n))),
             "level": rng.choice(list("abcde"), n),
             "shop": [f"s{i}" for i in rng.integers(0, 400, n)],
             "flag": rng.random(n) < 0.5,
@@ -103,12 +103,60 @@ def test_label_by_another_name(rename):
         np.random.default_rng(0).permutation(N) + 10**6,
         np.cumsum(np.random.default_rng(0).integers(1, 10**6, N)),
         [f"uuid-{i:x}" for i in np.random.default_rng(0).permutation(N)],
+        np.random.default_rng(0).choice(10**9, N, replace=False),
+        np.random.default_rng(0).choice(2**31, N, replace=False).astype(float),
+        4_000_000_000 + np.random.default_rng(0).permutation(N) ** 2,  # numbers of one length
     ],
 )
 def test_identifiers(values):
     frame, y, _ = clean()
-    (found,) = leakage_in(frame.assign(id=values), y)
-    assert (found.kind, found.column) == ("identifier", "id")
+    (found,) = leakage_in(frame.assign(of=values), y)
+    assert (found.kind, found.column) == ("identifier", "of")
+
+
+@pytest.mark.parametrize("name", ["id", "customer_id", "customerId", "Row ID", "key", "index"])
+def test_distinct_whole_numbers_with_the_name_of_an_identifier(name):
+    frame, y, rng = clean()
+    values = (3 + rng.permutation(N)) ** 2  # as different as amounts are
+    assert leakage_in(frame.assign(paid=values), y) == []
+    (found,) = leakage_in(frame.assign(**{name: values}), y)
+    assert (found.kind, found.column) == ("identifier", name)
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "Unnamed: 0.1", "", "__index_level_0__"])
+def test_row_numbers_that_pandas_wrote(name):
+    frame, y, _ = clean()
+    for values in (np.arange(N), np.arange(N) % 300):  # of one table, and of several
+        (found,) = leakage_in(frame.assign(**{name: values}), y)
+        assert (found.kind, found.column) == ("identifier", name)
+        assert "row numbers" in found.message
+    assert leakage_in(frame.assign(**{name: frame["noise"]}), y) == []
+
+
+@pytest.mark.parametrize("ids", ["random", "dense", "texts"])
+def test_identifiers_do_not_hide_duplicates(ids):
+    frame, y = doubled()
+    n = len(frame)
+    values = {
+        "random": np.random.default_rng(1).choice(10**9, n, replace=False),
+        "dense": np.random.default_rng(1).permutation(n),
+        "texts": [f"case {i:05x}" for i in np.random.default_rng(1).permutation(n)],
+    }[ids]
+    split = Split(np.arange(N), np.arange(N, N + 100))
+    first, second = leakage_in(frame.assign(case=values), y, split)
+    assert (first.kind, first.column) == ("identifier", "case")
+    assert second.kind == "duplicates"
+    assert "100 of 100 test rows" in second.message
+    assert "compared without 'case'" in second.message
+
+
+def test_few_coarse_columns_besides_an_identifier_are_no_duplicates():
+    _, y, rng = clean()
+    coarse = pd.DataFrame({"a": rng.integers(0, 5, N), "b": rng.choice(list("xyz"), N)})
+    found = leakage_in(coarse.assign(id=rng.choice(10**9, N, replace=False)), y)
+    assert [sign.kind for sign in found] == ["identifier"]
+    alone = pd.DataFrame({"id": rng.choice(10**9, N, replace=False), "k": rng.permutation(N)})
+    assert {sign.kind for sign in leakage_in(alone, y)} == {"identifier"}
 
 
 def test_rows_in_both_sets():

@@ -13,6 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.preprocessing import FunctionTransformer
 
 from setpoint import SetpointClassifier, SetpointThreshold, load
+from setpoint._internal.imports import BOOSTERS
 from setpoint.data import read_table, table_batches
 from setpoint.data.table_writer import TableWriter
 from setpoint.errors import (
@@ -25,7 +26,6 @@ from setpoint.errors import (
     TableFileError,
     TargetError,
 )
-from setpoint.estimators.default_models import BOOSTERS
 from setpoint.export import export_onnx
 from setpoint.model_files import save
 from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from setpoint._internal.processes import all_gather, is_distributed
+from setpoint._internal.validation import unknown_device
 from setpoint.errors import SetpointError
 
 CPU = torch.device("cpu")
@@ -32,9 +33,7 @@ def requested_device(device: Any) -> torch.device | None:
     except RuntimeError:  # unknown to torch
         found = None
     if found is None:
-        raise SetpointError(
-            f"device {device!r} is not 'auto', 'cpu', 'cuda', 'cuda:1' or a torch.device."
-        )
+        raise unknown_device(device)
     if found.type == "cpu":
         return CPU
     if found.type != "cuda":

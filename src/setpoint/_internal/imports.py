@@ -8,6 +8,8 @@ from typing import Any
 
 from setpoint.errors import MissingExtraError
 
+BOOSTERS = ("xgboost", "lightgbm", "catboost")  # in order of preference
+
 
 def need(module: str, extra: str, what: str) -> Any:
     """Import an optional dependency; MissingExtraError names the extra to install.

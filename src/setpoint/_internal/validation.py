@@ -38,6 +38,13 @@ def quoted(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
+def unknown_device(device: Any) -> SetpointError:
+    """Return the error about a device that torch does not know."""
+    return SetpointError(
+        f"device {device!r} is not 'auto', 'cpu', 'cuda', 'cuda:1' or a torch.device."
+    )
+
+
 def did_you_mean(name: object, known: Sequence[object]) -> str:
     """Return " Did you mean ...?" if a known name is similar, otherwise an empty string.
 

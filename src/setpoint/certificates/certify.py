@@ -19,7 +19,7 @@ from setpoint.certificates.bounds import (
     is_sharper_everywhere,
 )
 from setpoint.certificates.certificate import Certificate, Choice
-from setpoint.certificates.decision_tests import DecisionRows, check_caps
+from setpoint.certificates.decision_tests import DecisionRows
 from setpoint.certificates.decisions import certify_decisions, needs_decisions
 from setpoint.certificates.nested import is_nested
 from setpoint.certificates.rates import rate_of
@@ -44,7 +44,7 @@ from setpoint.certificates.simultaneous import (
 )
 from setpoint.certificates.threshold_set import ThresholdSet
 from setpoint.errors import SetpointError
-from setpoint.goals.columns import GoalColumns
+from setpoint.goals.columns import GoalColumns, check_caps
 from setpoint.goals.goal import Goal, check_for_new_rows
 from setpoint.thresholds.checks import check_rows, check_scores
 

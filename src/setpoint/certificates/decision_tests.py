@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.validation import check_number
 from setpoint.certificates.costs import CostCells, CostEverywhere, CostRows
 from setpoint.certificates.nested import is_nested
 from setpoint.certificates.periods import (
@@ -30,7 +29,6 @@ from setpoint.certificates.rates import p_value, rate_of, shortage
 from setpoint.certificates.sequence import TalliedRows, counted, plan, try_in_order, worst_of
 from setpoint.certificates.simultaneous import Plan, certified_thresholds, is_testable_anywhere
 from setpoint.certificates.threshold_set import EVERY_THRESHOLD, NO_THRESHOLDS, ThresholdSet
-from setpoint.errors import SetpointError
 from setpoint.goals.budgets import Per, on_or_in, per_of
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Constraint, Goal, format_metric
@@ -123,23 +121,6 @@ class DecisionRows(NamedTuple):
             for name, count in counts.items()
             if count
         )
-
-
-def check_caps(caps: Mapping[str, float] | None, goal: Goal) -> dict[str, float]:
-    """Return the caps of amounts; raise SetpointError unless they are numbers above 0."""
-    found = dict(caps or {})
-    for name, cap in found.items():
-        if not 0 < check_number(cap, f"the cap of {name}") < np.inf:
-            raise SetpointError(
-                f"the cap of {name!r} is {cap}; it is the largest amount that a row can have, a "
-                "number above 0."
-            )
-        if name not in goal.amounts:
-            raise SetpointError(
-                f"there is a cap of {name!r}, and the goal '{goal}' names "
-                f"{', '.join(goal.amounts) or 'no amounts'}."
-            )
-    return found
 
 
 class Outcome(NamedTuple):

@@ -118,10 +118,11 @@ def _app() -> Any:
     ) -> None:
         """Train, certify and use classifiers for a rare, important class."""
 
+    command = import_module("setpoint.cli.options").Command
     for name in COMMANDS:
         module = import_module(f"setpoint.cli.{name}")
         settings = getattr(module, "CONTEXT_SETTINGS", None)
-        app.command(context_settings=settings)(getattr(module, name))
+        app.command(cls=command, context_settings=settings)(getattr(module, name))
     return app
 
 

@@ -26,6 +26,7 @@ def certify(
     time: Annotated[str | None, o.option(help="Column of times, for budgets per day.")] = None,
     cap: o.Cap = None,
     baseline_scores: o.BaselineScores = None,
+    skip_unlabelled: o.SkipUnlabelled = False,
     seed: o.Seed = 0,
     report: o.Report = None,
     figures: o.Figures = None,
@@ -40,24 +41,18 @@ def certify(
     debug: o.Debug = False,
 ) -> None:
     """Find the best threshold for given scores that can be certified."""
-    with first_imports():
-        from setpoint.cli.output_paths import check_outputs
-        from setpoint.cli.reports import ReportRequest, check_costs, costs_of
-        from setpoint.data.label_columns import read_target, scores_of
-        from setpoint.data.table_reader import read_table
-        from setpoint.goals.bands import BandGoal, parse_any_goal
-        from setpoint.report.content import Rows
-        from setpoint.tables.goal_columns import (
-            check_group,
-            check_named_roles,
-            goal_columns,
-            named_columns,
-        )
-        from setpoint.tables.todays_model import (
-            check_todays_model,
-            todays_model_on,
-            todays_scores,
-        )
+    from setpoint.cli.output_paths import check_outputs
+    from setpoint.cli.reports import ReportRequest, check_costs, costs_of
+    from setpoint.data.table_reader import TableFile, read_table
+    from setpoint.goals.bands import BandGoal, parse_any_goal
+    from setpoint.goals.columns import check_caps
+    from setpoint.tables.goal_columns import (
+        check_group,
+        check_named_roles,
+        check_todays_model,
+        goal_columns,
+        named_columns,
+    )
 
     parsed = parse_any_goal(goal)
     is_band = isinstance(parsed, BandGoal)
@@ -68,12 +63,10 @@ def certify(
             f"'{parsed}' are found here, and its costs are not bounded. certify_band in Python "
             "takes thresholds that are given."
         )
-    costs = costs_of(cost_alarm, cost_miss, currency)
-    check_costs(parsed, costs)
+    if not isinstance(parsed, BandGoal):
+        check_caps(caps, parsed)
+    check_costs(cost_alarm, cost_miss, parsed)
     check_outputs({"the table": data}, report, figures)
-    request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
-    output = Output(as_json, quiet)
-    request.note_unused_options(output)
     check_group(parsed, group)
     check_todays_model(parsed, baseline_scores)
     named = named_columns(parsed, time)
@@ -81,7 +74,18 @@ def certify(
     columns = tuple(
         dict.fromkeys(c for c in (label, score, group, baseline_scores, *named) if c is not None)
     )
+    TableFile(data).check_names(columns)
+    with first_imports():
+        from setpoint.data.label_columns import read_target, scores_of
+        from setpoint.report.content import Rows
+        from setpoint.tables.todays_model import todays_model_on, todays_scores
+
+        costs = costs_of(cost_alarm, cost_miss, currency)
+    request = ReportRequest(data, report, figures, costs, title, called, context.find_root().obj)
+    output = Output(as_json, quiet)
+    request.note_unused_options(output)
     frame = read_table(data, columns=columns)
+    frame = o.only_labelled(frame, [label] if skip_unlabelled else [], output)
     found = read_target(frame[label], positive)
     if found.note:
         output.note(found.note)

@@ -59,6 +59,7 @@ def compare(
     title: o.Title = None,
     called: o.Called = None,
     baseline_scores: o.BaselineScores = None,
+    skip_unlabelled: o.SkipUnlabelled = False,
     seed: o.Seed = 0,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -71,17 +72,14 @@ def compare(
     from rich.table import Table
     from rich.text import Text
 
-    with first_imports():
-        from setpoint.cli.fit import save_fitted
-        from setpoint.cli.output_paths import check_outputs, check_separate
-        from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
-        from setpoint.cli.why import explain_fit
-        from setpoint.data.table_reader import read_table
-        from setpoint.errors import SetpointError
-        from setpoint.goals.goal import Goal
-        from setpoint.saving.storage import check_target
-        from setpoint.tables.classifiers import check_model
-        from setpoint.tables.fitting import fit_table
+    from setpoint.cli.output_paths import check_outputs, check_separate
+    from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
+    from setpoint.data.table_reader import read_table
+    from setpoint.errors import SetpointError
+    from setpoint.goals.goal import Goal
+    from setpoint.saving.storage import check_target
+    from setpoint.tables.goal_columns import check_group, check_todays_model
+    from setpoint.tables.model_options import check_model
 
     if test == 0:
         raise SetpointError("models are compared on test rows; leave out --test 0.")
@@ -98,17 +96,26 @@ def compare(
         check_target(out)
         check_separate(out.expanduser(), "model", {"the table": data})
     check_outputs({"the table": data, **({"the model": out} if out else {})}, report, None)
-    costs = costs_of(cost_alarm, cost_miss, currency)
+    dropped = o.column_names(drop or [], data)
     for wanted in goals:
-        check_costs(wanted, costs)
+        check_costs(cost_alarm, cost_miss, wanted)
+        check_group(wanted, group)
+        check_todays_model(wanted, baseline_scores)
+        hint = o.check_columns(data, target, group, time, dropped, wanted)
+    with first_imports():
+        from setpoint.cli.fit import save_fitted
+        from setpoint.cli.why import explain_fit
+        from setpoint.tables.fitting import fit_table
+
+        costs = costs_of(cost_alarm, cost_miss, currency)
     request = ReportRequest(
         data, report, None, costs, title, called, context.find_root().obj, currency
     )
     output = Output(as_json, quiet)
     request.note_unused_options(output)
-    dropped = o.column_names(drop or [], data)
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
+    frame = o.only_labelled(frame, [target] if skip_unlabelled else [], output)
     fits: list[FittedTable] = []
     pairs = list(itertools.product(goals, models))
     with output.warnings_as_notes(), output.progress("training") as show:
@@ -157,7 +164,7 @@ def compare(
     if out is not None:
         save_fitted(won, out, output)
     notes = {note for f in fits for note in (*f.notes, *(s.message for s in f.leakage))}
-    for note in sorted(notes - set(output.notes)):
+    for note in [*filter(None, [hint]), *sorted(notes - set(output.notes))]:
         output.note(note)
     parts = [_CHOSEN] if len(models) > 1 else []
     caution = _CAUTION if len(compared) > 1 else ""

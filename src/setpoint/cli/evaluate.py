@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -25,12 +26,15 @@ from setpoint.cli.points import (
     point_fields,
     point_table,
 )
+from setpoint.cli.predict import check_model_and_table
+from setpoint.cli.prometheus import Samples
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
     from setpoint.certificates.joint_monitor import JointVerdict, Monitored
     from setpoint.certificates.mean_monitor import MeanVerdict
     from setpoint.certificates.monitor import Verdict
+    from setpoint.data.fingerprints import Fingerprints, Hashes, Overlap
     from setpoint.goals.goal import Constraint
     from setpoint.tables.fitted_columns import FittedColumns
     from setpoint.tables.model import TableModel
@@ -49,8 +53,10 @@ def evaluate(
     data: o.DataOrFolder,
     after: o.After = None,
     ignore_extra: o.IgnoreExtra = False,
+    skip_unlabelled: o.SkipUnlabelled = False,
     report: o.Report = None,
     figures: o.Figures = None,
+    prometheus: o.Prometheus = None,
     cost_alarm: o.AlarmCost = None,
     cost_miss: o.MissCost = None,
     currency: o.Currency = "€",
@@ -66,22 +72,30 @@ def evaluate(
     debug: o.Debug = False,
 ) -> None:
     """Measure a saved model on labelled rows, and check whether its certificate still holds."""
+    from setpoint.cli.output_paths import check_file, check_outputs
+    from setpoint.cli.predict import load_table_model
+    from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
+
+    check_costs(cost_alarm, cost_miss)
+    given = {"the table": data, "the model": model}
+    if after is not None:
+        given["the output of an earlier check"] = after
+    check_outputs(given, report, figures)
+    if prometheus is not None:
+        others = {"the report": report, "the folder of figures": figures}
+        given |= {name: path for name, path in others.items() if path is not None}
+        check_file(prometheus, "Prometheus file", given)
+    if after is not None:
+        read_output(after, lambda found: found)
+    check_model_and_table(model, data)
     with first_imports():
-        from setpoint.cli.output_paths import check_outputs
-        from setpoint.cli.predict import load_table_model
-        from setpoint.cli.reports import ReportRequest, check_costs, costs_of, training_of
         from setpoint.cli.why import drift_text, explain_rows, importance_text
         from setpoint.report.content import Rows
+        from setpoint.tables.goal_columns import check_todays_model
         from setpoint.tables.label_model import LabelsTableModel
-        from setpoint.tables.todays_model import (
-            check_todays_model,
-            is_chosen_here,
-            todays_model_on,
-            todays_scores,
-        )
+        from setpoint.tables.todays_model import is_chosen_here, todays_model_on, todays_scores
 
-    costs = costs_of(cost_alarm, cost_miss, currency)
-    check_outputs({"the table": data, "the model": model}, report, figures)
+        costs = costs_of(cost_alarm, cost_miss, currency)
     request = ReportRequest(
         data, report, figures, costs, title, called, context.find_root().obj, currency
     )
@@ -100,7 +114,7 @@ def evaluate(
                 raise SetpointError(f"{option} is for models of one label; this one has several.")
         evaluate_several(loaded, context, request, output)
         return
-    check_costs(loaded.goal, costs)
+    check_costs(cost_alarm, cost_miss, loaded.goal)
     check_todays_model(loaded.goal, baseline_scores)
     also = () if baseline_scores is None else (baseline_scores,)
     if baseline_scores in (*loaded.schema.names, loaded.target):
@@ -121,9 +135,11 @@ def evaluate(
         if not certificate.can_be_checked:
             raise SetpointError(f"there is no check to continue. {not_monitored(certificate)}")
         before = _read_verdict(after, certificate)
+    earlier = None if after is None else read_output(after, earlier_rows)
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
         frame = loaded.read(data, ignore_extra=ignore_extra, also=also)
+    frame = o.only_labelled(frame, [loaded.target] if skip_unlabelled else [], output)
     todays = None
     if baseline_scores is not None:
         todays = todays_scores(frame, baseline_scores)
@@ -134,6 +150,8 @@ def evaluate(
     unseen = loaded.unseen_values(frame)
     for note in unseen:
         output.note(note)
+    seen = SeenRows.of(loaded.row_hashes(frame, y), loaded.fingerprints, earlier)
+    seen.warn(output, name)
     named = loaded.goal_columns(frame)
     point = loaded.rule.evaluate(y, scores, name, named)
     verdict, unmonitored = None, None
@@ -182,6 +200,12 @@ def evaluate(
         "confidence": None if loaded.certificate is None else loaded.certificate.confidence,
         "check continued from": after,
     }  # fmt: skip
+    samples = Samples(str(model), str(loaded.goal))
+    samples.add_point(point, loaded.rule.thresholds)
+    samples.add("certified", certificate is not None)
+    if verdict is not None:
+        samples.add_verdict(verdict)
+    seen.add_to(samples)
     output.result_and_files(
         {
             "model": str(model),
@@ -192,28 +216,32 @@ def evaluate(
             "drift": None if why.drift is None else why.drift.to_dict(),
             "importance": None if why.importances is None else why.importances.to_dict(),
             "nearest": None if nearest is None or why.nearest is None else why.nearest.to_dict(),
+            **seen.fields(continues=verdict is not None),
         },
         *parts,
-        files=request.files(
-            lambda: request.report(
-                loaded.goal,
-                Rows(
-                    y,
-                    scores,
-                    on=name,
-                    named=named,
-                    probability=loaded.probabilities_of(scores),
-                ),
-                loaded.rule.thresholds,
-                loaded.positive,
-                facts,
-                certificate=loaded.certificate,
-                verdict=verdict,
-                notes=tuple(unseen),
-                why=why,
-                **({} if current is None else {"current": current}),
-                **training_of(loaded),
-            )
+        files=chain(
+            samples.write(prometheus),
+            request.files(
+                lambda: request.report(
+                    loaded.goal,
+                    Rows(
+                        y,
+                        scores,
+                        on=name,
+                        named=named,
+                        probability=loaded.probabilities_of(scores),
+                    ),
+                    loaded.rule.thresholds,
+                    loaded.positive,
+                    facts,
+                    certificate=loaded.certificate,
+                    verdict=verdict,
+                    notes=tuple(unseen),
+                    why=why,
+                    **({} if current is None else {"current": current}),
+                    **training_of(loaded),
+                )
+            ),
         ),
     )
     exit_if_missed(strict, bool(is_met(point)) and not (verdict is not None and verdict.broken))
@@ -276,6 +304,74 @@ def verdict_fields(verdict: Any) -> dict[str, Any]:
     # JSON has no infinity, which a threshold may be.
     identity = [str(x) if x in (math.inf, -math.inf) else x for x in verdict.identity]
     return {**found, "certificate": identity}
+
+
+class SeenRows(NamedTuple):
+    """How many of the rows trained the model, or were in earlier files of a check.
+
+    Attributes
+    ----------
+    trained, checked : Overlap or None
+        The overlaps; None if they are not known.
+    fingerprints : Fingerprints
+        Of these rows and those of earlier files.
+    """
+
+    trained: Overlap | None
+    checked: Overlap | None
+    fingerprints: Fingerprints
+
+    @classmethod
+    def of(
+        cls, hashes: Hashes, trained: Fingerprints | None, earlier: Fingerprints | None
+    ) -> SeenRows:
+        """Compare rows with those that trained the model, and those of earlier files."""
+        from setpoint.data.fingerprints import Fingerprints
+
+        return cls(
+            None if trained is None else trained.overlap(hashes),
+            None if earlier is None else earlier.overlap(hashes),
+            Fingerprints.of(hashes) if earlier is None else earlier.joined(hashes),
+        )
+
+    def warn(self, output: Output, name: str) -> None:
+        """Warn if rows have been seen before."""
+        if self.trained is not None and self.trained.is_notable:
+            output.note(
+                f"{self.trained} of {name} trained or certified this model, so the results on them "
+                "are too optimistic; use rows that played no part in fitting it.",
+                "warning",
+            )
+        if self.checked is not None and self.checked.is_notable:
+            output.note(
+                f"{self.checked} of {name} were in earlier files of this check (--after) and now "
+                "count twice, so its verdict is not valid; every row may occur once.",
+                "warning",
+            )
+
+    def add_to(self, samples: Samples) -> None:
+        """Add the fraction of rows that trained the model, if it is known."""
+        if self.trained is not None:
+            samples.add("rows_seen_in_training_ratio", self.trained.fraction)
+
+    def fields(self, continues: bool) -> dict[str, Any]:
+        """Return the overlaps for JSON, with the fingerprints if a check may be continued."""
+        trained, checked = (
+            None if overlap is None else overlap.fraction
+            for overlap in (self.trained, self.checked)
+        )
+        return {
+            "rows_seen": {"in_training": trained, "in_earlier_checks": checked},
+            "fingerprints": self.fingerprints.to_dict() if continues else None,
+        }
+
+
+def earlier_rows(output: Any) -> Fingerprints | None:
+    """Return the fingerprints in the output of ``evaluate --json``; earlier versions wrote none."""
+    from setpoint.data.fingerprints import Fingerprints
+
+    found = output.get("fingerprints")
+    return None if found is None else Fingerprints.from_dict(found)
 
 
 def _read_verdict(path: Path, certificate: Any) -> Any:

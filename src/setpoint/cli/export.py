@@ -35,11 +35,10 @@ def export(
     ONNX has the classifier and its thresholds; its inputs are the encoded features and, for
     decisions that need them, amounts or segments. SQL starts from the columns of the table.
     """
-    with first_imports():
-        from setpoint._internal.validation import did_you_mean
-        from setpoint.cli.output_paths import check_file
-        from setpoint.errors import SetpointError
-        from setpoint.model_files import load
+    from setpoint._internal.validation import did_you_mean
+    from setpoint.cli.output_paths import check_file
+    from setpoint.errors import SetpointError
+    from setpoint.saving.reading import check_model
 
     chosen = form or ("sql" if out.suffix.lower() == ".sql" else "onnx")
     if chosen not in _FORMATS:
@@ -51,6 +50,10 @@ def export(
         raise SetpointError("--dialect and --table are for SQL; add --format sql.")
     what = "SQL statement" if chosen == "sql" else "ONNX model"
     check_file(out, what, {"the model": model})
+    check_model(model)
+    with first_imports():
+        from setpoint.model_files import load
+
     output = Output(as_json, quiet)
     with output.warnings_as_notes():
         loaded = load(model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -71,6 +71,7 @@ def fit(
     show_values: o.ShowValues = False,
     seed: o.Seed = 0,
     device: o.Device = "auto",
+    skip_unlabelled: o.SkipUnlabelled = False,
     stream: o.Stream = None,
     checkpoint: o.Checkpoint = None,
     strict: o.Strict = False,
@@ -85,26 +86,24 @@ def fit(
         fit_several(columns, context)
         return
     column = columns[0]
-    with first_imports():
-        from setpoint.certificates.decision_tests import check_caps
-        from setpoint.cli.output_paths import check_outputs, check_separate
-        from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
-        from setpoint.cli.why import coefficients_text, explain_fit, importance_text
-        from setpoint.errors import SetpointError
-        from setpoint.goals.bands import parse_any_goal
-        from setpoint.goals.goal import Goal
-        from setpoint.report.page import summary
-        from setpoint.saving.storage import check_target
-        from setpoint.tables.classifiers import (
-            AUTO,
-            check_device,
-            check_model,
-            check_model_for,
-            check_time_limit,
-            default_model,
-        )
-        from setpoint.tables.goal_columns import check_group
-        from setpoint.tables.todays_model import check_todays_model
+    # Nothing here imports torch, so that a mistake is reported at once.
+    from setpoint.cli.output_paths import check_outputs, check_separate
+    from setpoint.cli.reports import ReportRequest, check_costs, costs_of, report_of_fit
+    from setpoint.errors import SetpointError
+    from setpoint.goals.bands import parse_any_goal
+    from setpoint.goals.columns import check_caps
+    from setpoint.goals.goal import Goal
+    from setpoint.saving.storage import check_target
+    from setpoint.tables.goal_columns import check_group, check_todays_model
+    from setpoint.tables.model_options import (
+        AUTO,
+        check_device,
+        check_model,
+        check_model_for,
+        check_streamable,
+        check_time_limit,
+        default_model,
+    )
 
     if average is not None:
         raise SetpointError(f"--average is for several targets, and {column!r} is one.")
@@ -138,8 +137,7 @@ def fit(
         raise SetpointError("--cap is for certified bounds on costs and needs --confidence.")
     if isinstance(parsed, Goal):
         check_caps(caps, parsed)
-    costs = costs_of(cost_alarm, cost_miss, currency)
-    check_costs(parsed, costs)
+    check_costs(cost_alarm, cost_miss, parsed)
     if importance and (test == 0 or streamed is not None):
         raise SetpointError(
             "--importance needs test rows in memory; leave it out, and pass it to 'setpoint "
@@ -148,8 +146,23 @@ def fit(
     if test == 0 and (report or figures):
         raise SetpointError("a report needs test rows; leave out --test 0.")
     dropped = o.column_names(drop or [], data)
+    hint = ""
+    if streamed is not None:
+        check_streamable(model, group, time)
+        if skip_unlabelled:
+            raise SetpointError(
+                "--skip-unlabelled needs the table in memory; for one that is read in pieces, "
+                "write the rows with a label to new files first, or add --no-stream."
+            )
+    else:
+        hint = o.check_columns(data, column, group, time, dropped, parsed)
     if streamed is None and not is_main_process():
         return  # one process trains on a table in memory
+    with first_imports():
+        from setpoint.cli.why import coefficients_text, explain_fit, importance_text
+        from setpoint.report.page import summary
+
+        costs = costs_of(cost_alarm, cost_miss, currency)
     request = ReportRequest(
         data, report, figures, costs, title, called, context.find_root().obj, currency
     )
@@ -157,9 +170,11 @@ def fit(
     request.note_unused_options(output, uses_called=test > 0)
     if show_values and not request.wanted:
         output.note("--show-values has no effect without --report.")
+    if hint:
+        output.note(hint, "warning")
     if streamed is not None:
         _warn_of_folder_columns(streamed, {column, group, time, *dropped}, output)
-    train, frame = _trainer(streamed, data, out, output)
+    train, frame = _trainer(streamed, data, out, output, [column] if skip_unlabelled else [])
     with training(output, "training") as show:
         fitted = train(
             column, parsed, positive=positive, model=model, confidence=confidence,
@@ -265,7 +280,7 @@ def _check_checkpoint(
     """Raise SetpointError if the checkpoint cannot be used or would overwrite something else."""
     from setpoint.cli.output_paths import check_separate
     from setpoint.errors import SetpointError
-    from setpoint.tables.classifiers import TRAINED
+    from setpoint.tables.model_options import TRAINED
 
     if path is None:
         return
@@ -284,7 +299,7 @@ def _streamed_table(data: Path, stream: bool | None, model: str | None) -> Any:
     """
     from setpoint.data.file_formats import has_row_groups
     from setpoint.errors import SetpointError
-    from setpoint.tables.classifiers import TRAINED
+    from setpoint.tables.model_options import TRAINED
 
     if stream is False:
         if data.is_dir():
@@ -313,10 +328,13 @@ def _warn_of_folder_columns(files: Any, named: Collection[str | None], output: O
             )
 
 
-def _trainer(files: Any, data: Path, out: Path, output: Output) -> tuple[Callable[..., Any], Any]:
+def _trainer(
+    files: Any, data: Path, out: Path, output: Output, labelled: Sequence[str]
+) -> tuple[Callable[..., Any], Any]:
     """Return the function that trains, on the table in memory or as a stream, and the table.
 
-    The table is None if it is streamed.
+    Of a table in memory, the rows with labels in the columns ``labelled`` are used. It is None if
+    the table is streamed.
     """
     if files is not None:
         from setpoint.tables.stream_fitting import fit_streamed
@@ -329,4 +347,5 @@ def _trainer(files: Any, data: Path, out: Path, output: Output) -> tuple[Callabl
 
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
+    frame = o.only_labelled(frame, labelled, output)
     return partial(fit_table, frame), frame

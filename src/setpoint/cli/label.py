@@ -82,9 +82,7 @@ def label(
     known_negatives: Annotated[
         Path | None, o.option(help="Scores of known negatives, drawn independently.")
     ] = None,
-    prevalence: Annotated[
-        float | None, o.option(help="Fraction of positives, for --known-positives and precision.")
-    ] = None,
+    prevalence: o.Prevalence = None,
     confidence: o.CertifyConfidence = 0.9,
     seed: o.Seed = 0,
     strict: o.Strict = False,
@@ -93,11 +91,11 @@ def label(
     debug: o.Debug = False,
 ) -> None:
     """Certify scores of unlabelled rows: ask for a few labels, batch by batch."""
-    with first_imports():
-        from setpoint.cli.label_tables import add_answers, is_batch, read_answers, read_pool
-        from setpoint.labelling import LabellingSession
-        from setpoint.labelling.oracle import check_same
+    from setpoint.cli.label_tables import add_answers, is_batch, read_answers, read_pool
+    from setpoint.data.table_reader import TableFile
+    from setpoint.goals.goal import Goal
 
+    Goal.parse(goal)
     output = Output(as_json, quiet)
     if known_positives is not None or known_negatives is not None:
         known = (known_positives, known_negatives)
@@ -109,6 +107,13 @@ def label(
     state = state or data.with_name(f"{stem}.labelling.json")
     out = out or data.with_name(f"{stem}.batch.csv")
     _check_paths(data, state, out, answers or [], planning)
+    TableFile(data).check_names(c for c in (score, identifier, guess) if c is not None)
+    if planning is not None and target is not None:
+        TableFile(planning).check_names([target, score])
+    with first_imports():
+        from setpoint.labelling import LabellingSession
+        from setpoint.labelling.oracle import check_same
+
     pool = read_pool(data, score, identifier, keep or [], guess)
     if out.exists() and out.stat().st_size and not is_batch(out, pool):
         raise SetpointError(
@@ -250,9 +255,14 @@ def _certify_known(
     strict: bool,
 ) -> None:
     """Certify from cases of known classes, and count the alarms that this gives in the pool."""
-    from setpoint.data.label_columns import scores_of
-    from setpoint.data.table_reader import read_table
-    from setpoint.labelling import certify_known_classes
+    from setpoint.data.table_reader import TableFile, read_table
+
+    for path in (data, *known):
+        if path is not None:
+            TableFile(path).check_names([score])
+    with first_imports():
+        from setpoint.data.label_columns import scores_of
+        from setpoint.labelling import certify_known_classes
 
     pool, *classes = (
         None if path is None else scores_of(read_table(path, columns=(score,))[score])

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from setpoint.cli import options as o
 from setpoint.cli.app import exit_if_missed
-from setpoint.cli.evaluate import CONTINUE, groups_of, parse_verdict, read_output, verdict_fields
+from setpoint.cli.evaluate import (
+    CONTINUE,
+    SeenRows,
+    earlier_rows,
+    groups_of,
+    parse_verdict,
+    read_output,
+    verdict_fields,
+)
 from setpoint.cli.output import Output
+from setpoint.cli.prometheus import Samples
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
@@ -39,7 +50,11 @@ def evaluate_several(
     name = data.name or str(data)
     with output.progress(f"reading {name}"):
         frame = model.read(data, ignore_extra=given["ignore_extra"])
+    frame = o.only_labelled(frame, model.targets if given["skip_unlabelled"] else (), output)
     Y, scores = model.labelled_scores(frame)
+    earlier = None if given["after"] is None else read_output(given["after"], earlier_rows)
+    seen = SeenRows.of(model.row_hashes(frame, Y), model.fingerprints, earlier)
+    seen.warn(output, name)
     unseen = model.unseen_values(frame)
     for note in unseen:
         output.note(note)
@@ -70,8 +85,18 @@ def evaluate_several(
         "model": str(given["model"]),
         "evaluated": point.to_dict(),
         "verdicts": {label: verdict_fields(verdict) for label, verdict in verdicts.items()},
+        **seen.fields(continues=bool(verdicts)),
     }
-    output.result_and_files(fields, *parts, files=request.files(lambda: content))
+    samples = Samples(str(given["model"]), str(model.goals))
+    for target, threshold in zip(model.targets, model.rule.thresholds, strict=True):
+        samples.add_point(point[target], float(threshold), target=target)
+        certified = certificate is not None and target in certificate.certified_labels
+        samples.add("certified", certified, target=target)
+        if target in verdicts:
+            samples.add_verdict(verdicts[target], target=target)
+    seen.add_to(samples)
+    files = chain(samples.write(given["prometheus"]), request.files(lambda: content))
+    output.result_and_files(fields, *parts, files=files)
     exit_if_missed(given["strict"], content.met and not content.contradicted)
 
 

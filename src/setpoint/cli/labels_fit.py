@@ -39,14 +39,12 @@ _REFUSED = {  # options of one target, and what to do instead
 def fit_several(targets: Sequence[str], context: typer.Context) -> None:
     """Train on several targets; the context has the options of ``setpoint fit``."""
     given = context.params
-    with first_imports():
-        from setpoint.cli.output_paths import check_outputs, check_separate
-        from setpoint.cli.reports import ReportRequest
-        from setpoint.data.table_reader import read_table
-        from setpoint.errors import SetpointError
-        from setpoint.saving.storage import check_target
-        from setpoint.tables.classifiers import check_device
-        from setpoint.tables.label_fitting import check_label_options, fit_labels
+    from setpoint.cli.output_paths import check_outputs, check_separate
+    from setpoint.cli.reports import ReportRequest
+    from setpoint.data.table_reader import read_table
+    from setpoint.errors import SetpointError
+    from setpoint.saving.storage import check_target
+    from setpoint.tables.model_options import check_device, check_label_goals
 
     for name, why in _REFUSED.items():
         if _is_given(context, name):
@@ -55,7 +53,7 @@ def fit_several(targets: Sequence[str], context: typer.Context) -> None:
     model = given["model"] or "logistic"
     average: Any = given["average"] or "macro"
     confidence, test = given["confidence"], given["test"]
-    check_label_options(targets, given["goal"], average, model, confidence)
+    check_label_goals(targets, given["goal"], average, model)
     check_device(given["device"], model)
     if test == 0 and report:
         raise SetpointError("a report needs test rows; leave out --test 0.")
@@ -64,14 +62,26 @@ def fit_several(targets: Sequence[str], context: typer.Context) -> None:
     check_target(out)
     check_separate(out.expanduser(), "model", {"the table": data})
     check_outputs({"the table": data, "the model": out}, report, None)
+    if confidence is not None:
+        with first_imports():
+            from setpoint.tables.label_fitting import check_label_options
+
+        check_label_options(targets, given["goal"], average, model, confidence)
+    dropped = o.column_names(given["drop"] or [], data)
+    hint = o.check_columns(data, targets, given["group"], given["time"], dropped)
     if not is_main_process():
         return
-    dropped = o.column_names(given["drop"] or [], data)
+    with first_imports():
+        from setpoint.tables.label_fitting import fit_labels
+
     request = ReportRequest(data, report, None, None, given["title"], None, context.find_root().obj)
     output = Output(given["as_json"], given["quiet"])
     request.note_unused_options(output)
+    if hint:
+        output.note(hint, "warning")
     with output.progress(f"reading {data.name}"):
         frame = read_table(data)
+    frame = o.only_labelled(frame, targets if given["skip_unlabelled"] else (), output)
     with training(output, f"training for {len(targets)} labels"):
         fitted = fit_labels(
             frame, targets, given["goal"], average=average, positive=given["positive"],

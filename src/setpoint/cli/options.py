@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-_FILES = "CSV or TSV (also gzipped), Parquet or Arrow"
+if TYPE_CHECKING:
+    from setpoint.cli.output import Output
+    from setpoint.goals.bands import AnyGoal
+
+_FILES = "CSV or TSV (also gzipped), Parquet, Arrow or Excel"
 _MAX_TEST = 0.9
 
 # Arguments and options without a default to show.
@@ -17,9 +25,21 @@ argument = partial(typer.Argument, show_default=False)
 option = partial(typer.Option, show_default=False)
 
 
+def _fraction(text: str | float) -> float:
+    """Return a number, which may be written as a percentage: 0.9, 90% or 90 %."""
+    number = str(text).strip()
+    try:
+        if number.endswith("%"):
+            return float(Decimal(number.removesuffix("%")) / 100)
+        return float(number)
+    except (ValueError, InvalidOperation):
+        raise typer.BadParameter(f"{text!r} is not a number, such as 0.9 or 90%.") from None
+
+
 def _check_confidence(value: float | None) -> float | None:
     if value is not None and not 0 < value < 1:
-        raise typer.BadParameter(f"{value} is not between 0 and 1; 0.9 is usual.")
+        percent = f" Is {value:g}% meant?" if 1 < value < 100 else ""
+        raise typer.BadParameter(f"{value} is not between 0 and 1; 0.9 is usual.{percent}")
     return value
 
 
@@ -29,6 +49,12 @@ def _check_test(value: float) -> float:
             f"{value} is not between 0 and {_MAX_TEST}; it is a fraction of the rows, and --test 0 "
             "keeps no test rows."
         )
+    return value
+
+
+def _check_prevalence(value: float | None) -> float | None:
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(f"{value} is not between 0 and 1.")
     return value
 
 
@@ -47,6 +73,12 @@ def _check_threshold(value: float | None) -> float | None:
 def _check_time_limit(value: float | None) -> float | None:
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value} is not a number of seconds above 0.")
+    return value
+
+
+def _check_cost(value: float | None) -> float | None:
+    if value is not None and not 0 <= value < math.inf:
+        raise typer.BadParameter(f"{value} is not an amount of at least 0.")
     return value
 
 
@@ -89,6 +121,8 @@ def caps_of(texts: list[str] | None) -> dict[str, float]:
     return found
 
 
+_FRACTION: Any = {"parser": _fraction, "metavar": "FRACTION"}
+
 Data = Annotated[Path, argument(help=f"Table: {_FILES}.")]
 DataOrFolder = Annotated[
     Path, argument(help=f"Table: {_FILES}, or a folder of Parquet or Arrow files.")
@@ -118,11 +152,14 @@ Confidence = Annotated[
     option(
         help="Confidence level, e.g. 0.9: certify that the constraints hold on new data.",
         callback=_check_confidence,
+        **_FRACTION,
     ),
 ]
 CertifyConfidence = Annotated[
     float,
-    typer.Option("--confidence", help="Confidence level, e.g. 0.9.", callback=_check_confidence),
+    typer.Option(
+        "--confidence", help="Confidence level, e.g. 0.9.", callback=_check_confidence, **_FRACTION
+    ),
 ]
 Threshold = Annotated[
     float | None,
@@ -154,7 +191,21 @@ Drop = Annotated[
     list[str] | None, option(help="Column that is not a feature; several: a,b or several times.")
 ]
 Test = Annotated[
-    float, typer.Option(help="Fraction of rows kept for the final test.", callback=_check_test)
+    float,
+    typer.Option(
+        help="Fraction of rows kept for the final test.", callback=_check_test, **_FRACTION
+    ),
+]
+Prevalence = Annotated[
+    float | None,
+    option(
+        help="Fraction of positives, for --known-positives and precision.",
+        callback=_check_prevalence,
+        **_FRACTION,
+    ),
+]
+SkipUnlabelled = Annotated[
+    bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")
 ]
 Stream = Annotated[
     bool | None,
@@ -209,11 +260,19 @@ LabelAverage = Annotated[
     ),
 ]
 Report = Annotated[Path | None, option(help="Write a report to this HTML file.")]
+Prometheus = Annotated[
+    Path | None,
+    option("--prometheus", help="Write metrics and verdict to this file, for Prometheus."),
+]
 Figures = Annotated[
     Path | None, option(help="Write the report's figures as PNG and SVG into this folder.")
 ]
-AlarmCost = Annotated[float | None, option("--cost-alarm", help="Cost of handling an alarm.")]
-MissCost = Annotated[float | None, option("--cost-miss", help="Cost of a missed positive.")]
+AlarmCost = Annotated[
+    float | None, option("--cost-alarm", help="Cost of handling an alarm.", callback=_check_cost)
+]
+MissCost = Annotated[
+    float | None, option("--cost-miss", help="Cost of a missed positive.", callback=_check_cost)
+]
 Currency = Annotated[str, typer.Option(help="Currency, written before amounts.")]
 Title = Annotated[
     str | None, typer.Option(help="Title of the report.", show_default="the table and the goal")
@@ -275,6 +334,40 @@ Strict = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
+# How several values are given to options that take one, by command and option.
+_SEVERAL = {
+    ("fit", "--goal"): "'setpoint compare' compares several goals.",
+    ("fit", "--model"): "'setpoint compare' compares several models, and '--model auto' chooses.",
+    **dict.fromkeys(
+        [(command, "--positive") for command in ("fit", "certify", "compare")],
+        "Several labels that count as positive are a list: --positive a,b.",
+    ),
+}
+
+
+class Command(TyperCommand):
+    """A command that refuses options of one value that are given several times.
+
+    Otherwise the last value would count, and the others would be ignored.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; raise BadParameter for repeated options of one value."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        counts: Counter[Any] = Counter(given)
+        for option, count in counts.items():
+            repeatable = option.multiple if option.param_type_name == "option" else True
+            is_plain_flag = getattr(option, "is_flag", False) and not option.secondary_opts
+            if count > 1 and not repeatable and not is_plain_flag:
+                several = _SEVERAL.get((str(ctx.info_name), option.opts[0]), "")
+                raise typer.BadParameter(
+                    f"it is given {count} times and takes one value. {several}".rstrip(),
+                    ctx=ctx,
+                    param=option,
+                )
+        return list(super().parse_args(ctx, args))
+
+
 def column_names(given: list[str], data: Path) -> list[str]:
     """Return the columns of a list a,b; a column whose name has a comma comes before a list."""
     if not any("," in name for name in given):
@@ -287,3 +380,38 @@ def column_names(given: list[str], data: Path) -> list[str]:
         parts = [name] if name in names else [part.strip() for part in name.split(",")]
         found += [part for part in parts if part]
     return found or given
+
+
+def check_columns(
+    data: Path,
+    target: str | Sequence[str],
+    group: str | None,
+    time: str | None,
+    drop: Sequence[str],
+    goal: AnyGoal | None = None,
+) -> str:
+    """Raise an error if there is no such table, or not all columns that options name are in it.
+
+    Return a sentence if its header looks like data.
+    """
+    from setpoint.data.table_reader import TableFile
+    from setpoint.tables.goal_columns import check_named, check_named_roles
+    from setpoint.tables.schema import find_roles
+
+    file = TableFile(data)
+    with file.explaining():
+        find_roles(file.names, target, group, time, drop)
+        if goal is not None:
+            check_named(goal, time, file.names)
+            check_named_roles(goal, time, {str(target): "the target"})
+    return file.header_hint(surely=True)
+
+
+def only_labelled(frame: Any, targets: Sequence[str], output: Output) -> Any:
+    """Return the rows of a table that have these labels, with a note on the others."""
+    from setpoint.data.label_columns import labelled_rows
+
+    frame, note = labelled_rows(frame, targets)
+    if note:
+        output.note(note)
+    return frame

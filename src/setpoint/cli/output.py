@@ -68,12 +68,13 @@ class Output:
         fields, *parts
             As in :meth:`result`.
         files : iterable of (str, Path)
-            Writes a file at each step, and yields its kind ("report" or "figure") and path.
+            Writes a file at each step, and yields its kind ("report", "figure" or "prometheus")
+            and path.
         saved : str
             Added to an error message: what has been saved.
         """
         self.show(*parts)
-        written: dict[str, list[str]] = {"report": [], "figure": []}
+        written: dict[str, list[str]] = {"report": [], "figure": [], "prometheus": []}
         failure: dict[str, Any] = {}
         try:
             for kind, path in files:
@@ -84,7 +85,10 @@ class Output:
             raise ReportedError(failure["error"]) from error
         finally:
             page = written["report"][0] if written["report"] else None
-            self._print_json({**fields, "report": page, "figures": written["figure"], **failure})
+            metrics = {"prometheus": written["prometheus"][0]} if written["prometheus"] else {}
+            self._print_json(
+                {**fields, "report": page, "figures": written["figure"], **metrics, **failure}
+            )
 
     def show(self, *parts: Any) -> None:
         """Print texts and tables, unless the output is JSON or quiet."""

@@ -60,7 +60,7 @@ def check_file(path: Path, what: str, given: Mapping[str, Path]) -> None:
     ----------
     path : Path
         The file.
-    what : {"report", "ONNX model", "SQL statement", "table of scores"}
+    what : {"report", "ONNX model", "SQL statement", "table of scores", "Prometheus file"}
         The kind of file; an existing one of the same kind may be replaced.
     given : mapping of str to Path
         As in :func:`check_outputs`.
@@ -171,6 +171,12 @@ def _is_sql(path: Path) -> bool:
     return _head(path).startswith(b"-- generator: setpoint ")
 
 
+def _is_prometheus(path: Path) -> bool:
+    from setpoint.cli.prometheus import HEAD
+
+    return _head(path).startswith(HEAD.encode())
+
+
 def _is_figure(path: Path) -> bool:
     head = _head(path)
     if head.startswith(b"\x89PNG"):
@@ -219,5 +225,6 @@ _KINDS: dict[str, Callable[[Path], bool]] = {
     "figure": _is_figure,
     "ONNX model": _is_onnx,
     "SQL statement": _is_sql,
+    "Prometheus file": _is_prometheus,
     "table of scores": _is_scored,
 }

@@ -95,6 +95,12 @@ def one_class_message(point: Any) -> str:
     )
 
 
+def listed_values(point: Any) -> dict[str, float]:
+    """Return the metrics of a point that its rows define, by name."""
+    listed = point.metrics if _is_band(point) else point.listed_metrics()[0]
+    return {m.name: float(point.value(m.name)) for m in listed if _is_defined(point, m.name)}
+
+
 def point_fields(point: Any) -> dict[str, Any]:
     """Return an operating point for JSON; what rows of one class do not define is None."""
     if _is_band(point):

@@ -26,7 +26,7 @@ def predict(
     keep: Annotated[
         list[str] | None,
         o.option(
-            help="Column to copy to the result, e.g. an identifier; may be given several times."
+            help="Column to copy to the result, e.g. an identifier; several: a,b or several times."
         ),
     ] = None,
     top: Annotated[
@@ -52,12 +52,17 @@ def predict(
     debug: o.Debug = False,
 ) -> None:
     """Score a table with a saved model; it may be larger than memory."""
-    with first_imports():
-        from setpoint.cli.output_paths import check_file
-        from setpoint.data.table_reader import count_rows
-        from setpoint.tables.scoring import score_file
+    from setpoint.cli.output_paths import check_file
+    from setpoint.data.file_formats import output_format
+    from setpoint.data.table_reader import count_rows
 
     check_file(out, "table of scores", {"the table": data, "the model": model})
+    output_format(out)
+    _check_top(top, per)
+    check_model_and_table(model, data)
+    with first_imports():
+        from setpoint.tables.scoring import score_file
+
     output = Output(as_json, quiet)
     with output.warnings_as_notes():
         loaded = load_table_model(model)
@@ -69,7 +74,7 @@ def predict(
             data,
             out,
             batch_rows=batch_rows,
-            keep=tuple(keep or ()),
+            keep=tuple(o.column_names(keep or [], data)),
             ignore_extra=ignore_extra,
             progress=lambda rows: show(rows, total),
             top=highest,
@@ -96,24 +101,38 @@ def _alarms_in_words(done: Scored) -> str:
     return f"{counted} of them with alarms ({shown}{more})"
 
 
+def _check_top(count: int | None, per: str | None) -> None:
+    """Raise SetpointError for a period without a number of alarms, or an unknown one."""
+    from setpoint.errors import SetpointError
+    from setpoint.goals.periods import PERIODS
+
+    if per is not None and count is None:
+        raise SetpointError("--per needs --top, the number of alarms in each period.")
+    if per is not None and per not in PERIODS:
+        raise SetpointError(f"--per {per}: a period is one of {', '.join(PERIODS)}.")
+
+
 def _top(count: int | None, per: str | None, time: str | None) -> Top | None:
     """Return how many of the highest scores raise an alarm, if that is asked for."""
-    with first_imports():
-        from setpoint.errors import SetpointError
-        from setpoint.goals.periods import PERIODS
-        from setpoint.tables.scoring import Top
+    from setpoint.errors import SetpointError
+    from setpoint.tables.scoring import Top
 
     if count is None:
-        if per is not None:
-            raise SetpointError("--per needs --top, the number of alarms in each period.")
         return None
     if per is None:
         return Top(count)
-    if per not in PERIODS:
-        raise SetpointError(f"--per {per}: a period is one of {', '.join(PERIODS)}.")
     if time is None:
         raise SetpointError(f"--per {per} needs --time, the column of times.")
     return Top(count, per, time)
+
+
+def check_model_and_table(model: Path, data: Path) -> None:
+    """Raise an error if there is no such model or table, before torch is imported for them."""
+    from setpoint.data.table_reader import TableFile
+    from setpoint.saving.reading import check_model
+
+    check_model(model)
+    TableFile(data)
 
 
 def load_table_model(path: Path) -> TableModel | LabelsTableModel:

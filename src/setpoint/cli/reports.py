@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any
 from setpoint._internal.provenance import machine
 from setpoint.errors import SetpointError
 from setpoint.goals.bands import BandGoal
-from setpoint.report.bands import BandReport
-from setpoint.report.content import Costs, Report, Rows
-from setpoint.report.figures import save_figures
-from setpoint.report.labels import LabelsReport
-from setpoint.report.page import AnyReport, write_report
-from setpoint.report.wording import joined
 
 if TYPE_CHECKING:
     from setpoint.cli.output import Output
     from setpoint.explain.explanations import Explanations
     from setpoint.goals.bands import AnyGoal
+    from setpoint.report.bands import BandReport
+    from setpoint.report.content import Costs, Report, Rows
+    from setpoint.report.page import AnyReport
     from setpoint.tables.fitting import FittedTable
     from setpoint.tables.model import TableModel
 
@@ -88,6 +85,8 @@ class ReportRequest:
         }
         names = [name for name, value in given.items() if value is not None]
         if names:
+            from setpoint.report.wording import joined
+
             verb = "has" if len(names) == 1 else "have"
             output.note(f"{joined(names)} {verb} no effect without --report or --figures.")
 
@@ -104,6 +103,9 @@ class ReportRequest:
 
         A goal of a review band has two ``thresholds``, the lower one first.
         """
+        from setpoint.report.bands import BandReport
+        from setpoint.report.content import Report
+
         one, many = str(positive), None
         if self.called is not None:
             one, many = (name.strip() for name in self.called.split(","))
@@ -139,6 +141,10 @@ class ReportRequest:
         """Write the files that were asked for; yield the kind and path of each."""
         if not self.wanted:
             return
+        from setpoint.report.figures import save_figures
+        from setpoint.report.labels import LabelsReport
+        from setpoint.report.page import write_report
+
         report = content()
         if self.page is not None:
             yield "report", write_report(report, self.page)
@@ -148,17 +154,19 @@ class ReportRequest:
 
 
 def costs_of(alarm: float | None, miss: float | None, currency: str) -> Costs | None:
-    """Return the costs, or None if none are given."""
-    if alarm is None and miss is None:
-        return None
+    """Return the costs, which :func:`check_costs` has checked, or None if none are given."""
     if alarm is None or miss is None:
-        raise SetpointError("costs need both --cost-alarm and --cost-miss.")
+        return None
+    from setpoint.report.content import Costs
+
     return Costs(alarm, miss, currency=currency)
 
 
-def check_costs(goal: AnyGoal, costs: Costs | None) -> None:
-    """Raise SetpointError for costs that the report of a review band does not show."""
-    if costs is not None and isinstance(goal, BandGoal):
+def check_costs(alarm: float | None, miss: float | None, goal: AnyGoal | None = None) -> None:
+    """Raise SetpointError unless both costs are given, or none, and a report can show them."""
+    if (alarm is None) != (miss is None):
+        raise SetpointError("costs need both --cost-alarm and --cost-miss.")
+    if alarm is not None and isinstance(goal, BandGoal):
         raise SetpointError(
             "--cost-alarm and --cost-miss are for one threshold; a review band has its costs in "
             "the goal, as in 'min cost(fp=5, fn=100, review=2)'."
@@ -173,6 +181,8 @@ def report_of_fit(
     **results: Any,
 ) -> Report | BandReport:
     """Return the report of a new model, on its test rows; ``results`` are further fields of it."""
+    from setpoint.report.content import Rows
+
     model, test = fitted.model, fitted.test
     assert test is not None
     verdict = None

@@ -28,6 +28,7 @@ _DELIMITERS = ",;\t|"
 _CODE = r"^\s*[+-]?0[0-9xX]"  # 00123 is a code: as a number it would lose its zeros
 _LONG = r"^\s*[+-]?[0-9]{19,}\s*$"  # as a floating-point number it would lose its last digits
 
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TYPES = ("whole", "number", "boolean")
 # The first bytes of other kinds of files, and what to do with them.
 _UTF_16 = "is in UTF-16; save it in UTF-8, e.g. with: iconv -f utf-16 -t utf-8 {name} > new.csv"
@@ -38,7 +39,7 @@ _FOREIGN = {
     b"\xfe\xff": _UTF_16,
     b"PAR1": "is a Parquet file; its name must end in .parquet",
     b"ARROW1": "is an Arrow file; its name must end in .arrow",
-    b"PK\x03\x04": "is a zip file or a workbook; save the table in it as CSV",
+    b"PK\x03\x04": "is a zip file or a workbook; the name of a workbook must end in .xlsx",
     b"\xd0\xcf\x11\xe0": "is a workbook; save the table in it as CSV",
     b"\x89PNG": _IMAGE,
     b"\xff\xd8\xff": _IMAGE,
@@ -197,6 +198,23 @@ def _header(path: Path, delimiter: str | None) -> tuple[list[str], str]:
     if "\0" in first:
         raise TableFileError(f"{path} {_NOT_TEXT}.")
     return names, delimiter
+
+
+def header_hint(path: Path, names: Sequence[str], surely: bool = False) -> str:
+    """Return a sentence if column names look like the values of a row, otherwise nothing.
+
+    Names such as 2023 and 2024 may be meant; ``surely`` asks for one such as -0.5.
+    """
+    numeric = [name for name in names if _NUMBER.fullmatch(name.strip())]
+    if 2 * len(numeric) < len(names) or (surely and all(n.strip().isdigit() for n in numeric)):
+        return ""
+    shown = ", ".join(numeric[:3]) + (", ..." if len(numeric) > 3 else "")
+    first = ",".join(f"c{i + 1}" for i in range(min(len(names), 3)))
+    first += "" if len(names) <= 3 else f",...,c{len(names)}"
+    return (
+        f"The first line of {path} looks like data ({shown}), and must name the columns; if "
+        f"it does not, write a line such as {first} before it."
+    )
 
 
 def _check_beginning(path: Path) -> None:

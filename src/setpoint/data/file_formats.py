@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import did_you_mean
 from setpoint.data.csv_files import CsvFile
+from setpoint.data.excel_files import ExcelFile
 from setpoint.errors import TableFileError
 
 pa = OptionalModule("pyarrow", "cli", "reading tables")
@@ -260,6 +261,8 @@ FORMATS: dict[str, type[SequentialFile] | type[RowGroupFile]] = {
     ".pq": ParquetFile,
     ".arrow": ArrowFile,
     ".feather": ArrowFile,
+    ".xlsx": ExcelFile,
+    ".xlsm": ExcelFile,
 }
 
 
@@ -273,6 +276,14 @@ def format_of(path: Path) -> type[SequentialFile] | type[RowGroupFile]:
             f"of {', '.join(FORMATS)}."
         )
     return FORMATS[max(found, key=len)]
+
+
+def output_format(path: Path) -> type[SequentialFile] | type[RowGroupFile]:
+    """Return the format of a file to write; raise TableFileError if it can only be read."""
+    found = format_of(path)
+    if found is ExcelFile:
+        raise TableFileError(f"{path}: results are not written as workbooks; use .csv or .parquet.")
+    return found
 
 
 def row_group_endings() -> tuple[str, ...]:

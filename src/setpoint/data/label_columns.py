@@ -20,9 +20,10 @@ from setpoint.data.labels import (
     plain_label,
     same_label,
 )
-from setpoint.data.values import check_present, numbers, without_categories
+from setpoint.data.values import check_present, is_present, numbers, without_categories
 from setpoint.errors import TargetError
 
+_SKIP = "drop the rows without a label, on the command line with --skip-unlabelled."
 _MOST_SHOWN = 8
 _MOST_LABELS = 1_000  # of a column in files
 _BATCH_ROWS = 1 << 20
@@ -80,6 +81,24 @@ def read_target(series: Any, positive: Any = None) -> Target:
     positive_labels = labels.positive_labels or (labels.positive,)
     y = np.isin(codes, [found.index(label) for label in positive_labels])
     return Target(y, labels.negative, labels.positive, labels.note, labels.positive_labels)
+
+
+def labelled_rows(frame: Any, targets: Sequence[str]) -> tuple[Any, str]:
+    """Return the rows of a table that have all labels, and a sentence on how many have not.
+
+    Rows are numbered anew; a target that is not a column is left to later checks.
+    """
+    labelled = np.ones(len(frame), dtype=bool)
+    for name in targets:
+        if name in frame.columns:
+            labelled &= is_present(without_categories(frame[name]))
+    if labelled.all():
+        return frame, ""
+    skipped, shown = int((~labelled).sum()), listed(targets)
+    if skipped == len(frame):
+        raise TargetError(f"no row has a label in {shown}; nothing is left to use.")
+    note = f"{skipped:,} of {len(frame):,} rows have no label in {shown} and are skipped."
+    return frame[labelled].reset_index(drop=True), note
 
 
 def positive_rows(series: Any, labels: Labels) -> Mask:
@@ -181,7 +200,7 @@ def _encode(series: Any) -> tuple[NDArray[np.intp], list[Label]]:
     """Return the index of each row's label, and the labels; none may be missing."""
     pd = need("pandas", "cli", "a table")
     series = without_categories(series)
-    check_present(series, "labels", TargetError, "drop the rows without a label.")
+    check_present(series, "labels", TargetError, _SKIP)
     codes, found = pd.factorize(series)
     label_of = [plain_label(value) for value in found]
     labels = list(dict.fromkeys(label_of))

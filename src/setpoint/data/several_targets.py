@@ -107,7 +107,7 @@ def _check_present(frame: Any, names: Sequence[str]) -> None:
         raise TargetError(
             f"labels are missing ({len(frame):,} rows): {shown}. Every row needs all of its "
             f"{len(names)} labels: write the negative label where a row is known not to have one, "
-            "and drop rows for which it is not known."
+            "and drop rows for which it is not known (--skip-unlabelled)."
         )
 
 

@@ -9,12 +9,14 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import did_you_mean, listed
+from setpoint.data.csv_files import CsvFile, header_hint
 from setpoint.data.file_formats import (
     FORMATS,
     RowGroupFile,
@@ -78,8 +80,8 @@ class TableFile:
     ----------
     path : path or sequence of paths
         A file that ends in ``.csv``, ``.tsv``, either with ``.gz``, ``.parquet``, ``.pq``,
-        ``.arrow`` or ``.feather``. The Parquet and Arrow files of a folder and its subfolders,
-        sorted by name, are one table; so are several files.
+        ``.arrow``, ``.feather`` or ``.xlsx``. The Parquet and Arrow files of a folder and its
+        subfolders, sorted by name, are one table; so are several files.
     streamed : bool
         Whether row groups must be readable one by one, which those of a CSV file are not.
     columns : sequence of str, optional
@@ -130,6 +132,21 @@ class TableFile:
         """The number of rows; for a CSV file None before its first pass."""
         counts = [file.rows for file in self.files]
         return None if None in counts else sum(counts)
+
+    def header_hint(self, surely: bool = False) -> str:
+        """Return a sentence if the header of a CSV file looks like data; empty otherwise."""
+        first = self.files[0]
+        return header_hint(first.path, first.names, surely) if isinstance(first, CsvFile) else ""
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Add to a SchemaError about missing columns that the header looks like data."""
+        try:
+            yield
+        except SchemaError as error:
+            if hint := self.header_hint():
+                raise SchemaError(f"{error} {hint}") from error
+            raise
 
     @property
     def row_groups(self) -> int:
@@ -183,6 +200,14 @@ class TableFile:
                 raise SchemaError(
                     f"{file.path} has {listed(more)}, and {first.path} has not. {remedy}"
                 )
+
+    def check_names(self, columns: Iterable[str]) -> None:
+        """Raise TableFileError if the table has no column of one of these names."""
+        if unknown := [name for name in columns if name not in self.names]:
+            raise TableFileError(
+                f"{self.path} has no column {unknown[0]!r}; it has {listed(self.names)}."
+                f"{did_you_mean(unknown[0], self.names)} {self.header_hint()}".rstrip()
+            )
 
     def frames(
         self,
@@ -267,11 +292,7 @@ class TableFile:
     def _batches(self, columns: Sequence[str] | None, texts: Collection[str]) -> Iterator[Any]:
         """Yield record batches in which a column always has the same type."""
         names = self.names if columns is None else list(columns)
-        if unknown := [name for name in names if name not in self.names]:
-            raise TableFileError(
-                f"{self.path} has no column {unknown[0]!r}; it has {listed(self.names)}."
-                f"{did_you_mean(unknown[0], self.names)}"
-            )
+        self.check_names(names)
         if not isinstance(self.files[0], RowGroupFile):
             yield from self.files[0].batches(names, texts)
             return
@@ -360,7 +381,10 @@ def _check_duplicates(file: SequentialFile | RowGroupFile, columns: Collection[s
     if twice := [name for name in dict.fromkeys(columns) if counts[name] > 1]:
         where = {n: [str(i + 1) for i, m in enumerate(file.names) if m == n] for n in twice}
         shown = "; ".join(f"{n!r} (columns {', '.join(where[n])})" for n in twice[:5])
-        raise TableFileError(f"{file.path} has several columns of one name: {shown}. Rename them.")
+        hint = header_hint(file.path, file.names) if isinstance(file, CsvFile) else ""
+        raise TableFileError(
+            f"{file.path} has several columns of one name: {shown}. Rename them. {hint}".rstrip()
+        )
 
 
 def _no_column(file: RowGroupFile, name: str, wanted: Collection[str]) -> SchemaError:

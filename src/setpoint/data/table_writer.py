@@ -10,7 +10,7 @@ from typing import Any
 
 from setpoint._internal.files import AtomicFile
 from setpoint._internal.imports import OptionalModule
-from setpoint.data.file_formats import format_of
+from setpoint.data.file_formats import output_format
 from setpoint.errors import TableFileError
 
 pa = OptionalModule("pyarrow", "cli", "writing tables")
@@ -41,7 +41,7 @@ class TableWriter:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.rows = 0
-        self._format = format_of(self.path)
+        self._format = output_format(self.path)
         self._output = AtomicFile(self.path)
         self._sink: Any = None
         self._writer: Any = None

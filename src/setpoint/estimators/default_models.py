@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from setpoint._internal.imports import BOOSTERS
 from setpoint.errors import SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.goals.goal import Goal
 
-BOOSTERS = ("xgboost", "lightgbm", "catboost")  # in this order, instead of scikit-learn's trees
 _TREES_TIMES_ROWS, _FEWEST_TREES = 1_000_000, 25
 _NEWTON_FEATURES = 200  # the Hessian costs the square of that per row
 

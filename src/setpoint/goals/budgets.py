@@ -15,10 +15,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 
 from setpoint.errors import GoalError
-from setpoint.goals.linear_fraction import Counts
+from setpoint.goals.linear_fraction import Counts, is_tensor
 from setpoint.goals.metrics import Metric, format_number, from_fraction
 from setpoint.goals.periods import PERIODS
 from setpoint.goals.tallies import Tally
@@ -129,7 +128,7 @@ def in_the_busiest(period: str) -> str:
 
 def _largest(values: Any, k: int) -> Any:
     """Return the (k + 1)-th largest entry along the first axis."""
-    if isinstance(values, torch.Tensor):
+    if is_tensor(values):
         return values.topk(k + 1, dim=0).values[k]
     return np.partition(values, len(values) - 1 - k, axis=0)[len(values) - 1 - k]
 

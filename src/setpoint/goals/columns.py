@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.validation import did_you_mean, listed
+from setpoint._internal.validation import check_number, did_you_mean, listed
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import Goal
 from setpoint.goals.metrics import Metric
@@ -399,3 +399,20 @@ def _periods(times: Any, period: str, n: int, goal: Goal) -> Codes:
         )
     partial = [name for name, part in zip(found.names, found.partial, strict=True) if part]
     return Codes(found.codes, found.names, frozenset(partial))
+
+
+def check_caps(caps: Mapping[str, float] | None, goal: Goal) -> dict[str, float]:
+    """Return the caps of amounts; raise SetpointError unless they are numbers above 0."""
+    found = dict(caps or {})
+    for name, cap in found.items():
+        if not 0 < check_number(cap, f"the cap of {name}") < np.inf:
+            raise SetpointError(
+                f"the cap of {name!r} is {cap}; it is the largest amount that a row can have, a "
+                "number above 0."
+            )
+        if name not in goal.amounts:
+            raise SetpointError(
+                f"there is a cap of {name!r}, and the goal '{goal}' names "
+                f"{', '.join(goal.amounts) or 'no amounts'}."
+            )
+    return found

@@ -5,12 +5,12 @@ The arithmetic here takes floats, numpy arrays and torch tensors.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 Counts = Any  # a float, a numpy array or a torch tensor of (weighted) counts
 # (constant, coefficient of TP, coefficient of FP); with several tallies, tuples of coefficients
@@ -70,26 +70,36 @@ def _dot(coefficient: Any, counts: Counts) -> Any:
 # --- arithmetic on floats, numpy arrays and torch tensors ----------------------------------------
 
 
+def is_tensor(x: Any) -> bool:
+    """Whether something is a torch tensor; without torch, nothing is.
+
+    A goal is read without importing torch, which takes seconds.
+    """
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
 def where(condition: Any, yes: Any, no: Any) -> Any:
     """Return ``yes`` or ``no``, elementwise."""
-    if isinstance(condition, torch.Tensor):
-        return torch.where(condition, yes, no)
+    if is_tensor(condition):
+        return sys.modules["torch"].where(condition, yes, no)
     return np.where(condition, yes, no)[()]
 
 
 def sqrt(x: Any) -> Any:
     """Return the square root."""
-    return torch.sqrt(x) if isinstance(x, torch.Tensor) else np.sqrt(x)
+    return x.sqrt() if is_tensor(x) else np.sqrt(x)
 
 
 def maximum(x: Any, floor: float) -> Any:
     """Return the elementwise maximum of ``x`` and a number."""
-    return x.clamp(min=floor) if isinstance(x, torch.Tensor) else np.maximum(x, floor)
+    return x.clamp(min=floor) if is_tensor(x) else np.maximum(x, floor)
 
 
 def stack(parts: list[Any]) -> Any:
     """Return arrays or tensors of one shape, stacked along a new first axis."""
-    if any(isinstance(part, torch.Tensor) for part in parts):
+    if any(map(is_tensor, parts)):
+        torch = sys.modules["torch"]
         shape = np.broadcast_shapes(*(np.shape(part) for part in parts))
         return torch.stack([torch.as_tensor(part).expand(shape) for part in parts])
     return np.stack(np.broadcast_arrays(*parts))

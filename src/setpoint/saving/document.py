@@ -32,6 +32,10 @@ _CHANGED = "The file was damaged or changed after saving; use another copy."
 Described = tuple[dict[str, Any], dict[str, bytes]]
 
 
+class NotPlainError(Exception):
+    """A value that is not made of numbers, strings and collections of them."""
+
+
 @dataclass(frozen=True)
 class ListedFile:
     """A file of a model: its name, length and checksum."""

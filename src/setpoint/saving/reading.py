@@ -19,11 +19,22 @@ _MAX_ENTRIES = 16
 _ATTEMPTS = 5
 
 
+def check_model(path: Path) -> None:
+    """Raise ModelFileError if there is no model; its files are not read."""
+    if not os.path.lexists(path):
+        raise ModelFileError(f"there is no model at {path}.")
+    if path.is_dir() and not os.path.lexists(path / MODEL):
+        raise _no_model(path)
+
+
+def _no_model(folder: Path) -> ModelFileError:
+    return ModelFileError(f"{folder} is not a model: it contains no {MODEL}.")
+
+
 def read(path: Path) -> tuple[Document, dict[str, bytes]]:
     """Return model.json and the content of the files it lists, with their checksums checked."""
+    check_model(path)
     try:
-        if not os.path.lexists(path):
-            raise ModelFileError(f"there is no model at {path}.")
         return _read_folder(path) if path.is_dir() else _read_zip(path)
     except OSError as error:
         raise ModelFileError(
@@ -55,7 +66,7 @@ def _read_json(folder: Path) -> bytes:
     try:
         return _read_regular(folder / MODEL, _MAX_JSON)
     except FileNotFoundError as error:
-        raise ModelFileError(f"{folder} is not a model: it contains no {MODEL}.") from error
+        raise _no_model(folder) from error
 
 
 def _read_regular(path: Path, size: int) -> bytes:

@@ -27,8 +27,14 @@ from setpoint._internal.files import (
     write_new_file,
 )
 from setpoint.errors import ModelFileError
-from setpoint.saving.document import MODEL, Described, Document, is_model, is_model_file
-from setpoint.saving.values import NotPlainError
+from setpoint.saving.document import (
+    MODEL,
+    Described,
+    Document,
+    NotPlainError,
+    is_model,
+    is_model_file,
+)
 
 _DAY = 24 * 3600.0  # seconds
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no date, so that equal models give equal zips

@@ -20,6 +20,7 @@ from setpoint.data.labels import Labels
 from setpoint.errors import GoalError, ModelFileError
 from setpoint.goals.bands import BandGoal
 from setpoint.goals.goal import Goal
+from setpoint.saving.document import NotPlainError
 from setpoint.thresholds.operating_point import OperatingPoint, caution_fields, with_caution
 from setpoint.training.candidates import Candidate, Candidates
 from setpoint.training.history import History
@@ -34,10 +35,6 @@ _POINT = ("threshold", "tp", "fp", "fn", "tn", "on")
 _CUSTOM = "If it uses a custom metric, call setpoint.define_metric for it before loading."
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in memory, different in every process
 _MAX_REPR, _MAX_VALUE = 200, 1_000  # characters
-
-
-class NotPlainError(Exception):
-    """A value that is not made of numbers, strings and collections of them."""
 
 
 def encode(value: Any) -> Any:

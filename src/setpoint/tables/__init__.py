@@ -13,7 +13,6 @@ from setpoint._internal.imports import lazy
 from setpoint._internal.renamed import renamed_names
 
 if TYPE_CHECKING:
-    from setpoint.tables.classifiers import MODELS as MODELS
     from setpoint.tables.fitting import FittedTable as FittedTable
     from setpoint.tables.fitting import TestRows as TestRows
     from setpoint.tables.fitting import fit_table as fit_table
@@ -24,18 +23,19 @@ if TYPE_CHECKING:
     from setpoint.tables.leakage import LeakageWarning as LeakageWarning
     from setpoint.tables.leakage import find_leakage as find_leakage
     from setpoint.tables.model import TableModel as TableModel
+    from setpoint.tables.model_options import MODELS as MODELS
     from setpoint.tables.schema import Schema as Schema
     from setpoint.tables.scoring import Scored as Scored
     from setpoint.tables.scoring import UnseenValues as UnseenValues
     from setpoint.tables.scoring import score_file as score_file
 
 _NAMES = {
-    "classifiers": "MODELS",
     "fitting": "FittedTable TestRows fit_table",
     "label_fitting": "FittedLabels LabelTestRows fit_labels",
     "label_model": "LabelsTableModel",
     "leakage": "LeakageWarning find_leakage",
     "model": "TableModel",
+    "model_options": "MODELS",
     "schema": "Schema",
     "scoring": "Scored UnseenValues score_file",
 }

@@ -5,19 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from setpoint._internal.devices import CPU, requested_device
-from setpoint._internal.validation import did_you_mean
+from setpoint._internal.imports import BOOSTERS
 from setpoint.data.splits import FEWEST, VALIDATION_FRACTION
-from setpoint.errors import SchemaError, SetpointError
+from setpoint.errors import SetpointError
 from setpoint.estimators.default_models import (
-    BOOSTERS,
     boosted_name,
     boosted_trees,
     extra_trees,
@@ -28,6 +25,7 @@ from setpoint.estimators.stacking import StackedModels, logits
 from setpoint.goals.bands import AnyGoal, BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
+from setpoint.tables.model_options import AUTO, TRAINED
 from setpoint.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -36,20 +34,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating]
 
-MODELS = {
-    "auto": "the best of several kinds of models and a stack of them, compared for the goal",
-    "linear": "a linear model, trained for the goal",
-    "mlp": "a network of three layers, trained for the goal",
-    "hgb": "gradient-boosted trees, with the exact threshold for the goal",
-    "logistic": "logistic regression, with the exact threshold for the goal",
-    "forest": "a random forest, with the exact threshold for the goal",
-    "extra-trees": "extremely randomized trees, with the exact threshold for the goal",
-    "xgboost": "trees of XGBoost, with the exact threshold for the goal",
-    "lightgbm": "trees of LightGBM, with the exact threshold for the goal",
-    "catboost": "trees of CatBoost, with the exact threshold for the goal",
-}
-AUTO = "auto"
-TRAINED = ("linear", "mlp")  # for the goal
 _CAUTION = 0.2  # of "auto", as in SetpointThreshold.auto and SetpointClassifier
 _RAW = ("hgb", *BOOSTERS)  # models that accept missing values and numbered categories
 
@@ -62,91 +46,6 @@ _TREES = (
 # zeros, the score of a row depends neither on the rows around it nor on how a file is cut. Trees
 # multiply nothing, and lose much time to threads in small blocks.
 _BLOCK = 8_192
-
-
-def default_model(goal: AnyGoal) -> str:
-    """Return the model of a goal if none is named: the best of several, or trees for a band."""
-    return "hgb" if isinstance(goal, BandGoal) else "auto"
-
-
-def check_model(name: str) -> None:
-    """Raise SchemaError unless the model is known."""
-    if name not in MODELS:
-        raise SchemaError(
-            f"there is no model {name!r}; choose one of {', '.join(MODELS)}."
-            f"{did_you_mean(name, list(MODELS))}"
-        )
-    if name in BOOSTERS and find_spec(name) is None:
-        raise SchemaError(
-            f'the model {name!r} needs a library: pip install "setpoint[{name}]"; '
-            "'hgb' are the boosted trees of scikit-learn."
-        )
-
-
-def check_decision(model: str, decision: str, thresholds: str) -> None:
-    """Raise SetpointError if a model cannot decide in this way."""
-    if model in TRAINED and (decision, thresholds) != ("threshold", "one"):
-        asked = "decisions by expected value" if decision != "threshold" else "thresholds per group"
-        others = ", ".join(name for name in MODELS if name not in TRAINED)
-        raise SetpointError(f"{asked} work with {others}; {model!r} is trained for one threshold.")
-
-
-def check_labels_model(model: str) -> None:
-    """Raise SchemaError unless a model can be fitted to several labels."""
-    check_model(model)
-    if model in (*TRAINED, AUTO):
-        others = ", ".join(name for name in MODELS if name not in (*TRAINED, AUTO))
-        raise SchemaError(
-            f"several targets work with {others}; {model!r} is for one label. Use --model "
-            "logistic (model='logistic'), or one target at a time."
-        )
-
-
-def check_model_for(
-    goal: AnyGoal,
-    model: str,
-    decision: str = "threshold",
-    thresholds: str = "one",
-    caps: Mapping[str, float] | None = None,
-) -> None:
-    """Raise SetpointError if a model, or its way to decide, is not for a goal."""
-    check_decision(model, decision, thresholds)
-    if not isinstance(goal, BandGoal):
-        return
-    if model in (*TRAINED, AUTO):
-        others = ", ".join(name for name in MODELS if name not in (*TRAINED, AUTO))
-        raise SetpointError(
-            f"{model!r} is for one threshold, and '{goal}' is the goal of a review band, "
-            f"with two; choose one of the models {others}."
-        )
-    if (decision, thresholds) != ("threshold", "one"):
-        raise SetpointError(
-            f"'{goal}' is the goal of a review band, which decides by its two thresholds alone; "
-            "leave out other ways to decide."
-        )
-    if caps:
-        raise SetpointError(
-            f"caps are for certified bounds on costs; those of a review band, as in '{goal}', are "
-            "minimised and not bounded."
-        )
-
-
-def check_time_limit(model: str, time_limit: float | None) -> None:
-    """Raise SetpointError if a time limit is given for a single model, or is not positive."""
-    if time_limit is None:
-        return
-    if model != AUTO:
-        raise SetpointError(f"a time limit is for the model {AUTO!r}, not for {model!r}.")
-    if not time_limit > 0:
-        raise SetpointError(f"the time limit must be above 0 seconds, not {time_limit}.")
-
-
-def check_device(device: Any, model: str) -> None:
-    """Raise an error if a device is not available, or cannot train the model."""
-    if requested_device(device) not in (None, CPU) and model not in TRAINED:
-        raise SchemaError(
-            f"device='{device}' is for {' and '.join(TRAINED)}; {model!r} is trained on the CPU."
-        )
 
 
 def takes_raw_columns(name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._internal.imports import OptionalModule
+from setpoint.data.fingerprints import Fingerprints, Hashes, row_hashes
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import ModelFileError, SetpointError
 from setpoint.estimators.saving import describe, restore
@@ -35,6 +36,7 @@ class FittedColumns:
     encoder: Any
     classifier: Any
     facts: Mapping[str, Any]
+    fingerprints: Fingerprints | None
 
     def save(self, path: str | Path) -> None:
         """Write the model to a folder, or to one file if the path ends in ``.zip``.
@@ -68,7 +70,8 @@ class FittedColumns:
         like numbers. Columns named by ``also`` are read as well, if the file has them.
         """
         file = TableFile(path)
-        self.schema.check_names(file.names, ignore_extra=ignore_extra, known=also)
+        with file.explaining():
+            self.schema.check_names(file.names, ignore_extra=ignore_extra, known=also)
         wanted = {*self.schema.names, self.group, *self._columns_to_read(), *also}
         return file.read([name for name in file.names if name in wanted], self.schema.texts)
 
@@ -88,6 +91,10 @@ class FittedColumns:
         """Return the features of rows; parameters as in :meth:`Schema.check`."""
         checked = self.schema.check(frame, ignore_extra=ignore_extra, first_row=first_row)
         return encode(self.encoder, checked)
+
+    def row_hashes(self, frame: Any, labels: Any, *, ignore_extra: bool = False) -> Hashes:
+        """Return hashes of labelled rows, to compare them with ``fingerprints``."""
+        return row_hashes(self.schema.check(frame, ignore_extra=ignore_extra), labels)
 
     def unseen_values(self, frame: Any, *, ignore_extra: bool = False) -> list[str]:
         """Return a sentence for each column with values that training has not seen.
@@ -110,6 +117,8 @@ def _describe(model: FittedColumns) -> Described:
         "facts": encode_plain(dict(model.facts)),
         **model._labels_to_json(),
     }
+    if model.fingerprints is not None:
+        content["fingerprints"] = model.fingerprints.to_dict()
     return content, {**parts, _ENCODER: estimator_to_bytes(model.encoder, "The encoder")}
 
 
@@ -118,11 +127,17 @@ def restored_columns(content: Json, parts: dict[str, bytes], module: Any) -> Jso
     facts = decode(content["facts"])
     if not isinstance(facts, dict):
         raise ModelFileError(f"the facts of the model are {facts!r}.")
+    try:
+        found = content.get("fingerprints")
+        fingerprints = None if found is None else Fingerprints.from_dict(found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError("the fingerprints of the model's rows are damaged.") from error
     return {
         "schema": Schema.from_dict(decode(content["schema"])),
         "encoder": estimator_from_bytes(parts[_ENCODER]),
         "classifier": restore(content["classifier"], parts, module),
         "facts": facts,
+        "fingerprints": fingerprints,
     }
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.renamed import renamed_parameters
 from setpoint._internal.validation import check_fraction
+from setpoint.data.fingerprints import Fingerprints, row_hashes
 from setpoint.data.label_columns import read_target
 from setpoint.data.splits import (
     Rows,
@@ -28,15 +29,8 @@ from setpoint.estimators.stacking import OnColumns, StackedModels
 from setpoint.goals.bands import AnyGoal, BandGoal, parse_any_goal
 from setpoint.goals.periods import longest_of, period_codes
 from setpoint.tables.classifiers import (
-    AUTO,
-    TRAINED,
     Floats,
     above_threshold,
-    check_device,
-    check_model,
-    check_model_for,
-    check_time_limit,
-    default_model,
     fit_band_baseline,
     fit_baselines,
     make_classifier,
@@ -47,6 +41,7 @@ from setpoint.tables.goal_columns import (
     check_group,
     check_named,
     check_named_roles,
+    check_todays_model,
     goal_columns,
     take,
 )
@@ -54,19 +49,26 @@ from setpoint.tables.labelled_table import (
     LabelledTable,
     as_splitter,
     facts_of_fit,
-    find_roles,
     notes_on_fit,
     split_options,
 )
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
+from setpoint.tables.model_options import (
+    AUTO,
+    TRAINED,
+    check_device,
+    check_model,
+    check_model_for,
+    check_time_limit,
+    default_model,
+)
 from setpoint.tables.rules import rule_of
-from setpoint.tables.schema import Schema
+from setpoint.tables.schema import Schema, find_roles
 from setpoint.tables.todays_model import (
     COLUMN,
     ROLE,
     THRESHOLD,
-    check_todays_model,
     todays_model,
     todays_scores,
     todays_threshold,
@@ -290,6 +292,7 @@ def fit_table(
     fitted = TableModel(
         schema, encoder, classifier, target, labels.negative, labels.positive, facts,
         labels.positive_labels, summaries_of(schema, table.rows.iloc[training]),
+        Fingerprints.of(row_hashes(table.rows.iloc[split.train], table.y[split.train])),
     )  # fmt: skip
     notes = notes_on_fit(fitted, labels.note, certification is not None, validation is not None)
     threshold_rows = (training, certification) if certification is not None else validation

@@ -17,8 +17,8 @@ from setpoint.data.values import (
     without_categories,
     without_zones,
 )
-from setpoint.errors import SchemaError
-from setpoint.goals.bands import AnyGoal
+from setpoint.errors import SchemaError, SetpointError
+from setpoint.goals.bands import AnyGoal, BandGoal
 from setpoint.goals.periods import longest_of
 from setpoint.goals.tallies import quoted_name
 from setpoint.tables.kinds import column_of
@@ -42,6 +42,15 @@ def check_group(goal: AnyGoal, group: str | None) -> None:
             f"the goal '{goal}' has a budget per {period}, which is about all rows of whole "
             f"{period}s; rows of one {group!r} on several {period}s cannot be kept together, or be "
             "represented by one of them, as well; leave out --group (group=)."
+        )
+
+
+def check_todays_model(goal: AnyGoal, column: str | None) -> None:
+    """Raise SetpointError for a goal that today's scores cannot be compared for."""
+    if column is not None and isinstance(goal, BandGoal):
+        raise SetpointError(
+            f"scores of today's model are compared at one threshold, and '{goal}' is the goal of a "
+            "review band; leave out --baseline-scores (baseline_scores=)."
         )
 
 

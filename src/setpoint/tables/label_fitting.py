@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.validation import check_fraction, listed
 from setpoint.certificates.multilabel import goals_to_certify
+from setpoint.data.fingerprints import Fingerprints, row_hashes
 from setpoint.data.several_targets import read_targets
 from setpoint.data.splits import (
     Rows,
@@ -19,10 +20,9 @@ from setpoint.data.splits import (
     check_seed,
     newest_split,
 )
-from setpoint.errors import GoalError, SchemaError, SetpointError, SplitError
+from setpoint.errors import GoalError, SetpointError, SplitError
 from setpoint.estimators.label_classifiers import LabelledMatrix
 from setpoint.tables.classifiers import (
-    check_labels_model,
     label_scores,
     make_labels_classifier,
     takes_raw_columns,
@@ -32,12 +32,12 @@ from setpoint.tables.label_model import LabelsTableModel
 from setpoint.tables.labelled_table import (
     LabelledTable,
     facts_of_fit,
-    find_roles,
     notes_on_fit,
     split_options,
 )
 from setpoint.tables.leakage import LeakageWarning, column_leakage, find_leakage
-from setpoint.tables.schema import Schema
+from setpoint.tables.model_options import check_label_goals
+from setpoint.tables.schema import Schema, find_roles
 from setpoint.thresholds.label_goals import Average, LabelGoals
 from setpoint.thresholds.multilabel import MultilabelPoint
 
@@ -88,10 +88,7 @@ def check_label_options(
     targets: Sequence[str], goal: Any, average: Average, model: str, confidence: float | None
 ) -> LabelGoals:
     """Return the goals of the labels; raise an error if an option is invalid."""
-    if twice := [name for name in dict.fromkeys(targets) if list(targets).count(name) > 1]:
-        raise SchemaError(f"the target {twice[0]!r} is named twice.")
-    check_labels_model(model)
-    goals = LabelGoals.of(goal, targets, average)
+    goals = check_label_goals(targets, goal, average, model)
     if confidence is not None:
         check_fraction(confidence, "confidence")
         goals_to_certify(goal, targets)
@@ -179,7 +176,10 @@ def fit_labels(
         model, {"rows": len(Y), "labels": len(targets)}, split, certification,
         schema, features, {"group": group, "time": time, "random_state": random_state}, started,
     )  # fmt: skip
-    fitted = LabelsTableModel(schema, encoder, classifier, targets, found.labels, facts)
+    fitted = LabelsTableModel(
+        schema, encoder, classifier, targets, found.labels, facts,
+        Fingerprints.of(row_hashes(table.rows.iloc[split.train], Y[split.train])),
+    )  # fmt: skip
     certified, by_time = certification is not None, validation is not None
     notes = [*found.notes, *notes_on_fit(fitted, "", certified, by_time)]
     threshold_rows = (training, certification) if certification is not None else validation

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
+from setpoint.data.fingerprints import Fingerprints
 from setpoint.data.labels import Labels
 from setpoint.data.several_targets import indicators
 from setpoint.errors import ModelFileError, SetpointError
@@ -55,6 +56,9 @@ class LabelsTableModel(FittedColumns):
         The labels of each of these columns.
     facts : mapping
         Facts about training: numbers of rows, columns and features, seed, seconds and the like.
+    fingerprints : Fingerprints, optional
+        Fingerprints of the rows that trained or certified it; of models saved by earlier versions,
+        and of those trained on streams, there are none.
     """
 
     schema: Schema
@@ -63,6 +67,7 @@ class LabelsTableModel(FittedColumns):
     targets: tuple[str, ...]
     labels: tuple[Labels, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
+    fingerprints: Fingerprints | None = None
 
     @property
     def goals(self) -> LabelGoals:

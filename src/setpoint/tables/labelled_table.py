@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
-from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.splits import (
     CERTIFICATION_FRACTION,
     FEWEST,
@@ -22,7 +21,7 @@ from setpoint.data.splits import (
     newest_split,
 )
 from setpoint.data.values import check_present, without_categories
-from setpoint.errors import SchemaError, SplitError
+from setpoint.errors import SplitError
 from setpoint.tables.classifiers import Floats
 from setpoint.tables.encoder import encode, fit_encoder, make_encoder
 from setpoint.tables.fitted_columns import FittedColumns
@@ -135,38 +134,6 @@ def split_options(
         ),
         "validation": None if validation is None else as_splitter(train, *validation),
     }
-
-
-def find_roles(
-    names: list[str],
-    target: str | Sequence[str],
-    group: str | None,
-    time: str | None,
-    drop: Sequence[str],
-    baseline_scores: str | None = None,
-) -> dict[str, str]:
-    """Return the columns that are not features, and why; there may be several targets."""
-    columns_of: Mapping[str, Sequence[str | None]] = {
-        "the target": [target] if isinstance(target, str) else target,
-        "the group": [group],
-        "the time": [time],
-        "the scores of today's model": [baseline_scores],
-        "dropped": drop,
-    }
-    roles: dict[str, str] = {}
-    for role, columns in columns_of.items():
-        for name in columns:
-            if name is None:
-                continue
-            if name not in names:
-                raise SchemaError(
-                    f"there is no column {name!r} ({role}); the table has {listed(names)}."
-                    f"{did_you_mean(name, names)}"
-                )
-            if roles.get(name) == "the target":
-                raise SchemaError(f"the column {name!r} is the target and cannot be {role} too.")
-            roles.setdefault(name, role)
-    return roles
 
 
 def facts_of_fit(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from setpoint._internal.imports import OptionalModule
 from setpoint._internal.validation import did_you_mean, listed
+from setpoint.data.fingerprints import Fingerprints
 from setpoint.data.label_columns import positive_rows
 from setpoint.data.labels import Label, Labels
 from setpoint.errors import ModelFileError, SchemaError, SetpointError
@@ -70,6 +71,9 @@ class TableModel(FittedColumns):
     summaries : tuple of ColumnSummary
         A short summary of each column of the training rows, with which later rows are compared;
         none in models that were saved by earlier versions.
+    fingerprints : Fingerprints, optional
+        Fingerprints of the rows that trained or certified it; of models saved by earlier versions,
+        and of those trained on streams, there are none.
     """
 
     schema: Schema
@@ -81,6 +85,7 @@ class TableModel(FittedColumns):
     facts: Mapping[str, Any] = field(default_factory=dict)
     positive_labels: tuple[Label, ...] = ()
     summaries: tuple[ColumnSummary, ...] = ()
+    fingerprints: Fingerprints | None = None
 
     def _repr_html_(self) -> str:
         from sklearn.pipeline import Pipeline

@@ -205,6 +205,38 @@ class Schema:
         return cls(columns, aside)
 
 
+def find_roles(
+    names: list[str],
+    target: str | Sequence[str],
+    group: str | None,
+    time: str | None,
+    drop: Sequence[str],
+    baseline_scores: str | None = None,
+) -> dict[str, str]:
+    """Return the columns that are not features, and why; there may be several targets."""
+    columns_of: Mapping[str, Sequence[str | None]] = {
+        "the target": [target] if isinstance(target, str) else target,
+        "the group": [group],
+        "the time": [time],
+        "the scores of today's model": [baseline_scores],
+        "dropped": drop,
+    }
+    roles: dict[str, str] = {}
+    for role, columns in columns_of.items():
+        for name in columns:
+            if name is None:
+                continue
+            if name not in names:
+                raise SchemaError(
+                    f"there is no column {name!r} ({role}); the table has {listed(names)}."
+                    f"{did_you_mean(name, names)}"
+                )
+            if roles.get(name) == "the target":
+                raise SchemaError(f"the column {name!r} is the target and cannot be {role} too.")
+            roles.setdefault(name, role)
+    return roles
+
+
 def absent(series: Any) -> Any:
     """Return where a column of checked rows is missing."""
     return series.isna() | (series == "")

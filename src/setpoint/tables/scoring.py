@@ -127,7 +127,8 @@ def score_file(
             f"there is no column {missing[0]!r} with the times; the table has {listed(file.names)}."
         )
     known = [*keep, *timed, *model.decision_columns]
-    model.schema.check_names(file.names, ignore_extra, known=known)
+    with file.explaining():
+        model.schema.check_names(file.names, ignore_extra, known=known)
     decided = [name for name in model.decision_columns if name in file.names]
     segments = [n for n in UncoveredSegments(model.classifier).columns if n in file.names]
     wanted = list(dict.fromkeys([*keep, *model.schema.names, *decided, *segments]))

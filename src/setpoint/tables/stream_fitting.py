@@ -40,7 +40,7 @@ from setpoint.estimators.stream_fitting import fit_stream
 from setpoint.explain.drift import ColumnSummary
 from setpoint.goals.bands import BandGoal
 from setpoint.goals.goal import Goal
-from setpoint.tables.classifiers import TRAINED, above_threshold, check_model, make_classifier
+from setpoint.tables.classifiers import above_threshold, make_classifier
 from setpoint.tables.encoder import (
     TEXT_FEATURES,
     encode,
@@ -49,10 +49,11 @@ from setpoint.tables.encoder import (
     summaries_of,
 )
 from setpoint.tables.fitting import FittedTable, TestRows, check_options
-from setpoint.tables.labelled_table import find_roles, notes_on_fit
+from setpoint.tables.labelled_table import notes_on_fit
 from setpoint.tables.leakage import LeakageWarning, find_leakage
 from setpoint.tables.model import TableModel
-from setpoint.tables.schema import Schema
+from setpoint.tables.model_options import check_streamable
+from setpoint.tables.schema import Schema, find_roles
 from setpoint.tables.stream_rows import CachedRows, TableRows, has_room
 from setpoint.tables.stream_survey import Survey, final_split, split_rule, survey
 from setpoint.thresholds.stream import stream_evaluate
@@ -178,20 +179,6 @@ def fit_streamed(
     if sampled < rows:
         notes.append(f"Columns were learnt from a random sample of {sampled:,} of {rows:,} rows.")
     return FittedTable(fitted, tested, point, None, learnt.leakage, notes)
-
-
-def check_streamable(model: str, group: str | None, time: str | None) -> None:
-    """Raise an error for options that need the whole table in memory."""
-    check_model(model)
-    if model not in TRAINED:
-        raise SetpointError(
-            f"the model {model!r} needs the whole table in memory; only "
-            f"{' and '.join(TRAINED)} can be trained on a streamed table."
-        )
-    if group is not None and time is not None:
-        raise SetpointError(
-            "groups and times together need the whole table in memory; name only one of them."
-        )
 
 
 def _check_files(table: TableFile, *columns: str | None) -> None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from setpoint._internal.validation import did_you_mean, listed
 from setpoint.data.label_columns import scores_of
-from setpoint.errors import SchemaError, SetpointError
-from setpoint.goals.bands import AnyGoal, BandGoal
+from setpoint.errors import SchemaError
+from setpoint.goals.bands import AnyGoal
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.choose import choose_threshold, evaluate_threshold
 
@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
 ROLE = "the scores of today's model"
 COLUMN, THRESHOLD = "scores of today's model", "threshold of today's model"  # facts of a model
-
-
-def check_todays_model(goal: AnyGoal, column: str | None) -> None:
-    """Raise SetpointError for a goal that today's scores cannot be compared for."""
-    if column is not None and isinstance(goal, BandGoal):
-        raise SetpointError(
-            f"scores of today's model are compared at one threshold, and '{goal}' is the goal of a "
-            "review band; leave out --baseline-scores (baseline_scores=)."
-        )
 
 
 def todays_scores(frame: Any, column: str) -> NDArray[np.float64]:
