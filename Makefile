@@ -33,6 +33,10 @@ $(VENV)/.bench: $(VENV)/.dev
 	$(PIP) $(INSTALL) '.[bench]'
 	touch $@
 
+$(VENV)/.gallery: $(VENV)/.dev
+	$(PIP) $(INSTALL) '.[trainers]'
+	touch $@
+
 $(VENV)/.docs: $(VENV)/.demo
 	$(PIP) $(INSTALL) '.[docs]'
 	touch $@
@@ -63,8 +67,10 @@ $(VENV)-engines/.engines: pyproject.toml constraints-engines.txt
 	$(VENV)-engines/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints-engines.txt --editable '.[engines]'
 	touch $@
 
-test-engines: $(VENV)-engines/.engines ## test with MLflow, Spark and Ray, each run locally (needs Java 17; 15 minutes)
+test-engines: $(VENV)-engines/.engines ## test with MLflow, Spark and Ray, each run locally, and the recipes for Lightning and Trainer (needs Java 17; 15 minutes)
 	$(VENV)-engines/bin/python -m pytest engine_tests
+	$(VENV)-engines/bin/python examples/lightning_module.py
+	$(VENV)-engines/bin/python examples/hugging_face_trainer.py
 
 test-cuda: $(VENV)/.dev ## run the tests that need a GPU
 	$(BIN)/python -m pytest tests/cuda
@@ -159,7 +165,7 @@ reproduce: $(VENV)/.dev ## write the paper's tables and figures to results/ (nee
 reproduce-smoke: $(VENV)/.dev ## the same on generated data, as a smoke test (a minute)
 	$(BIN)/python -m setpoint.paper all --scale smoke --out build/smoke
 
-gallery: $(VENV)/.dev ## run the examples and store their figures in docs/gallery/
+gallery: $(VENV)/.gallery ## run the examples and store their figures in docs/gallery/
 	mkdir -p docs/gallery
 	cd docs/gallery && for example in ../../examples/*.py; do ../../$(BIN)/python $$example || exit 1; done
 

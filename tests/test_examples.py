@@ -21,7 +21,7 @@ from tutorial_tables import STAND_INS
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Packages that are not installed for development; `make test-engines` has them.
+# Packages that are not installed for development; `make test-engines` runs these examples.
 NEEDS = {"lightning_module.py": "pytorch_lightning", "hugging_face_trainer.py": "accelerate"}
 SHORTER = {"fine_tune.py": ["--quick"]}
 CODE = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)

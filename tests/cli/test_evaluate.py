@@ -379,7 +379,7 @@ def test_rows_that_trained_the_model_are_noticed(files, model, tmp_path, capsys)
     assert found["rows_seen"]["in_training"] < 0.1
     assert not any(_TRAINED in note for note in found["notes"])
     train = pd.read_csv(files / "train.csv")
-    mixed = pd.concat([train.head(30), pd.read_csv(files / "new.csv")], ignore_index=True)
+    mixed = pd.concat([train.head(150), pd.read_csv(files / "new.csv")], ignore_index=True)
     mixed.to_csv(tmp_path / "mixed.csv", index=False)
     assert run("evaluate", model, tmp_path / "mixed.csv", "--ignore-extra") == 0
     assert _TRAINED in capsys.readouterr().err

@@ -87,7 +87,7 @@ def test_baselines_are_compared():
     (bill,) = sections(report)["bills"]
     names = [row[0] for row in bill["rows"]]
     assert names == ["this classifier", "no alarms", "all alarms", "<i>rules</i>"]
-    assert "as much as <i>rules</i> (which does not meet the goal)." in bill["result"]
+    assert "as much as <i>rules</i> (which does not meet the goal either)." in bill["result"]
     assert "&lt;i&gt;rules&lt;/i&gt;" in html(report)
 
 

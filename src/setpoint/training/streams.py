@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
@@ -154,8 +155,7 @@ def _stream_problem(
 ) -> StreamProblem:
     """Return the problem of row sources; loaders are made one."""
     source, validation = (
-        rows if rows is None or hasattr(rows, "blocks") else LoaderRows(rows)
-        for rows in (source, validation)
+        LoaderRows(rows) if _is_loader(rows) else rows for rows in (source, validation)
     )
     check_sources(source, validation)
     check_passes(source, validation, split)
@@ -185,6 +185,9 @@ def _loader_problem(
             "training in epochs reads loaders, not row sources; pass DataLoaders for both the "
             "training and the validation rows, or leave out epochs= and optimizer=."
         )
+    for rows in (training,) if judges is None else (training, judges):
+        if not _is_loader(rows):
+            check_sources(rows, None)
     if depends_on_rows(goal):
         raise GoalError(
             f"the goal '{goal}' has a constraint on a number of rows or a sum over them, which "
@@ -201,3 +204,10 @@ def _loader_problem(
         with torch.no_grad():
             batch.output(module, device)
     return LoaderProblem(own, goal, others, device)
+
+
+def _is_loader(rows: Any) -> bool:
+    """Whether an object yields batches; one that yields rows or letters does not."""
+    if hasattr(rows, "blocks") or isinstance(rows, str | bytes | np.ndarray | torch.Tensor):
+        return False
+    return hasattr(rows, "__iter__") and not hasattr(rows, "iloc")
