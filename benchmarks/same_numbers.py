@@ -234,7 +234,7 @@ def of_classifier(clf: Any, split: Rows, grouped: bool = False) -> dict[str, Any
         "predicted": np.asarray(clf.predict(X) == clf.pos_label_),
         "probabilities": clf.predict_proba(X),
     }
-    if hasattr(clf, "candidates_"):
+    if hasattr(clf, "history_"):
         tried, history, last = list(clf.candidates_), clf.history_, clf.history_[-1]
         names = ("iteration", "objective", "violation", "threshold", "lam", "loss")
         found["candidates"] = [[of_point(c.point), c.iteration] for c in tried]
