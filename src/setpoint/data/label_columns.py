@@ -64,7 +64,7 @@ def read_target(series: Any, positive: Any = None) -> Target:
         The labels, none missing: two different ones, or more if ``positive`` is given.
     positive : optional
         The positive label; the text ``"1"`` also stands for the numbers 1 and 1.0 and for True. By
-        default it is that of :func:`~setpoint.data.labels.likely_positive`. Several labels, as a
+        default it is that of ``setpoint.data.labels.likely_positive``. Several labels, as a
         list or as the text ``"1,2"``, are positive together; a label that contains a comma comes
         before such a list. All other labels are negative.
 
