@@ -14,7 +14,7 @@ export SETPOINT_DATA
 .PHONY: help demo test test-minimum coverage test-browser test-engines test-cuda validity lint format bench-train bench-heldout bench-selection bench-referee bench-speed bench-busy \
         bench-bundled bench-threshold bench-promise bench-decisions bench-labels bench-certify bench-end-to-end bench-predict \
         bench-stream-threshold bench-stochastic bench-large bench-rows bench-processes \
-        bench-step bench-objective bench-goals bench-sql reproduce reproduce-smoke gallery docs clean
+        bench-step bench-objective bench-goals bench-sql bench-tables reproduce reproduce-smoke gallery docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 24
@@ -150,6 +150,9 @@ bench-end-to-end: $(VENV)/.dev ## fit, predict, evaluate and report on real tabl
 
 bench-predict: $(VENV)/.dev ## memory and speed of `setpoint predict` on five million rows (ten minutes)
 	$(BIN)/python benchmarks/bench_predict.py
+
+bench-tables: $(VENV)/.bench ## model auto on nine tables, compared with tuned XGBoost and a stack of scikit-learn (needs SETPOINT_DATA; hours)
+	$(BIN)/python benchmarks/bench_tables.py
 
 bench-sql: $(VENV)/.dev ## exported SQL statements on 100,000 rows in DuckDB: scores, decisions and time, compared with Python (two minutes)
 	$(BIN)/python benchmarks/bench_sql.py
