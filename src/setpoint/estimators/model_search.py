@@ -48,7 +48,7 @@ Floats = NDArray[np.floating]
 Measure = Callable[[Fold], OperatingPoint]
 
 STACK = "stack"
-FOLDS = 3  # more take longer and choose no better (benchmarks/bench_tables.py)
+FOLDS = 3  # by default: five take half as long again
 _PAIRS = 10  # of complementary halves
 _MOST = 4_000_000  # rows times halves, at most: with more rows fewer halves suffice
 _BOOLEANS = Labels(np.array([False, True]), 1)  # what models are fitted to
