@@ -56,10 +56,12 @@ def floor(name, level):
 @pytest.mark.parametrize(
     ("constraint", "counts", "expected"),
     [
-        (floor("precision", 0.8), (90, 10, 200, 900), 0.1 / np.sqrt(0.8 * 0.2 / 100)),
+        (floor("precision", 0.8), (90, 10, 200, 900), 0.095 / np.sqrt(0.8 * 0.2 / 100)),
+        (floor("precision", 0.8), (801, 200, 900, 900), 0.0),  # less than half a row above
+        (floor("precision", 0.2), (2, 0, 200, 900), 0.55 / np.sqrt(0.2 * 0.8 / 2)),
         (floor("precision", 0.9), (80, 20, 200, 900), -0.1 / np.sqrt(0.9 * 0.1 / 100)),
-        (floor("recall", 0.7), (80, 20, 100, 900), 0.1 / np.sqrt(0.7 * 0.3 / 100)),
-        (floor("fpr", 0.1), (80, 45, 100, 900), 0.05 / np.sqrt(0.1 * 0.9 / 900)),
+        (floor("recall", 0.7), (80, 20, 100, 900), 0.095 / np.sqrt(0.7 * 0.3 / 100)),
+        (floor("fpr", 0.1), (80, 45, 100, 900), (0.05 - 0.5 / 900) / np.sqrt(0.1 * 0.9 / 900)),
         (floor("precision", 0.8), (0, 0, 100, 900), -np.inf),
         (floor("npv", 0.8), (100, 900, 100, 900), -np.inf),
         (floor("recall", 1.0), (100, 20, 100, 900), 0.0),
@@ -179,6 +181,14 @@ def test_nothing_is_given_up_where_that_does_not_help():
     scores = -np.arange(10.0)
     found = best(y, scores, Cautious(FLOOR, 0.2), FLOOR)
     assert (found.tp, found.fp) == (1.0, 0.0)
+
+
+def test_two_alarms_of_two_do_not_make_a_low_floor_likely():
+    """Two positives come first by luck, then one in four, then one in forty."""
+    y = np.array([True, True, *[False, False, False, True] * 8, *([False] * 39 + [True]) * 90])
+    goal = Goal.parse("max recall s.t. precision >= 0.2")
+    found = best(y, -np.arange(float(len(y))), Cautious(goal, 0.2), goal)
+    assert found.tp == 10
 
 
 def test_no_alarms_do_not_count_as_a_floor_that_holds():

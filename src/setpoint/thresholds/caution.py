@@ -53,7 +53,9 @@ class Cautious:
 
         With x successes and m failures, x / (x + m) exceeds a level c by a multiple of
         t = ((1 - c) x - c m) / sqrt(x + m) standard errors. Its derivative in x has the sign of
-        (1 - c) (2 m + x) + c m > 0, that in m the sign of -(2 c x + c m + (1 - c) x) < 0.
+        (1 - c) (2 m + x) + c m > 0, that in m the sign of -(2 c x + c m + (1 - c) x) < 0. The
+        continuity correction makes t = max((1 - c) x - c m - 1/2, 0) / sqrt(x + m) of a t > 0,
+        which adds 1/2 to the first and, as the numerator is not negative, leaves the second < 0.
         """
         return self.goal.is_monotone and all(_is_rate(c.metric) for c in self.goal.constraints)
 
@@ -107,8 +109,9 @@ def errors_above(
 ) -> Any:
     """Return the standard errors by which a metric exceeds its level; -inf for one of no rows.
 
-    A fraction of rows has the standard error of a binomial whose probability is the level. For
-    other metrics TP and FP are binomial, and the rest is the delta method. Where there is no
+    A fraction of rows has the standard error of a binomial whose probability is the level, and a
+    continuity correction: without it, two alarms of two would seem to meet a low floor. For other
+    metrics TP and FP are binomial, and the rest is the delta method. Where there is no
     standard error, the metric counts as at its level.
     """
     which, at = constraint.metric, (tp, fp, P, N)
@@ -128,8 +131,10 @@ def errors_above(
     size = known.get(str(which.population), max(row_weights))
     variance = size * constraint.level * (1 - constraint.level)
     _, rows = which.fraction.parts(*at)
-    rows = rows + 0.0 * tp
-    found = above * sqrt(maximum(rows, 0.0) / variance) if variance > 0 else 0.0 * above
+    rows = maximum(rows + 0.0 * tp, 0.0)
+    half_a_row = size / 2 / maximum(rows, 1e-300)
+    above = where(above > 0, maximum(above - half_a_row, 0.0), above)
+    found = above * sqrt(rows / variance) if variance > 0 else 0.0 * above
     return where(rows > 0, found, -np.inf)  # e.g. precision, without alarms
 
 
