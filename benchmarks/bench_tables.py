@@ -308,17 +308,20 @@ def report(results: list[Row]) -> None:
     frame["constrained"] = frame.goal.str.contains("s.t.")
     print(f"\nLevel: objective at the best threshold on the test rows. {machine()}\n")
     _show(frame.pivot_table(index="table", columns="method", values="level"))
+    print("CPU time in seconds")
+    _show(frame.pivot_table(index="table", columns="method", values="seconds"))
     _show(frame.pivot_table(index="goal", columns="method", values="level"))
     held = frame[frame.constrained].groupby("method").held
     times = frame.groupby(["table", "seed", "method"]).seconds.mean().unstack()
-    print("| method | level | objective | floors held | time / XGBoost, median | at most |")
-    print("|---|---|---|---|---|---|")
+    print("| method | level | objective | floors held | time / XGBoost, in all | median | most |")
+    print("|---|---|---|---|---|---|---|")
     for method in [m for m in METHODS if m in set(frame.method)]:
         own = frame[frame.method == method]
         ratio = times[method] / times["XGBoost"] if "XGBoost" in times else times[method] * np.nan
+        total = times[method].sum() / times["XGBoost"].sum() if "XGBoost" in times else np.nan
         print(
             f"| {method} | {own.level.mean():.4f} | {own.objective.mean():.4f} | "
-            f"{held.mean()[method]:.0%} | {ratio.median():.1f} | {ratio.max():.1f} |"
+            f"{held.mean()[method]:.0%} | {total:.1f} | {ratio.median():.1f} | {ratio.max():.1f} |"
         )
     level = frame.pivot_table(index=["table", "seed", "goal"], columns="method", values="level")
     for rival in [m for m in METHODS[1:] if m in level and "auto" in level]:
