@@ -7,7 +7,6 @@ import re
 import pytest
 
 from setpoint.explain import Coefficient, Coefficients
-from setpoint.explain.coefficients import aligned
 
 FOUND = Coefficients(
     [
@@ -63,7 +62,3 @@ def test_numbers_count_as():
     assert amount.counts_as(1244.5) == pytest.approx(1234.5 + 10 / math.sqrt(2))
     assert FOUND[2].counts_as(7e300) == 7e300
     assert math.isnan(FOUND[2].counts_as(math.nan))
-
-
-def test_aligned():
-    assert aligned([["a", "bb"], ["ccc", "d"]]) == ["a    bb", "ccc   d"]
