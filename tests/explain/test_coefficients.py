@@ -50,6 +50,7 @@ def test_plain_values():
 def test_many_are_cut_off():
     many = Coefficients([Coefficient(f"x{i}", "", 1.0, 1.0) for i in range(1000)], 0.0)
     assert "970 more" in str(many)
+    assert "970 of them are not shown" in many._repr_html_()
     assert len(many.to_dict()["coefficients"]) == 1000
 
 
