@@ -95,6 +95,22 @@ def test_a_check_continues_after_an_earlier_one(folder, tmp_path, capsys):
     assert "cannot continue" in failure(capsys, *evaluate[:-1], "--after", first)
 
 
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        (["--importance"], "this one has several."),
+        (["--nearest", 3], "this one has several."),
+        (["--baseline-scores", "x"], "this one has several."),
+        (["--figures", "f"], "leave it out."),
+        (["--cost-alarm", 1, "--cost-miss", 2], "leave it out."),
+        (["--called", "case,cases"], "leave it out."),
+    ],
+)
+def test_options_of_models_of_one_label_are_refused(folder, capsys, option, advice):
+    message = failure(capsys, "evaluate", folder / "m.zip", folder / "new.csv", *option)
+    assert f"{option[0]} is for models of one label; {advice}" in message
+
+
 def test_rows_that_contradict_a_certificate_fail_strictly(folder, tmp_path, capsys):
     frame = tickets(800, seed=2)
     frame["spam"] = 1 - frame["spam"]

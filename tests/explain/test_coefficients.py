@@ -7,7 +7,6 @@ import re
 import pytest
 
 from setpoint.explain import Coefficient, Coefficients
-from setpoint.explain.coefficients import aligned
 
 FOUND = Coefficients(
     [
@@ -51,6 +50,7 @@ def test_plain_values():
 def test_many_are_cut_off():
     many = Coefficients([Coefficient(f"x{i}", "", 1.0, 1.0) for i in range(1000)], 0.0)
     assert "970 more" in str(many)
+    assert "970 of them are not shown" in many._repr_html_()
     assert len(many.to_dict()["coefficients"]) == 1000
 
 
@@ -63,7 +63,3 @@ def test_numbers_count_as():
     assert amount.counts_as(1244.5) == pytest.approx(1234.5 + 10 / math.sqrt(2))
     assert FOUND[2].counts_as(7e300) == 7e300
     assert math.isnan(FOUND[2].counts_as(math.nan))
-
-
-def test_aligned():
-    assert aligned([["a", "bb"], ["ccc", "d"]]) == ["a    bb", "ccc   d"]

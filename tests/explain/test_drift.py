@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ks_2samp
 
-from setpoint.explain.drift import ColumnDrift, ColumnSummary, Drift
+from setpoint.explain import ColumnDrift, ColumnSummary, Drift
 
 
 def compared(before, now, kind, **options):
@@ -34,15 +34,6 @@ def test_numbers_with_few_different_values():
     old, new = rng.choice([0.0, 1.0], 1000, p=[0.9, 0.1]), rng.choice([0.0, 1.0], 1000)
     found = compared(old, new, "number")
     assert found.distance == pytest.approx(ks_2samp(old, new).statistic)
-
-
-def test_extreme_values_of_single_rows_are_not_kept():
-    summary = ColumnSummary.of("x", "number", pd.Series([*range(1000), 1e9]))
-    assert max(summary.grid) < 1000
-    rare = pd.Series(["a"] * 500 + [f"name {i}" for i in range(500)])
-    summary = ColumnSummary.of("x", "category", rare, every_level=False)
-    assert summary.levels == (("a", 500),)
-    assert not summary.is_complete
 
 
 def test_categories_are_compared_by_total_variation():
@@ -118,18 +109,3 @@ def test_the_most_different_column_comes_first():
     assert json.dumps(found.to_dict(), allow_nan=False)
     assert "No column of new rows" in Drift(found[1:], "new rows", 9).meaning
     assert str(Drift([], "no columns", 0))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"rows": -1}, {"rows": 1.5}, {"missing": 99}, {"kind": "code"}, {"name": 1},
-        {"grid": [1.0]}, {"grid": [2.0, 1.0], "up_to": [1, 2]}, {"mean": "1"},
-        {"levels": [["a", 9], ["b", 9]]}, {"levels": [[1, 1]]},
-    ],
-)  # fmt: skip
-def test_damaged_summaries_are_refused(change):
-    fields = ColumnSummary.of("x", "number", pd.Series([1.0, 2.0, math.nan] * 4)).to_dict()
-    ColumnSummary.from_dict(fields)
-    with pytest.raises(ValueError, match="not the summary"):
-        ColumnSummary.from_dict({**fields, **change})

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setpoint._internal.listing import aligned
 from setpoint._internal.validation import check_fraction, listed
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import Method, certify
@@ -110,11 +111,7 @@ class MultilabelCertificate:
             held = " and ".join(map(str, found.guarantees)) or str(found.refusal)
             yes = "yes" if found.certified else "no"
             rows.append([name, format_threshold(found.threshold), yes, held])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
+        lines = aligned(rows, left=range(len(rows[0])))
         if len(self.names) > _MOST_ROWS:
             lines.append(f"... ({len(self.names)} labels)")
         assumed = [f"  - {each}" for each in self.certificates[0].assumptions]

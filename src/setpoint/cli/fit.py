@@ -13,7 +13,6 @@ import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.app import exit_if_missed, first_imports
-from setpoint.cli.evaluate import not_monitored
 from setpoint.cli.output import (
     Output,
     is_main_process,
@@ -21,6 +20,7 @@ from setpoint.cli.output import (
     leave_process_group,
 )
 from setpoint.cli.points import is_met, point_table
+from setpoint.cli.verdicts import not_monitored
 
 _IN_MEMORY = 2 << 30  # bytes; a larger table is streamed, as training takes several times that
 _OTHERS = (

@@ -9,17 +9,10 @@ import typer
 
 from setpoint.cli import options as o
 from setpoint.cli.app import exit_if_missed
-from setpoint.cli.evaluate import (
-    CONTINUE,
-    SeenRows,
-    earlier_rows,
-    groups_of,
-    parse_verdict,
-    read_output,
-    verdict_fields,
-)
 from setpoint.cli.output import Output
 from setpoint.cli.prometheus import Samples
+from setpoint.cli.seen_rows import SeenRows, earlier_rows
+from setpoint.cli.verdicts import CONTINUE, groups_of, parse_verdict, read_output, verdict_fields
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
@@ -39,10 +32,16 @@ def evaluate_several(
     from setpoint.report.page import summary
 
     given = context.params
-    for option, value in (("--figures", request.figures), ("--cost-alarm", request.costs),
-                          ("--called", request.called)):  # fmt: skip
+    for option, value, advice in (
+        ("--importance", given["importance"] or None, "this one has several"),
+        ("--nearest", given["nearest"], "this one has several"),
+        ("--baseline-scores", given["baseline_scores"], "this one has several"),
+        ("--figures", request.figures, "leave it out"),
+        ("--cost-alarm", request.costs, "leave it out"),
+        ("--called", request.called, "leave it out"),
+    ):
         if value is not None:
-            raise SetpointError(f"{option} is for models of one label; leave it out.")
+            raise SetpointError(f"{option} is for models of one label; {advice}.")
     certificate, before = model.certificate, None
     if given["after"] is not None:
         before = _read_verdicts(given["after"], certificate, given["model"])

@@ -15,8 +15,9 @@ from setpoint._internal.validation import check_fraction
 from setpoint.certificates.band_certificate import BandCertificate
 from setpoint.certificates.bands import certify_band, certify_best_band
 from setpoint.certificates.sequence import Rows
-from setpoint.estimators.base import draw_seed, take_features
-from setpoint.estimators.cross_fit import Fold, LabelledRows, positive_scores
+from setpoint.estimators.base import draw_seed
+from setpoint.estimators.cross_fit import Fold, LabelledRows
+from setpoint.estimators.scores import positive_scores
 from setpoint.estimators.wrapped import WrappedClassifier
 from setpoint.goals.bands import BandGoal
 from setpoint.thresholds.band_search import BandRows
@@ -180,16 +181,11 @@ class SetpointBand(WrappedClassifier, MetaEstimatorMixin, BaseEstimator):  # typ
             )
             point = certificate.operating_point
 
-        self.estimator_ = estimator
         self.low_, self.high_ = point.low, point.high
-        self.operating_point_ = point
-        both = [f for f in folds if 0 < data.positive[f.rows].sum() < len(f.rows)]
+        both = data.with_both_classes(folds)
         of_folds = [_band(data, fold, goal, amounts, "one fold") for fold in both]
         self.bands_ = np.array([(p.low, p.high) for p in of_folds]).reshape(-1, 2)
-        self.certificate_ = certificate
-        self.goal_ = goal
-        self._set_labels(data.labels)
-        take_features(self, estimator)
+        self._set_fitted(data, estimator, goal, point, certificate)
         self._warn_if_unmet()
         return self
 
@@ -205,9 +201,9 @@ class SetpointBand(WrappedClassifier, MetaEstimatorMixin, BaseEstimator):  # typ
         assert self.confidence is not None
         planning = data.positive[unseen.rows], unseen.scores
         if certification is None:
-            weight = None if data.weight is None else data.weight[unseen.rows]
             return certify_band(
-                *planning, goal, confidence=self.confidence, sample_weight=weight,
+                *planning, goal, confidence=self.confidence,
+                sample_weight=data.weight_of(unseen.rows),
                 amounts=_among(amounts, unseen.rows), on="the rows given",
             )  # fmt: skip
         testing = data.score(unseen.classifier, certification, self.response_method)
@@ -262,8 +258,7 @@ def _among(amounts: Amounts, rows: NDArray[np.intp]) -> dict[str, Any] | None:
 
 def _band(data: LabelledRows, fold: Fold, goal: BandGoal, amounts: Amounts, on: str) -> BandPoint:
     """Return the best band on the rows of a fold."""
-    weight = None if data.weight is None else data.weight[fold.rows]
     return choose_band(
-        data.positive[fold.rows], fold.scores, goal,
-        sample_weight=weight, amounts=_among(amounts, fold.rows), on=on,
+        data.positive[fold.rows], fold.scores, goal, sample_weight=data.weight_of(fold.rows),
+        amounts=_among(amounts, fold.rows), on=on,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -63,6 +64,10 @@ class SetpointEstimator:
 
     def positive_scores(self, X: Any) -> NDArray[np.floating]:
         """Return one score per row, larger for likely positives."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the decision on each row."""
         raise NotImplementedError
 
     def _scores_of(self, X: Any, named: dict[str, Any]) -> NDArray[np.floating]:
@@ -257,9 +262,12 @@ class SetpointEstimator:
         It says little about rare positives; :meth:`Goal.scorer` scores ``predict`` by the goal:
         ``cross_val_score(clf, X, y, scoring=goal.scorer())``.
         """
-        if hasattr(self, "_labels") and self._labels.positive_labels:  # predict returns classes
+        return self._accuracy(y, self.predict(X), sample_weight)
+
+    def _accuracy(self, y: Any, predicted: NDArray[Any], sample_weight: Any) -> float:
+        if self._labels.positive_labels:  # predict returns classes
             y = self._labels.of_decisions(self._labels.is_positive(y))
-        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write a report, one HTML file, on the classifier and its certificate.

@@ -25,6 +25,7 @@ from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows, check_pair, check_splitter
 from setpoint.errors import SetpointError
 from setpoint.estimators.fitting import pool_segments, whole_periods
+from setpoint.estimators.scores import Floats, positive_scores
 from setpoint.goals.columns import GoalColumns, from_table
 from setpoint.goals.goal import Goal
 from setpoint.thresholds.by_segment import SegmentThresholds, thresholds_by_segment
@@ -37,9 +38,6 @@ from setpoint.thresholds.expected_value import (
     expected_saving,
 )
 from setpoint.thresholds.operating_point import OperatingPoint
-
-Floats = NDArray[np.floating]
-METHODS = ("decision_function", "predict_proba")
 
 
 class Fold(NamedTuple):
@@ -137,6 +135,10 @@ class LabelledRows:
             return np.arange(len(self.positive))
         return np.flatnonzero(self.weight > 0)
 
+    def weight_of(self, rows: Rows) -> Floats | None:
+        """Return the weights of some rows."""
+        return None if self.weight is None else self.weight[rows]
+
     def fit(self, classifier: Any, rows: Rows, fit_params: dict[str, Any]) -> Any:
         """Return the classifier, fitted on some rows."""
         own = _check_method_params(self.X, fit_params, indices=rows)
@@ -169,7 +171,7 @@ class LabelledRows:
 
     def point(self, fold: Fold, goal: Goal, on: str, caution: float = 0.0) -> OperatingPoint:
         """Return the best operating point on the rows of a fold."""
-        weight = None if self.weight is None else self.weight[fold.rows]
+        weight = self.weight_of(fold.rows)
         positive = self.positive[fold.rows]
         columns, scores = self.columns.take(fold.rows), fold.scores
         if not self.columns:
@@ -179,7 +181,7 @@ class LabelledRows:
 
     def decisions(self, fold: Fold, goal: Goal, on: str) -> DecisionTable:
         """Compare ways to decide on the rows of a fold, whose scores are probabilities."""
-        weight = None if self.weight is None else self.weight[fold.rows]
+        weight = self.weight_of(fold.rows)
         positive, columns = self.positive[fold.rows], self.columns.take(fold.rows)
         return decisions_on(positive, check_probability(fold.scores), weight, columns, goal, on)
 
@@ -190,7 +192,7 @@ class LabelledRows:
 
     def by_segment(self, fold: Fold, goal: Goal, on: str) -> SegmentThresholds:
         """Return the best threshold of each segment on the rows of a fold."""
-        weight = None if self.weight is None else self.weight[fold.rows]
+        weight = self.weight_of(fold.rows)
         positive, columns = self.positive[fold.rows], self.columns.take(fold.rows)
         return thresholds_by_segment(positive, fold.scores, weight, columns, goal, on)
 
@@ -201,75 +203,12 @@ class LabelledRows:
 
     def thresholds(self, folds: list[Fold], goal: Goal) -> NDArray[np.float64]:
         """Return the best threshold of each fold that has both classes."""
-        both = [f for f in folds if 0 < self.positive[f.rows].sum() < len(f.rows)]
+        both = self.with_both_classes(folds)
         return np.array([self.point(fold, goal, "one fold").threshold for fold in both])
 
-
-def positive_scores(classifier: Any, X: Any, labels: Labels, method: str) -> Floats:
-    """Return one score per row, larger for likely positives."""
-    if method not in ("auto", *METHODS):
-        raise SetpointError(f"response_method is one of {('auto', *METHODS)}, not {method!r}.")
-    if method == "auto":
-        found = [name for name in METHODS if hasattr(classifier, name)]
-        if not found:
-            raise SetpointError(
-                f"{type(classifier).__name__} has neither decision_function nor predict_proba; a "
-                "threshold needs scores."
-            )
-        method = found[0]
-        if labels.positive_labels and len(getattr(classifier, "classes_", ())) > 2:
-            method = "predict_proba"  # decision functions of several classes cannot be added
-    if not hasattr(classifier, method):
-        raise SetpointError(f"{type(classifier).__name__} has no {method}.")
-    scores = np.asarray(getattr(classifier, method)(X))
-    if np.isnan(scores).any():
-        raise SetpointError(
-            f"{np.isnan(scores).sum()} scores of {type(classifier).__name__} are NaN."
-        )
-    if labels.positive_labels:
-        known = np.asarray(getattr(classifier, "classes_", [False, True]))
-        if scores.ndim == 2:
-            return two_columns(scores, known, labels, method)[:, 1]
-        return np.asarray(scores if _positive_classes(known, labels)[1] else -scores)
-    known = np.asarray(getattr(classifier, "classes_", labels.classes))
-    index = np.flatnonzero(known == labels.positive)
-    if set(known.tolist()) != set(labels.classes.tolist()):
-        raise SetpointError(
-            f"the classifier knows the classes {known.tolist()}, the labels are "
-            f"{labels.classes.tolist()}; both must be the same two."
-        )
-    if scores.ndim == 2 and scores.shape[1] == 2:
-        return np.asarray(scores[:, int(index[0])])
-    scores = scores.reshape(len(scores))
-    return scores if index[0] == 1 else -scores
-
-
-def two_columns(
-    scores: Any, known: Any, labels: Labels, method: str = "predict_proba"
-) -> NDArray[np.floating]:
-    """Return the summed probabilities of the negative and of the positive labels.
-
-    ``known`` are the classes of the columns: booleans, or labels of which some are positive.
-    """
-    found, known = np.asarray(scores), np.asarray(known)
-    positive = _positive_classes(known, labels)
-    if len(known) > 2 and method != "predict_proba":
-        raise SetpointError(
-            f"the classifier knows the classes {known.tolist()}; only probabilities of several "
-            "classes can be added. Use response_method='predict_proba'."
-        )
-    return np.column_stack([found[:, ~positive].sum(axis=1), found[:, positive].sum(axis=1)])
-
-
-def _positive_classes(known: NDArray[Any], labels: Labels) -> NDArray[np.bool_]:
-    """Return which classes of a classifier are positive; some must be, and some not."""
-    positive, _ = labels.compare(known)
-    if positive.all() or not positive.any():
-        raise SetpointError(
-            f"the classifier knows the classes {known.tolist()}; some must be positive "
-            f"({labels.positive}) and some negative."
-        )
-    return positive
+    def with_both_classes(self, folds: list[Fold]) -> list[Fold]:
+        """Return the folds whose rows are not all of one class."""
+        return [f for f in folds if 0 < self.positive[f.rows].sum() < len(f.rows)]
 
 
 def cv_splits(

@@ -23,7 +23,8 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows
 from setpoint.errors import SetpointError
-from setpoint.estimators.cross_fit import METHODS, Floats, LabelledRows, cv_splits, positive_scores
+from setpoint.estimators.cross_fit import LabelledRows, cv_splits
+from setpoint.estimators.scores import METHODS, Floats, positive_scores
 
 _FOLDS = 5
 _YES_NO = Labels(np.array([0, 1]), 1)

@@ -30,8 +30,9 @@ from setpoint.data.labels import Labels
 from setpoint.data.splits import Rows
 from setpoint.errors import SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
-from setpoint.estimators.cross_fit import Fold, LabelledRows, positive_scores
+from setpoint.estimators.cross_fit import Fold, LabelledRows
 from setpoint.estimators.default_models import default_models
+from setpoint.estimators.scores import positive_scores
 from setpoint.estimators.stacking import (
     Member,
     OnColumns,

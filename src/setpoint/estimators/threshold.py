@@ -8,40 +8,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from setpoint._internal.validation import check_caution, check_fraction
 from setpoint.certificates.certificate import Certificate
 from setpoint.certificates.certify import certify, certify_on, certify_rows
 from setpoint.certificates.decisions import needs_decisions
 from setpoint.data.splits import Rows
-from setpoint.errors import SetpointError
-from setpoint.estimators.base import draw_seed, take_features
-from setpoint.estimators.cross_fit import (
-    Fold,
-    LabelledRows,
-    positive_scores,
-)
+from setpoint.estimators.base import draw_seed
+from setpoint.estimators.cross_fit import Fold, LabelledRows
+from setpoint.estimators.decision_scores import DecisionScores
 from setpoint.estimators.model_search import Measure, ModelSearch
-from setpoint.estimators.stacking import StackedModels
-from setpoint.estimators.wrapped import Comparison, WrappedClassifier
-from setpoint.goals.columns import GoalColumns, from_table, segment_texts
+from setpoint.estimators.wrapped import Comparison
 from setpoint.goals.goal import Goal, check_for_new_rows
-from setpoint.thresholds.by_segment import segment_column
-from setpoint.thresholds.expected_value import check_prices, check_probability, expected_saving
 from setpoint.thresholds.operating_point import OperatingPoint
 
-# Classifiers whose decision function is the logit of their probability.
-_LOGISTIC = (LogisticRegression, HistGradientBoostingClassifier, StackedModels)
 
-
-class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class SetpointThreshold(DecisionScores, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any classifier, with the exact threshold for a goal, and optionally a certificate.
 
     The threshold is found on scores of rows that the classifier has not seen: cross-fitted,
@@ -276,44 +259,38 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         unseen = found.merged
         by_labels = self.confidence is None or certification is not None
         data = data.pooled(goal, found.seen, by_labels)
-        self.decisions_ = None
+        self.decisions_ = self.segment_thresholds_ = None
         if self.decision == "expected_value":
             self.decisions_ = data.decisions(unseen, goal, on)
-            folds = [data.valued(fold, goal) for fold in folds]
-            unseen = data.valued(unseen, goal)
-        self.segment_thresholds_ = None
         if self.thresholds == "per group":
-            self.segment_thresholds_ = data.by_segment(unseen, goal, on)
-            folds = [data.above(fold, self.segment_thresholds_) for fold in folds]
-            unseen = data.above(unseen, self.segment_thresholds_)
+            valued = self._decided(data, unseen, goal)
+            self.segment_thresholds_ = data.by_segment(valued, goal, on)
+        folds = [self._decided(data, fold, goal) for fold in folds]
+        unseen = self._decided(data, unseen, goal)
         self._threshold_rows = data.positive[unseen.rows], unseen.scores
         self._threshold_columns = data.columns.take(unseen.rows)
-        if self.segment_thresholds_ is not None and self.confidence is None:
-            certificate, point = None, self.segment_thresholds_.operating_point
-        elif self.decisions_ is not None and self.confidence is None:
-            certificate, point = None, self.decisions_["expected value"]
-        elif self.confidence is None:
-            certificate, point = None, data.point(unseen, goal, on, self._caution)
-        else:
+        certificate = None
+        if self.confidence is not None:
             certificate = replace(
                 self._certify(data, unseen, goal, certification, seed),
                 one_per_group=data.groups is not None and not data.columns.periods,
                 pos_label=data.labels.pos_label,
             )
             point = certificate.operating_point
+        elif self.segment_thresholds_ is not None:
+            point = self.segment_thresholds_.operating_point
+        elif self.decisions_ is not None:
+            point = self.decisions_["expected value"]
+        else:
+            point = data.point(unseen, goal, on, self._caution)
 
         self._planned_point = point
         if certification is not None:
             self._planned_point = data.point(unseen, goal, on, self._caution)
-        self.estimator_ = estimator
         self.threshold_ = point.threshold
-        self.operating_point_ = point
         self.thresholds_ = data.thresholds(folds, goal)
-        self.certificate_ = certificate
-        self.goal_ = goal
         self.segments_ = data.segments
-        self._set_labels(data.labels)
-        take_features(self, estimator)
+        self._set_fitted(data, estimator, goal, point, certificate)
         self._warn_if_unmet()
         return self
 
@@ -351,16 +328,12 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
             if data.columns or needs_decisions(goal):
                 columns = data.columns.take(unseen.rows)
                 return certify_rows(*planning, columns, goal, self.confidence, self.caps, seed)
-            weight = None if data.weight is None else data.weight[unseen.rows]
             return certify(
-                *planning, goal, confidence=self.confidence, sample_weight=weight,
-                random_state=seed, on="the rows given",
+                *planning, goal, confidence=self.confidence,
+                sample_weight=data.weight_of(unseen.rows), random_state=seed, on="the rows given",
             )  # fmt: skip
         testing = data.score(unseen.classifier, certification, self._response_method(goal))
-        if self.decision == "expected_value":
-            testing = data.valued(testing, goal)
-        if self.segment_thresholds_ is not None:
-            testing = data.above(testing, self.segment_thresholds_)
+        testing = self._decided(data, testing, goal)
         self._threshold_rows = data.positive[certification], testing.scores
         self._threshold_columns = data.columns.take(certification)
         return certify_on(
@@ -370,103 +343,6 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
             self.confidence,
             self.caps,
         )
-
-    def _response_method(self, goal: Goal) -> str:
-        """Return the method of the classifier that gives the scores."""
-        if self.thresholds not in ("one", "per group"):
-            raise SetpointError(f"thresholds is 'one' or 'per group', not {self.thresholds!r}.")
-        if self.thresholds == "per group":
-            segment_column(goal)  # raises an error if there is none
-            if self.confidence is not None and isinstance(self.cv, str) and self.cv == "prefit":
-                raise SetpointError(
-                    "with cv='prefit' all rows are certification rows, and thresholds='per group' "
-                    "would be chosen on them; a certificate needs thresholds chosen on other rows. "
-                    "Use another cv, or confidence=None."
-                )
-        if self.decision == "threshold":
-            return self.response_method
-        if self.decision != "expected_value":
-            raise SetpointError(
-                f"decision is 'threshold' or 'expected_value', not {self.decision!r}."
-            )
-        check_prices(goal)
-        if self.response_method == "decision_function":
-            raise SetpointError(
-                "decisions by expected value need probabilities; leave response_method out."
-            )
-        return "predict_proba"
-
-    def positive_scores(
-        self, X: Any, *, amounts: Any = None, segments: Any = None
-    ) -> NDArray[np.floating]:
-        """Return the scores that the threshold applies to, larger for likely positives.
-
-        For decisions by expected value they are expected savings, and ``amounts`` those that the
-        goal names. With thresholds per group they are measured from the threshold of each row's
-        segment, in ``segments``. Both may be columns of the data frame X instead.
-        """
-        check_is_fitted(self, "threshold_")
-        decisive = Goal(self.goal_.objective) if self.decision == "expected_value" else self.goal_
-        named = {
-            **from_table(X, decisive, {"amounts": amounts}),
-            **from_table(X, self.goal_, {"segments": segments}),
-        }
-        return self.decision_scores(self.raw_scores(X), named)
-
-    def raw_scores(self, X: Any) -> NDArray[np.floating]:
-        """Return the classifier's scores of the positive class, before prices and segments."""
-        check_is_fitted(self, "threshold_")
-        method = self._response_method(self.goal_)
-        return positive_scores(self.estimator_, X, self._labels, method)
-
-    @property
-    def decision_columns(self) -> tuple[str, ...]:
-        """The columns that decisions need besides features: amounts, and segments."""
-        found = self.goal_.objective.tallies if self.decision == "expected_value" else ()
-        amounts = [tally.amount for tally in found if tally.amount]
-        by = [] if self.segment_thresholds_ is None else [self.segment_thresholds_.column]
-        return (*amounts, *by)
-
-    def decision_scores(
-        self, scores: NDArray[np.floating], named: dict[str, Any]
-    ) -> NDArray[np.floating]:
-        """Return the scores that the threshold applies to, given raw ones."""
-        if self.decision == "expected_value":
-            goal = Goal(self.goal_.objective)
-            columns = GoalColumns.of(goal, len(scores), named.get("amounts"))
-            scores = expected_saving(check_probability(scores), goal, columns.amounts)
-        if self.segment_thresholds_ is not None:
-            column, segments = self.segment_thresholds_.column, named.get("segments")
-            if segments is None or column not in segments:
-                raise SetpointError(
-                    f"there is a threshold for each {column}; pass segments={{{column!r}: ...}}, "
-                    "one entry per row."
-                )
-            texts = segment_texts(column, segments[column], len(scores))
-            scores = self.segment_thresholds_.above(scores, self._known_segments(column, texts))
-        return scores
-
-    def probabilities_of(self, scores: NDArray[np.floating]) -> NDArray[np.floating] | None:
-        """Return the classifier's probabilities of rows with such scores, None if it has none."""
-        if self.decision != "threshold" or self.segment_thresholds_ is not None:
-            return None
-        method = self.response_method
-        if method == "auto":
-            several = len(getattr(self.estimator_, "classes_", ())) > 2
-            has_one = hasattr(self.estimator_, "decision_function")
-            method = "decision_function" if has_one and not several else "predict_proba"
-        if method == "predict_proba":
-            return np.asarray(scores)
-        last = getattr(self.estimator_, "best_estimator_", self.estimator_)
-        last = last.steps[-1][1] if isinstance(last, Pipeline) else last
-        return np.asarray(expit(scores)) if isinstance(last, _LOGISTIC) else None
-
-    def _known_segments(self, column: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
-        """Return segments with the pool that ``fit`` made of small ones."""
-        return np.asarray(self.pooled({"segments": {column: texts}})["segments"][column])
-
-    def _scores_of(self, X: Any, named: dict[str, Any]) -> NDArray[np.floating]:
-        return self.positive_scores(X, amounts=named.get("amounts"), segments=named.get("segments"))
 
     def predict(self, X: Any, *, amounts: Any = None, segments: Any = None) -> NDArray[Any]:
         """Return the label decided at the threshold; parameters as in ``positive_scores``."""
@@ -490,11 +366,8 @@ class SetpointThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, 
         In a cross-validation with metadata routing, amounts and segments must be data frames:
         scikit-learn does not divide the arrays in a dict among the folds.
         """
-        check_is_fitted(self, "threshold_")
-        if self._labels.positive_labels:  # predict returns classes
-            y = self._labels.of_decisions(self._labels.is_positive(y))
         predicted = self.predict(X, amounts=amounts, segments=segments)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return self._accuracy(y, predicted, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from setpoint._internal.validation import one_row_per_group
 from setpoint.data.splits import Rows, certification_split
 from setpoint.errors import SetpointError
-from setpoint.estimators.base import SetpointEstimator
-from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits, two_columns
+from setpoint.estimators.base import SetpointEstimator, take_features
+from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits
 from setpoint.estimators.model_search import FOLDS, Measure, ModelSearch
+from setpoint.estimators.scores import two_columns
 from setpoint.goals.goal import Goal
 from setpoint.training.model_candidates import ModelCandidates
 
@@ -130,6 +131,15 @@ class WrappedClassifier(SetpointEstimator):
         if self.refit:
             estimator = data.fit(clone(self.estimator), seen, fit_params)
         return Unseen(estimator, scored, seen, certification, on)
+
+    def _set_fitted(
+        self, data: LabelledRows, estimator: Any, goal: Any, point: Any, certificate: Any
+    ) -> None:
+        """Keep the classifier that decides, its operating point and its certificate."""
+        self.estimator_, self.goal_ = estimator, goal
+        self.operating_point_, self.certificate_ = point, certificate
+        self._set_labels(data.labels)
+        take_features(self, estimator)
 
     def _check_search(self, fit_params: dict[str, Any], comparison: Comparison | None) -> None:
         """Raise SetpointError if models cannot be compared with these parameters."""

@@ -13,17 +13,16 @@ so that outliers do not dominate: for a centre m and a limit L,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
-from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.listing import Ranking
 from setpoint.errors import SetpointError
 from setpoint.thresholds.operating_point import jsonable
 
 OTHER_VALUE = "(any other)"
 MISSING_VALUE = "(missing)"
-_MOST_SHOWN = 30  # in a notebook and as text
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Coefficient:
         return self.centre + distance / math.hypot(1.0, distance / self.limit)
 
 
-class Coefficients(NotebookSummary, Sequence[Coefficient]):
+class Coefficients(Ranking[Coefficient]):
     """The coefficients of a linear model, the most influential feature first.
 
     ``print`` shows a table; a score above 0 is an alarm.
@@ -97,6 +96,8 @@ class Coefficients(NotebookSummary, Sequence[Coefficient]):
         probabilities; both are relative to the threshold.
     """
 
+    _contents = "features, the most influential first"
+
     def __init__(self, found: Iterable[Coefficient], intercept: float, of: str = "score") -> None:
         def influence(one: Coefficient) -> tuple[bool, float, float]:
             unknown = math.isnan(one.per_deviation)
@@ -107,21 +108,6 @@ class Coefficients(NotebookSummary, Sequence[Coefficient]):
         self._found = tuple(sorted(found, key=influence))
         self.intercept = float(intercept)
         self.of = of
-
-    @overload
-    def __getitem__(self, index: int) -> Coefficient: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Coefficient, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Coefficient | tuple[Coefficient, ...]:
-        return self._found[index]
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[Coefficient]:
-        return iter(self._found)
 
     @property
     def meaning(self) -> str:
@@ -152,13 +138,6 @@ class Coefficients(NotebookSummary, Sequence[Coefficient]):
             rows.append(row)
         return rows
 
-    def text(self, most: int | None = None) -> str:
-        """Return the coefficients as text; ``most``: only the first so many."""
-        lines = [self.meaning, *aligned(self.table(most))]
-        if most is not None and len(self) > most:
-            lines.append(f"… {len(self) - most:,} more")
-        return "\n".join(lines)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; numbers that are not finite become None."""
         names = (
@@ -173,18 +152,6 @@ class Coefficients(NotebookSummary, Sequence[Coefficient]):
             ],
         }
 
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        return self.text(None if len(self) <= _MOST_SHOWN else _MOST_SHOWN)
-
-    def _summary(self) -> Summary:
-        caption = f"{len(self):,} features, the most influential first"
-        if len(self) > _MOST_SHOWN:
-            caption += f"; {len(self) - _MOST_SHOWN:,} of them are not shown"
-        return Summary(self.meaning, True, caption, [self.table(_MOST_SHOWN)])
-
 
 def coefficients_or_none(model: Any, *rows: Any) -> Coefficients | None:
     """Return the coefficients of a fitted model, None if it is not linear."""
@@ -193,18 +160,6 @@ def coefficients_or_none(model: Any, *rows: Any) -> Coefficients | None:
     except SetpointError:
         return None
     return found
-
-
-def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Return rows of text as lines with aligned columns: those of ``left`` to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            text.ljust(width) if i in left else text.rjust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _number(value: float, digits: int = 3) -> str:

@@ -17,126 +17,27 @@ its mean by :math:`\sqrt{\tfrac12 \ln(k / \alpha) (1/n + 1/m)}` (McDiarmid).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.notebook import NotebookSummary, Summary
-from setpoint.explain.coefficients import aligned
-from setpoint.thresholds.operating_point import jsonable
+from setpoint._internal.listing import MOST_SHOWN, Ranking
+from setpoint._internal.notebook import Summary
+from setpoint.explain.column_summary import (
+    COUNTED,
+    ColumnSummary,
+    level_counts,
+    moments,
+    present_values,
+)
 
 LARGE, NOTABLE = 0.25, 0.1  # sizes of a difference
 _ALPHA = 0.01  # of a difference by chance alone in any column
-_GRID = np.linspace(0.01, 0.99, 50)  # quantiles; extreme values of single rows are not kept
-_LEVELS, _FEWEST = 50, 10  # values of a category, and rows of each of them, that are kept
-_MOST_SHOWN = 30
 _SCALE = "0: distributed as in training; 1: no overlap."
-_KINDS = ("number", "boolean", "category", "text", "date")
-_COUNTED = ("boolean", "category")  # compared by total variation
-
-
-@dataclass(frozen=True)
-class ColumnSummary:
-    """A short summary of a column of training rows.
-
-    Attributes
-    ----------
-    name, kind : str
-        The column, and its kind: number, boolean, category, text or date.
-    rows, missing : int
-        How many rows there were, and in how many of them the column was missing.
-    mean, deviation : float
-        Of numbers, of dates in seconds since 1970, and of the lengths of texts; NaN for others.
-    grid, up_to : tuple
-        Some values, and the number of rows with a value up to each of them.
-    levels : tuple of (str, int)
-        The values of a category and their rows; of very many values, those of ten rows at least.
-    """
-
-    name: str
-    kind: str
-    rows: int
-    missing: int
-    mean: float = math.nan
-    deviation: float = math.nan
-    grid: tuple[float, ...] = ()
-    up_to: tuple[int, ...] = ()
-    levels: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def present(self) -> int:
-        """In how many rows there was a value."""
-        return self.rows - self.missing
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all values of a category are known."""
-        return sum(count for _, count in self.levels) == self.present
-
-    @classmethod
-    def of(cls, name: str, kind: str, values: Any, *, every_level: bool = True) -> ColumnSummary:
-        """Return the summary of a column, given its checked values as a series.
-
-        Of a category whose values the model does not keep, ``every_level`` is false.
-        """
-        present = _present(values, kind)
-        missing = len(values) - len(present)
-        if kind in _COUNTED:
-            levels = _counts(present)
-            if not every_level:
-                often = [(level, n) for level, n in levels if n >= _FEWEST]
-                levels = often[:_LEVELS]
-            return cls(name, kind, len(values), missing, levels=tuple(levels))
-        if not len(present):
-            return cls(name, kind, len(values), missing)
-        grid = np.unique(np.quantile(present, _GRID, method="inverted_cdf"))
-        grid = grid[np.isfinite(grid)]
-        ranks = np.searchsorted(np.sort(present), grid, side="right")
-        mean, deviation = _moments(present)
-        return cls(
-            name, kind, len(values), missing, mean, deviation, tuple(grid.tolist()),
-            tuple(ranks.tolist()),
-        )  # fmt: skip
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for a model file."""
-        found = {n: getattr(self, n) for n in ("name", "kind", "rows", "missing")}
-        if self.kind in _COUNTED:
-            return {**found, "levels": [list(pair) for pair in self.levels]}
-        numbers = {"mean": jsonable(self.mean), "deviation": jsonable(self.deviation)}
-        return {**found, **numbers, "grid": list(self.grid), "up_to": list(self.up_to)}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> ColumnSummary:
-        """Return the summary from the values of ``to_dict``; ValueError if they are not such."""
-        numbers = {
-            n: math.nan if (x := fields.get(n)) is None else x for n in ("mean", "deviation")
-        }
-        found = cls(
-            fields["name"], fields["kind"], fields["rows"], fields["missing"],
-            **numbers,
-            grid=tuple(fields.get("grid", ())),
-            up_to=tuple(fields.get("up_to", ())),
-            levels=tuple((level, count) for level, count in fields.get("levels", ())),
-        )  # fmt: skip
-        counts = [found.rows, found.missing, *found.up_to, *(count for _, count in found.levels)]
-        texts = [found.name, *(level for level, _ in found.levels)]
-        floats = [*numbers.values(), *found.grid]
-        if (
-            found.kind not in _KINDS
-            or not all(type(x) is int and 0 <= x <= found.rows for x in counts)
-            or not all(type(x) is str for x in texts)
-            or not all(type(x) in (int, float) for x in floats)
-            or len(found.grid) != len(found.up_to)
-            or sorted(found.grid) != list(found.grid)
-            or found.missing + sum(count for _, count in found.levels) > found.rows
-        ):
-            raise ValueError(f"this is not the summary of a column: {fields}")
-        return found
 
 
 @dataclass(frozen=True)
@@ -188,7 +89,7 @@ class ColumnDrift:
         return "large" if self.size >= LARGE else "moderate" if self.size >= NOTABLE else "small"
 
 
-class Drift(NotebookSummary, Sequence[ColumnDrift]):
+class Drift(Ranking[ColumnDrift]):
     """How the columns of some rows differ from training, the most different first.
 
     Attributes
@@ -208,21 +109,6 @@ class Drift(NotebookSummary, Sequence[ColumnDrift]):
         """Return how checked rows differ from the summaries of training."""
         found = [_compared(one, checked[one.name], len(summaries)) for one in summaries]
         return cls(found, on, len(checked))
-
-    @overload
-    def __getitem__(self, index: int) -> ColumnDrift: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[ColumnDrift, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> ColumnDrift | tuple[ColumnDrift, ...]:
-        return self._found[index]
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[ColumnDrift]:
-        return iter(self._found)
 
     @property
     def notable(self) -> tuple[ColumnDrift, ...]:
@@ -255,13 +141,6 @@ class Drift(NotebookSummary, Sequence[ColumnDrift]):
             rows.append([*row, *([_percent(one.unseen) if one.unseen else ""] * unseen)])
         return rows
 
-    def text(self, most: int | None = None) -> str:
-        """Return the columns as text; ``most``: only the first so many."""
-        lines = [self.meaning, *aligned(self.table(most))]
-        if most is not None and len(self) > most:
-            lines.append(f"… {len(self) - most:,} more")
-        return "\n".join(lines)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
         names = ("kind", "size", "distance", "missing_before", "missing", "unseen", "chance")
@@ -281,15 +160,9 @@ class Drift(NotebookSummary, Sequence[ColumnDrift]):
             ],
         }
 
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        return self.text(None if len(self) <= _MOST_SHOWN else _MOST_SHOWN)
-
     def _summary(self) -> Summary:
         caption = f"{len(self):,} columns, the most different first"
-        return Summary(self.meaning, not self.notable, caption, [self.table(_MOST_SHOWN)])
+        return Summary(self.meaning, not self.notable, caption, [self.table(MOST_SHOWN)])
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -297,7 +170,7 @@ class Drift(NotebookSummary, Sequence[ColumnDrift]):
 
 def _compared(before: ColumnSummary, values: Any, columns: int) -> ColumnDrift:
     """Return how the values of a column differ from its summary."""
-    present = _present(values, before.kind)
+    present = present_values(values, before.kind)
     n, m = before.present, len(present)
     rows = len(values)
     missing_before, missing = before.missing / max(before.rows, 1), (rows - m) / max(rows, 1)
@@ -306,7 +179,7 @@ def _compared(before: ColumnSummary, values: Any, columns: int) -> ColumnDrift:
         chance = _by_chance(2 * columns, before.rows, rows)
     if not n or not m:  # nothing to compare but missing values
         return ColumnDrift(before.name, before.kind, 0.0, missing_before, missing, chance, "–", "–")
-    if before.kind in _COUNTED:
+    if before.kind in COUNTED:
         distance, mean, words, unseen = _of_levels(before, present)
         chance = max(chance, mean + _by_chance(columns, n, m))
         return ColumnDrift(
@@ -318,7 +191,7 @@ def _compared(before: ColumnSummary, values: Any, columns: int) -> ColumnDrift:
     return ColumnDrift(
         before.name, before.kind, float(gaps.max(initial=0.0)), missing_before, missing, chance,
         _typical(before.kind, before.mean, before.deviation),
-        _typical(before.kind, *_moments(present)),
+        _typical(before.kind, *moments(present)),
     )  # fmt: skip
 
 
@@ -327,7 +200,7 @@ def _of_levels(
 ) -> tuple[float, float, tuple[str, str], float | None]:
     """Return total variation, its mean by chance, the most different value, and unseen ones."""
     n, m = before.present, len(present)
-    known, now = dict(before.levels), dict(_counts(present))
+    known, now = dict(before.levels), dict(level_counts(present))
     shares = {level: count / n for level, count in known.items()}
     rest = 1.0 - sum(shares.values())  # of values that are not kept
     shares_now = {level: now.get(level, 0) / m for level in known}
@@ -348,41 +221,6 @@ def _of_levels(
 
 def _by_chance(tests: int, n: int, m: int) -> float:
     return math.sqrt(math.log(tests / _ALPHA) / 2 * (1 / max(n, 1) + 1 / max(m, 1)))
-
-
-def _present(values: Any, kind: str) -> NDArray[Any]:
-    """Return the values that are present: numbers, seconds, lengths, or texts."""
-    if kind == "number":
-        found = values.to_numpy(dtype=np.float64)
-        return np.asarray(found[~np.isnan(found)])
-    if kind == "date":
-        there = values[values.notna()]
-        seconds = there.astype("int64") if not len(there) else [x.timestamp() for x in there]
-        return np.asarray(seconds, dtype=np.float64)
-    if kind == "boolean":
-        found = values.to_numpy(dtype=np.float64)
-        return np.where(found[~np.isnan(found)] > 0, "true", "false")
-    texts = values.to_numpy(dtype=object)
-    texts = texts[texts != ""]
-    if kind == "text":
-        return np.array([len(text) for text in texts], dtype=np.float64)
-    return np.asarray(texts)
-
-
-def _counts(texts: NDArray[Any]) -> list[tuple[str, int]]:
-    """Return the different texts and how often they occur, the most frequent first."""
-    levels, counts = np.unique(texts.astype(str), return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return [(str(levels[i]), int(counts[i])) for i in order]
-
-
-def _moments(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean and standard deviation of the finite values."""
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return math.nan, math.nan
-    size = float(np.abs(finite).max()) or 1.0  # squares of huge numbers would overflow
-    return size * float(np.mean(finite / size)), size * float(np.std(finite / size))
 
 
 def _typical(kind: str, mean: float, deviation: float) -> str:

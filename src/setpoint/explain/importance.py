@@ -8,18 +8,17 @@ unimportant; shuffle such columns together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.listing import Ranking
 from setpoint._internal.validation import did_you_mean, listed
 from setpoint.errors import SetpointError
-from setpoint.explain.coefficients import aligned
 from setpoint.goals.metrics import display_name
 from setpoint.thresholds.operating_point import jsonable
 
@@ -27,7 +26,6 @@ Floats = NDArray[np.floating]
 
 MAX_ROWS = 20_000
 REPEATS = 5
-_MOST_SHOWN = 30  # in a notebook and as text
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Importance:
         return " + ".join(self.columns)
 
 
-class Importances(NotebookSummary, Sequence[Importance]):
+class Importances(Ranking[Importance]):
     """Permutation importance of columns, the most important first.
 
     Attributes
@@ -68,6 +66,8 @@ class Importances(NotebookSummary, Sequence[Importance]):
     repeats : int
         How often each column was shuffled.
     """
+
+    _contents = "columns, the most important first"
 
     def __init__(
         self,
@@ -86,21 +86,6 @@ class Importances(NotebookSummary, Sequence[Importance]):
         self._found = tuple(found[i] for i in np.argsort(-most, kind="stable"))
         self.metrics, self.point = tuple(metrics), point
         self.rows, self.of_rows, self.repeats = rows, of_rows, repeats
-
-    @overload
-    def __getitem__(self, index: int) -> Importance: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Importance, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Importance | tuple[Importance, ...]:
-        return self._found[index]
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[Importance]:
-        return iter(self._found)
 
     @property
     def meaning(self) -> str:
@@ -121,13 +106,6 @@ class Importances(NotebookSummary, Sequence[Importance]):
             rows.append([one.name, *(drop_text(*pair) for pair in pairs)])
         return rows
 
-    def text(self, most: int | None = None) -> str:
-        """Return the importances as text; ``most``: only the first so many."""
-        lines = [self.meaning, *aligned(self.table(most))]
-        if most is not None and len(self) > most:
-            lines.append(f"… {len(self) - most:,} more")
-        return "\n".join(lines)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; numbers that are not finite become None."""
         return {
@@ -144,18 +122,6 @@ class Importances(NotebookSummary, Sequence[Importance]):
                 for one in self
             ],
         }
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        return self.text(None if len(self) <= _MOST_SHOWN else _MOST_SHOWN)
-
-    def _summary(self) -> Summary:
-        caption = f"{len(self):,} columns, the most important first"
-        if len(self) > _MOST_SHOWN:
-            caption += f"; {len(self) - _MOST_SHOWN:,} of them are not shown"
-        return Summary(self.meaning, True, caption, [self.table(_MOST_SHOWN)])
 
 
 def _by_metric(metrics: Sequence[str], values: Sequence[float]) -> dict[str, Any]:

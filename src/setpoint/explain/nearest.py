@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.listing import Listing, aligned
+from setpoint._internal.notebook import Summary
 from setpoint._internal.validation import quoted
 from setpoint.errors import SetpointError
-from setpoint.explain.coefficients import aligned
 from setpoint.goals.metrics import format_threshold
 from setpoint.thresholds.operating_point import jsonable
 
@@ -54,7 +54,7 @@ class NearRow:
         return self.score > 0
 
 
-class NearestRows(NotebookSummary, Sequence[NearRow]):
+class NearestRows(Listing[NearRow]):
     """The rows nearest to the threshold, from the highest score down.
 
     Attributes
@@ -73,21 +73,6 @@ class NearestRows(NotebookSummary, Sequence[NearRow]):
     ) -> None:
         self._found = tuple(found)
         self.on, self.average, self.of = on, average, of
-
-    @overload
-    def __getitem__(self, index: int) -> NearRow: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[NearRow, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> NearRow | tuple[NearRow, ...]:
-        return self._found[index]
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[NearRow]:
-        return iter(self._found)
 
     @property
     def meaning(self) -> str:
@@ -134,9 +119,6 @@ class NearestRows(NotebookSummary, Sequence[NearRow]):
                 for row in self
             ],
         }
-
-    def __repr__(self) -> str:
-        return str(self)
 
     def __str__(self) -> str:
         return "\n".join([self.meaning, *aligned(self.table(), left=(2, 3))])

@@ -23,8 +23,8 @@ from torch import nn
 from setpoint._internal.imports import need
 from setpoint.errors import OnnxError
 from setpoint.estimators.classifier import SetpointClassifier
-from setpoint.estimators.cross_fit import METHODS
 from setpoint.estimators.label_classifiers import LabelClassifiers
+from setpoint.estimators.scores import METHODS
 from setpoint.export.graph import ML, ML_OPSET, OPSET, Graph, run
 from setpoint.export.trees import boosted_scores, forest_scores
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from setpoint._internal.imports import OptionalModule
 from setpoint.errors import SchemaError
-from setpoint.explain.drift import ColumnSummary
+from setpoint.explain.column_summary import ColumnSummary
 from setpoint.tables.kinds import Column
 from setpoint.tables.schema import Schema
 

@@ -18,7 +18,8 @@ from setpoint.data.labels import Label, Labels
 from setpoint.errors import ModelFileError, SchemaError, SetpointError
 from setpoint.estimators.base import decisions_html
 from setpoint.explain.coefficients import Coefficients
-from setpoint.explain.drift import ColumnSummary, Drift
+from setpoint.explain.column_summary import ColumnSummary
+from setpoint.explain.drift import Drift
 from setpoint.explain.importance import MAX_ROWS, REPEATS, Importances
 from setpoint.explain.nearest import EACH_SIDE, NearestRows
 from setpoint.goals.bands import AnyGoal

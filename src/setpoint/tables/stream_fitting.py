@@ -37,7 +37,7 @@ from setpoint.data.splits import (
 from setpoint.data.table_reader import TableFile
 from setpoint.errors import SchemaError, SetpointError, SplitError
 from setpoint.estimators.stream_fitting import fit_stream
-from setpoint.explain.drift import ColumnSummary
+from setpoint.explain.column_summary import ColumnSummary
 from setpoint.goals.bands import BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.classifiers import above_threshold, make_classifier

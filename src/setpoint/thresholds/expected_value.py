@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setpoint._internal.listing import aligned
 from setpoint.errors import GoalError, SetpointError
 from setpoint.goals.columns import GoalColumns
 from setpoint.goals.goal import Goal, format_metric
@@ -108,15 +109,7 @@ class DecisionTable:
         return rows if goal.constraints else [row[:-1] for row in rows]
 
     def __str__(self) -> str:
-        rows = self.rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if i == 0 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        )
+        return "\n".join(aligned(self.rows()))
 
 
 def compare_decisions(

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from setpoint._internal.listing import aligned
 from setpoint._internal.validation import check_whole, listed
 from setpoint.errors import SetpointError
 from setpoint.goals.goal import TOLERANCE
@@ -123,13 +124,8 @@ class ClassWeights:
             numbers = [format_number(self.counts.P[k]), format_number(decided)]
             shown = ["–" if np.isnan(v) else f"{v:.3f}" for v in values]
             rows.append([str(label), f"{self.weights[k]:.4g}", *numbers, *shown])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        ]
         accuracy = f"accuracy {self.value('accuracy'):.3f}, macro f1 {self.value('macro f1'):.3f}"
-        return "\n".join([self.message, *lines, accuracy])
+        return "\n".join([self.message, *aligned(rows, left=()), accuracy])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setpoint._internal.listing import aligned
 from setpoint._internal.validation import listed
 from setpoint.errors import InfeasibleGoalWarning, SetpointError
 from setpoint.goals.goal import TOLERANCE, Goal
@@ -170,14 +171,7 @@ class MultilabelPoint:
         sums = format_number(P), format_number(tp + fp)
         rows.append(["micro", "", *sums, *(_number(self.micro(each)) for each in names), ""])
         rows.append(["macro", "", "", "", *(_number(self.macro(each)) for each in names), ""])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if i == 0 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
+        lines = aligned(rows)
         if len(self.names) > _MOST_ROWS:
             lines.insert(-2, f"... ({len(self.names)} labels)")
         return "\n".join([self.message, *lines])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
-from setpoint._internal.notebook import NotebookSummary, Summary
+from setpoint._internal.listing import Listing, aligned
+from setpoint._internal.notebook import Summary
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import display_name
 from setpoint.thresholds.operating_point import OperatingPoint
@@ -58,7 +59,7 @@ class ModelCandidate:
         return self.behind <= self.error and self.log_loss_behind <= self.log_loss_error
 
 
-class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
+class ModelCandidates(Listing[ModelCandidate]):
     """All models that were compared, the simplest first.
 
     ``winner`` is the simplest one that is at most one standard error behind the best for the goal,
@@ -68,21 +69,6 @@ class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
 
     def __init__(self, candidates: Sequence[ModelCandidate]) -> None:
         self._found = tuple(candidates)
-
-    @overload
-    def __getitem__(self, index: int) -> ModelCandidate: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[ModelCandidate, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> ModelCandidate | tuple[ModelCandidate, ...]:
-        return self._found[index]
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[ModelCandidate]:
-        return iter(self._found)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ModelCandidates) and self._found == other._found
@@ -145,15 +131,11 @@ class ModelCandidates(NotebookSummary, Sequence[ModelCandidate]):
             for c in self
         ]
 
-    def __repr__(self) -> str:
-        return str(self)
-
     def __str__(self) -> str:
         rows, point = self.table(), self.winner.point
         assert point is not None
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(v.ljust(w) for v, w in zip(r, widths, strict=True)) for r in rows]
-        return "\n".join([f"'{point.goal}' on {point.on}", *(line.rstrip() for line in lines)])
+        lines = aligned(rows, left=range(len(rows[0])))
+        return "\n".join([f"'{point.goal}' on {point.on}", *lines])
 
     def _summary(self) -> Summary:
         point = self.winner.point
