@@ -6,6 +6,8 @@ import json
 import shlex
 from html import unescape
 
+import numpy as np
+import pandas as pd
 import pytest
 from cli_tables import GOAL, fit_arguments, payments, printed, run
 
@@ -65,6 +67,17 @@ def test_large_counts_are_separated_and_absent_ones_left_out(files, tmp_path):
     assert ">1500<" not in facts
     assert ">12345<" in facts
     assert "certif" not in facts
+
+
+def test_a_report_says_that_no_threshold_meets_the_goal(write_rows, tmp_path):
+    page = tmp_path / "page.html"
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame({"x": rng.normal(size=400), "class": np.repeat(["no", "yes"], [360, 40])})
+    noise.to_csv(tmp_path / "noise.csv", index=False)
+    goal = "max recall s.t. precision >= 0.9, recall >= 0.9"
+    fit = ["fit", tmp_path / "noise.csv", "--target", "class", "--goal", goal]
+    assert run(*fit, "--model", "logistic", "--out", tmp_path / "m", "--report", page, "-q") == 0
+    assert "No threshold meets it there; the closest one was taken." in page.read_text("utf-8")
 
 
 def test_a_report_on_other_rows_names_model_and_data(model, write_rows, tmp_path):

@@ -761,7 +761,7 @@ class TestCaution:
         return rows[0][at], rows[1][at]
 
     def test_some_of_the_objective_is_given_up_for_precision(self, overlapping):
-        bold, careful = (self.fit(overlapping, caution=c) for c in (0, 0.5))
+        bold, careful = (self.fit(overlapping, caution=c) for c in (0, 1))
         one, other = (clf.candidates_.winner.point for clf in (bold, careful))
         assert other.feasible
         assert other.precision > one.precision
@@ -807,7 +807,7 @@ class TestCaution:
 
     @pytest.mark.filterwarnings("ignore::setpoint.UncertifiedWarning")
     def test_certificates_do_not_depend_on_it(self, overlapping):
-        one, other = (self.fit(overlapping, caution=c, confidence=0.8) for c in (0, 0.5))
+        one, other = (self.fit(overlapping, caution=c, confidence=0.8) for c in (0, 1))
         assert one.certificate_ == other.certificate_
         assert one.candidates_ == other.candidates_
 

@@ -22,6 +22,7 @@ from setpoint.errors import SqlError
 from setpoint.export.sql import export_sql, sql_statement
 from setpoint.export.sql import trees as sql_trees
 from setpoint.export.sql.features import largest_below
+from setpoint.tables import fit_table
 from setpoint.tables.encoder import encode, fit_encoder, make_encoder, tree_categories
 from setpoint.tables.model import TableModel
 from setpoint.tables.schema import Schema
@@ -128,6 +129,12 @@ def test_logistic_regression_is_computed_in_64_bits_from_the_same_32_bit_feature
     expected += float(regression.intercept_[0]) - logistic.classifier.threshold_
     found = in_duckdb(sql_statement(logistic), NEW)["score"]
     assert np.allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_linear_models_of_tables_have_the_same_scores(model):
+    fitted = quietly(fit_table, TRAIN, "class", "max f1", positive="bad", model=model).model
+    assert compared(fitted, exact=False) < 1e-9
 
 
 def test_probabilities_decide_by_expected_value():

@@ -289,7 +289,7 @@ def test_scored_files(tmp_path, fits, later, source, out):
     found = read_table(tmp_path / f"scored{out}")
     assert list(found) == ["account", "one", "score", "alarm", "predicted"]
     assert found["account"].tolist() == later["account"].tolist()  # beyond 2**53
-    assert np.array_equal(found["score"].to_numpy(np.float32), model.scores(later))
+    assert np.array_equal(found["score"].to_numpy(), model.scores(later))
     assert (done.rows, done.alarms) == (300, int(found["alarm"].sum()))
     assert seen == [70, 140, 210, 280, 300]
 

@@ -212,12 +212,19 @@ def report_of_fit(
         verdict=verdict,
         tuned=fitted.tuned,
         **({} if fitted.current is None else {"current": fitted.current}),
-        notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
+        notes=(*_unmet(model), *fitted.notes, *(found.message for found in fitted.leakage)),
         why=why,
         **({} if fitted.baseline is None else {"baseline": fitted.baseline}),
         **training_of(model),
         **results,
     )
+
+
+def _unmet(model: TableModel) -> list[str]:
+    """Return by how much the closest threshold missed the goal; nothing where one met it."""
+    if model.certificate is not None or (point := model.classifier.held_out_point()).feasible:
+        return []
+    return [f"{point.message} No threshold meets it there; the closest one was taken."]
 
 
 def training_of(model: TableModel) -> dict[str, Any]:

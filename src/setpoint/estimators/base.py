@@ -181,7 +181,7 @@ class SetpointEstimator:
         columns : sequence of str, optional
             The columns to shuffle, by default all. Those of an array are x0, x1 and so on.
         together : sequence of sequence of str
-            Columns that are shuffled together, since they say the same, e.g.
+            Columns that are shuffled together, since they carry the same information, e.g.
             ``[["latitude", "longitude"]]``.
         repeats : int
             How often each column is shuffled.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.pipeline import Pipeline
 
 from setpoint._internal.imports import BOOSTERS
 from setpoint.data.splits import FEWEST, VALIDATION_FRACTION
@@ -46,6 +47,15 @@ _TREES = (
 # zeros, the score of a row depends neither on the rows around it nor on how a file is cut. Trees
 # multiply nothing, and lose much time to threads in small blocks.
 _BLOCK = 8_192
+
+
+def computes_in_64_bits(name: str) -> bool:
+    """Whether a model is fitted to 64-bit features, though encoders make 32-bit ones.
+
+    Sums over features are then exact to ten digits wherever they are computed, so that an exported
+    linear model has the same scores.
+    """
+    return name in ("linear", "logistic")
 
 
 def takes_raw_columns(name: str) -> bool:
@@ -262,6 +272,7 @@ def above_threshold(
     """
     fitted = getattr(classifier, "estimator_", None)
     score = getattr(classifier, "raw_scores", classifier.positive_scores)
+    features = _as_fitted(fitted, features)
     if isinstance(fitted, StackedModels):
         scores = _stack_scores(classifier, fitted, features)
     elif is_tree_model(fitted):
@@ -273,6 +284,12 @@ def above_threshold(
     scores = classifier.decision_scores(scores, dict(named or {}))
     # In 64 bits, as the classifier compares, a difference has the sign of the comparison.
     return np.asarray(scores.astype(np.float64, copy=False) - classifier.threshold_)
+
+
+def _as_fitted(fitted: Any, features: Floats) -> Floats:
+    """Return features in 64 bits for linear models of scikit-learn that were fitted to such."""
+    weights = getattr(fitted[-1] if isinstance(fitted, Pipeline) else fitted, "coef_", None)
+    return features if weights is None else features.astype(weights.dtype, copy=False)
 
 
 def _stack_scores(classifier: Any, stack: StackedModels, features: Floats) -> Floats:

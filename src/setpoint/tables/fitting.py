@@ -31,6 +31,7 @@ from setpoint.goals.periods import longest_of, period_codes
 from setpoint.tables.classifiers import (
     Floats,
     above_threshold,
+    computes_in_64_bits,
     fit_band_baseline,
     fit_baselines,
     make_classifier,
@@ -260,6 +261,8 @@ def fit_table(
     }
     encoded = {kind: table.features(own, split.train) for kind, own in encoders.items()}
     features = np.hstack([*encoded.values()]) if model == AUTO else next(iter(encoded.values()))
+    if computes_in_64_bits(model):
+        features = features.astype(np.float64)
     validation = table.split_validation(training)
     classifier = make_classifier(
         model, goal, schema, confidence=confidence,
