@@ -80,7 +80,8 @@ def test_given_weights_are_a_candidate_and_kept_if_training_makes_them_worse():
 
 
 def uphill(parameters):
-    return torch.optim.SGD(parameters, lr=5.0, maximize=True)
+    # With this decay a step forgets the weights: what remains is the wrong direction.
+    return torch.optim.SGD(parameters, lr=0.1, weight_decay=10.0, maximize=True)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -154,7 +155,7 @@ def batched(make, n=120, size=40):
 )
 def test_modules_of_several_inputs_and_outputs_of_any_form(module, make):
     torch.manual_seed(0)
-    solution = train(module(), batched(make), GOAL, epochs=4, optimizer=fast_adam)
+    solution = train(module(), batched(make), GOAL, epochs=8, optimizer=fast_adam)
     assert solution.operating_point.recall > 0.3
     assert len(solution.candidates) == 3
 

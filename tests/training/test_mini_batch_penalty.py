@@ -47,7 +47,7 @@ def test_a_batch_of_all_rows_has_the_eliminated_penalty_of_all_rows():
         keep = 7.0 * max(0.5 - float(v.sigmoid()), 0.0) + 0.3 * float(softplus(-v))
         give_up = float((worth if positive else cost)[0]) + 0.3 * float(softplus(v))
         total += min(keep, give_up)
-    assert float(loss.detach()) == pytest.approx(total / P, rel=1e-6)
+    assert float(loss.detach()) == pytest.approx(total / len(y), rel=1e-6)
 
 
 def test_the_mean_over_batches_is_the_loss_of_all_rows():

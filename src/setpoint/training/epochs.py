@@ -121,8 +121,8 @@ class Epochs:
     warm_up: int | None = None
     optimizer: Optimizer | MakeOptimizer | None = None
     scheduler: MakeScheduler | None = None
-    lam: float = 10.0
-    lam_max: float = 1000.0
+    lam: float = 3.0
+    lam_max: float = 10.0
     gamma: float = 0.25
     dual_rate: float = 0.015
 

@@ -3,19 +3,22 @@
 With its lifted variables eliminated, the exact penalty is a sum over samples
 (:mod:`setpoint.method.capped_loss`): for fixed prices, threshold z_t and lambda
 
-    F = 1/P sum_i w_i l_i,    l_i = min( lambda * (1/2 - a_i)_+ + gamma * softplus(-v_i),
+    F = sum_i w_i l_i,        l_i = min( lambda * (1/2 - a_i)_+ + gamma * softplus(-v_i),
                                          price_i + gamma * softplus(v_i) )
 
 with the margin v_i = +-(z_i - z_t), positive where the decision is right, and a_i its sigmoid. A
 batch B of m rows, drawn at random, therefore has the loss
 
-    F_B = (n / P) * 1/m sum_{i in B} w_i l_i,
+    F_B = n/W * 1/m sum_{i in B} w_i l_i,    W = sum_i w_i,
 
-whose mean over all batches is F: it is F exactly for a batch of all rows. What connects the rows,
-and so cannot be read from one batch, is *estimated* from a window of the latest rows, each with the
-logit that it had when it was in a batch:
+whose mean over all batches is F/W: it is F/W exactly for a batch of all rows. As a mean over rows
+its gradients are as large as those of cross-entropy. (In units of the positives, F/P, they would
+be W/P times as large. Adam remembers the size of gradients for long, so when the loss changes it
+would take steps that destroy a network.) What connects the rows, and so cannot be read from one
+batch, is *estimated* from a window of the latest rows, each with the logit that it had when it was
+in a batch:
 
-- n / P, and the counts TP, FP, P, N at z_t. They lag behind the model by at most the window.
+- n/W, and the counts TP, FP, P, N at z_t. They lag behind the model by at most the window.
 - The multipliers of the constraints, one step of the projected solver's rule at these counts
   (:func:`setpoint.training.descent.multiplier_step`), and from both the prices of a true positive
   and of a false positive (:func:`setpoint.method.capped_loss.prices`). For given counts and
@@ -114,8 +117,8 @@ class MiniBatchPenalty(nn.Module):
         goal: str | Goal,
         *,
         steps: int | None = None,
-        lam: float = 10.0,
-        lam_max: float = 1000.0,
+        lam: float = 3.0,
+        lam_max: float = 10.0,
         gamma: float = 0.25,
         dual_rate: float = 0.015,
         positives: int = 300,
@@ -188,24 +191,17 @@ class MiniBatchPenalty(nn.Module):
         lam = self.lam
         if learns and self.steps is not None:
             self.lam = min(self.lam * self._growth, self.lam_max)
-        return self._loss(z, batch, threshold, (float(worth[0]), float(cost[0])), lam, seen)
+        losses = self._losses(z, batch, threshold, float(worth[0]), float(cost[0]), lam)
+        return losses.sum() / (max(len(batch.weight), 1) * float(seen.weight.mean()))
 
-    def _loss(
-        self,
-        z: Tensor,
-        batch: _Rows,
-        threshold: float,
-        worth_and_cost: tuple[float, float],
-        lam: float,
-        seen: _Rows,
+    def _losses(
+        self, z: Tensor, batch: _Rows, threshold: float, worth: float, cost: float, lam: float
     ) -> Tensor:
-        """Return F_B."""
-        worth, cost = worth_and_cost
+        """Return w_i l_i."""
         positive = _like(batch.positive, z)
         price = cost + (worth - cost) * positive
         losses = capped_loss((z - threshold) * (2 * positive - 1), price, lam, self.gamma)
-        P_per_row = float(seen.weight[seen.positive].sum()) / len(seen.weight)
-        return (losses * _like(batch.weight, z)).sum() / (max(len(batch.weight), 1) * P_per_row)
+        return losses * _like(batch.weight, z)
 
     @torch.no_grad()
     def observe(self, logits: Any, y: Tensor, weight: Tensor | None = None) -> None:
