@@ -46,9 +46,9 @@ from _data import load, path, split
 from _stored import PACKAGE, Row, digest, run_missing
 from setpoint import Goal, OperatingPoint, choose_threshold, evaluate_threshold
 from setpoint._internal.provenance import machine
-from setpoint.estimators import model_search
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.default_models import boosted_trees, extra_trees, logistic_model
+from setpoint.estimators.search_fits import SearchFits
 from setpoint.tables import fit_table
 from setpoint.tables.encoder import encode, fit_encoder, make_encoder, tree_categories
 from setpoint.tables.schema import Schema
@@ -143,7 +143,7 @@ def _objective(point: OperatingPoint) -> float:
 @contextmanager
 def shared_fits(known: dict[Any, Any], saved: list[float]) -> Iterator[None]:
     """Reuse fits that do not depend on the goal; ``saved`` are the seconds that took before."""
-    own = model_search._Search.fit
+    own = SearchFits.fit
 
     def fit(self: Any, name: str, rows: Any) -> Any:
         if isinstance(self.models[name], SetpointClassifier):
@@ -156,11 +156,11 @@ def shared_fits(known: dict[Any, Any], saved: list[float]) -> Iterator[None]:
             known[key] = own(self, name, rows), time.process_time() - started
         return known[key][0]
 
-    model_search._Search.fit = fit  # type: ignore[method-assign]
+    SearchFits.fit = fit  # type: ignore[method-assign]
     try:
         yield
     finally:
-        model_search._Search.fit = own  # type: ignore[method-assign]
+        SearchFits.fit = own  # type: ignore[method-assign]
 
 
 def auto(rows: Rows) -> Iterator[Row]:

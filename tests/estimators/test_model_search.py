@@ -26,7 +26,7 @@ from setpoint import (
 )
 from setpoint.errors import SetpointError
 from setpoint.estimators.default_models import boosted_name, boosted_trees, extra_trees
-from setpoint.estimators.model_search import SearchProgress
+from setpoint.estimators.search_fits import SearchProgress
 from setpoint.estimators.stacking import StackedModels
 
 GOAL = "max recall s.t. precision >= 0.6"

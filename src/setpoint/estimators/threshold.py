@@ -18,7 +18,8 @@ from setpoint.data.splits import Rows
 from setpoint.estimators.base import draw_seed
 from setpoint.estimators.cross_fit import Fold, LabelledRows
 from setpoint.estimators.decision_scores import DecisionScores
-from setpoint.estimators.model_search import Measure, ModelSearch
+from setpoint.estimators.model_search import ModelSearch
+from setpoint.estimators.search_fits import Measure
 from setpoint.estimators.wrapped import Comparison
 from setpoint.goals.goal import Goal, check_for_new_rows
 from setpoint.thresholds.operating_point import OperatingPoint

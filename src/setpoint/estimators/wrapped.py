@@ -19,8 +19,9 @@ from setpoint.data.splits import Rows, certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator, take_features
 from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits
-from setpoint.estimators.model_search import FOLDS, Measure, ModelSearch
+from setpoint.estimators.model_search import FOLDS, ModelSearch
 from setpoint.estimators.scores import two_columns
+from setpoint.estimators.search_fits import Measure
 from setpoint.goals.goal import Goal
 from setpoint.training.model_candidates import ModelCandidates
 
