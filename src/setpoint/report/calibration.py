@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
@@ -25,6 +26,7 @@ from setpoint.report.fractions import interval
 
 _FEWEST = 10  # cases in a group
 _GROUPS = 4  # that hold as many cases as there are positives
+_ALPHA = 0.01  # of more groups off the line than chance explains
 
 
 class Group(NamedTuple):
@@ -125,9 +127,11 @@ def calibration_section(report: Report, histogram: Histogram) -> dict[str, Any]:
     result = ""
     if found.has_probabilities:
         apart = sum(not group.agrees for group in found.groups)
+        chance = float(binom.sf(apart - 1, len(rows), 0.05))
         result = (
             f"The mean predicted probability lies inside the interval in {len(rows) - apart} of "
-            f"{len(rows)} groups. About one in twenty lies outside by chance."
+            f"{len(rows)} groups. About one in twenty lies outside by chance"
+            + ("." if chance > _ALPHA else "; this is more: do not rely on these probabilities.")
         )
     head = ["scores", "cases", report.plural, "observed", "95 % interval"]
     return {
