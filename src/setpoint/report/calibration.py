@@ -21,7 +21,7 @@ from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
 from setpoint.report.content import Report, Rows
 from setpoint.report.data import Histogram
-from setpoint.report.drawings import Frame, marker, ticks
+from setpoint.report.drawings import Frame, error_bar, marker, ticks
 from setpoint.report.fractions import interval
 
 _FEWEST = 10  # cases in a group
@@ -166,10 +166,8 @@ def draw_calibration(found: Calibration, report: Report, histogram: Histogram) -
             continue
         low, high = group.interval
         at = frame.across(place)
-        parts.append(
-            f'<path class="interval" d="M{at:.1f} {frame.up(low):.1f}V{frame.up(high):.1f}"/>'
-        )
-        parts.append(marker("circle", at, frame.up(group.rate), "observed"))
+        parts.append(error_bar(frame.up(low), frame.up(high), at, upright=True))
+        parts.append(marker("dot", at, frame.up(group.rate), "observed"))
     described = (
         f"The observed fraction of {report.plural} in {len(groups)} groups of similar scores, with "
         f"exact 95 % intervals, over the {label}. The table lists the numbers."
