@@ -63,6 +63,17 @@ def test_a_column_that_is_all_one_category_or_all_missing():
     assert compared([math.nan] * 9, [math.nan] * 9, "number").size == 0
 
 
+def test_a_noisy_distance_does_not_hide_a_change_of_missing_values():
+    """Few values are present, and differ by chance; that many more are is beyond chance."""
+    noise = compared(
+        ["a", "b"] * 20 + [None] * 900, ["a"] * 9 + ["b"] * 3 + [None] * 60, "category"
+    )
+    assert noise.missing_before - noise.missing > noise.missing_chance
+    assert noise.distance < noise.chance
+    assert noise.is_notable
+    assert noise.size == pytest.approx(noise.missing_before - noise.missing)
+
+
 def test_no_value_is_unseen_by_rounding():
     rng = np.random.default_rng(0)
     for n in (7, 49, 333):
@@ -107,8 +118,8 @@ def test_few_rows_differ_by_chance():
 
 def test_the_most_different_column_comes_first():
     found = Drift(
-        [ColumnDrift("a", "number", 0.05, 0, 0, 0.01, "1", "2"),
-         ColumnDrift("<b>", "category", 0.3, 0, 0, 0.01, "x 1 %", "x 9 %", 0.2)],
+        [ColumnDrift("a", "number", 0.05, 0, 0, 0.01, 0.01, "1", "2"),
+         ColumnDrift("<b>", "category", 0.3, 0, 0, 0.01, 0.01, "x 1 %", "x 9 %", 0.2)],
         "new rows", 1234,
     )  # fmt: skip
     assert [one.name for one in found] == ["<b>", "a"]

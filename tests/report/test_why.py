@@ -45,7 +45,7 @@ def test_row_numbers_are_identifiers_that_count_from_1(rows):
 
 
 def test_numbers_are_not_broken_before_their_signs(rows):
-    changed = ColumnDrift("age", "number", 0.4, 0, 0.2, 0.1, "41 ± 10", "53 ± 11", 0.3)
+    changed = ColumnDrift("age", "number", 0.4, 0, 0.2, 0.1, 0.05, "41 ± 10", "53 ± 11", 0.3)
     found = Drift([changed], "the test rows", 2000)
     (row,) = reasons(Explanations(drift=found))["drift"]["rows"]
     assert "41\N{NO-BREAK SPACE}± 10" in row

@@ -53,8 +53,8 @@ class ColumnDrift:
         booleans; 0 where either has no values.
     missing_before, missing : float
         The fraction of rows in which it was missing in training, and is missing now.
-    chance : float
-        Differences up to this size are explained by chance.
+    chance, missing_chance : float
+        Distances, and differences of the missing fraction, up to this are explained by chance.
     before, now : str
         What is typical: mean and standard deviation, or the value whose fraction differs most.
     unseen : float or None
@@ -67,24 +67,38 @@ class ColumnDrift:
     missing_before: float
     missing: float
     chance: float
+    missing_chance: float
     before: str
     now: str
     unseen: float | None = None
 
     @property
     def size(self) -> float:
-        """The larger of the distance and the difference in missing values."""
-        return max(self.distance, abs(self.missing - self.missing_before))
+        """The larger of the distance and the difference in missing values.
+
+        One that chance explains does not hide another that it does not explain.
+        """
+        return max(self._unexplained or [size for size, _ in self._differences])
+
+    @property
+    def _differences(self) -> list[tuple[float, float]]:
+        """The distance and the difference in missing values, each with what chance explains."""
+        missing = abs(self.missing - self.missing_before)
+        return [(self.distance, self.chance), (missing, self.missing_chance)]
+
+    @property
+    def _unexplained(self) -> list[float]:
+        return [size for size, chance in self._differences if size > chance]
 
     @property
     def is_notable(self) -> bool:
         """Whether the difference is at least 0.1, and more than chance explains."""
-        return self.size >= NOTABLE and self.size > self.chance
+        return bool(self._unexplained) and self.size >= NOTABLE
 
     @property
     def judgement(self) -> str:
         """The size of the difference in words."""
-        if self.size <= self.chance:
+        if not self._unexplained:
             return "within chance"
         return "large" if self.size >= LARGE else "moderate" if self.size >= NOTABLE else "small"
 
@@ -143,7 +157,10 @@ class Drift(Ranking[ColumnDrift]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        names = ("kind", "size", "distance", "missing_before", "missing", "unseen", "chance")
+        names = (
+            "kind", "size", "distance", "missing_before", "missing", "unseen", "chance",
+            "missing_chance",
+        )  # fmt: skip
         return {
             "on": self.on,
             "rows": self.rows,
@@ -174,22 +191,22 @@ def _compared(before: ColumnSummary, values: Any, columns: int) -> ColumnDrift:
     n, m = before.present, len(present)
     rows = len(values)
     missing_before, missing = before.missing / max(before.rows, 1), (rows - m) / max(rows, 1)
-    chance = 0.0
-    if abs(missing - missing_before) > 0:
-        chance = _by_chance(2 * columns, before.rows, rows)
+    missing_chance = _by_chance(2 * columns, before.rows, rows)
     if not n or not m:  # nothing to compare but missing values
-        return ColumnDrift(before.name, before.kind, 0.0, missing_before, missing, chance, "–", "–")
+        return ColumnDrift(
+            before.name, before.kind, 0.0, missing_before, missing, 0.0, missing_chance, "–", "–"
+        )
     if before.kind in COUNTED:
         distance, mean, words, unseen = _of_levels(before, present)
-        chance = max(chance, mean + _by_chance(columns, n, m))
         return ColumnDrift(
-            before.name, before.kind, distance, missing_before, missing, chance, *words, unseen
-        )
-    chance = max(chance, _by_chance(2 * columns, n, m))
+            before.name, before.kind, distance, missing_before, missing,
+            mean + _by_chance(2 * columns, n, m), missing_chance, *words, unseen,
+        )  # fmt: skip
     ranks = np.searchsorted(np.sort(present), before.grid, side="right")
     gaps = np.abs(np.array(before.up_to) / n - ranks / m)
     return ColumnDrift(
-        before.name, before.kind, float(gaps.max(initial=0.0)), missing_before, missing, chance,
+        before.name, before.kind, float(gaps.max(initial=0.0)), missing_before, missing,
+        _by_chance(2 * columns, n, m), missing_chance,
         _typical(before.kind, before.mean, before.deviation),
         _typical(before.kind, *moments(present)),
     )  # fmt: skip
