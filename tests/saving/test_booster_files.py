@@ -1,5 +1,7 @@
 """XGBoost's and LightGBM's classifiers come back with their scores and their parameters."""
 
+import json
+
 import lightgbm
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import xgboost
 
 from saved_models import forge
 from setpoint import SetpointMultilabel, SetpointThreshold, load
+from setpoint.errors import ModelFileError
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,7 @@ def saved(clf, folder):
         light(monotone_constraints=[1, 0, 0, 0], metric=["auc", "binary_logloss"]),
         light(class_weight={False: 1, True: 3}, extra_trees=True, forcedsplits_filename=None),
         extreme(max_cached_hist_node=100, monotone_constraints=(1, 0, 0, 0), max_depth=2),
+        extreme(booster="dart", rate_drop=0.5, random_state=3),
         extreme(interaction_constraints="[[0, 1], [2, 3]]", grow_policy="lossguide"),
     ],
 )
@@ -88,3 +92,34 @@ def test_parameters_that_cannot_be_ones_are_noted_and_not_set(name, data, tmp_pa
     ]
     assert np.array_equal(back.predict(X), clf.predict(X))
     assert name not in back.estimator_.get_params()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda dart: dart["weight_drop"].pop(),
+        lambda dart: dart["weight_drop"].append(1.0),
+        lambda dart: dart.update(weight_drop=[[1.0]] * 10),
+        lambda dart: dart.update(weight_drop=[float("nan")] * 10),
+        lambda dart: dart["gbtree"]["model"]["trees"][0]["left_children"].__setitem__(0, 99),
+        lambda dart: dart["gbtree"].update(name="dart"),
+        lambda dart: dart.pop("weight_drop"),
+    ],
+)
+def test_damaged_weights_of_dropped_trees_are_refused(change, data, tmp_path):
+    fitted(extreme(booster="dart"), *data).save(tmp_path / "model")
+
+    def changed(content):
+        trees = json.loads(content)
+        change(trees["learner"]["gradient_booster"])
+        return json.dumps(trees).encode()
+
+    forge(tmp_path / "model", part="estimator.xgboost", data=changed)
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "model")
+
+
+def test_linear_boosters_are_refused(data, tmp_path):
+    clf = fitted(extreme(booster="gblinear"), *data)
+    with pytest.raises(ModelFileError, match=r"only boosted trees of XGBoost \(gbtree or dart\)"):
+        clf.save(tmp_path / "model")

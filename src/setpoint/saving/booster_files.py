@@ -180,13 +180,20 @@ def _read_xgboost(model: Any, data: bytes, classes: Any, features: int) -> Any:
 def _check_xgboost(data: bytes, features: int) -> None:
     learner = json.loads(data)["learner"]
     booster = learner["gradient_booster"]
+    factors = None
+    if booster.get("name") == "dart":  # trees, each with a factor
+        booster, factors = booster["gbtree"], np.asarray(booster["weight_drop"], dtype=np.float64)
     if booster.get("name", "gbtree") != "gbtree" or "trees" not in booster.get("model", {}):
-        raise ModelFileError("only boosted trees of XGBoost (gbtree) can be saved and loaded.")
+        raise ModelFileError(
+            "only boosted trees of XGBoost (gbtree or dart) can be saved and loaded."
+        )
     shape = learner["learner_model_param"]
     _require(int(shape["num_feature"]) == features and int(shape["num_target"]) == 1)
     _require(int(shape["num_class"]) in (0, 1))
     model = booster["model"]
     trees = model["trees"]
+    if factors is not None:
+        _require(factors.shape == (len(trees),) and np.all(np.isfinite(factors)))
     starts = _integers(model["iteration_indptr"])
     _require(int(model["gbtree_model_param"]["num_trees"]) == len(trees) == len(model["tree_info"]))
     _require(not np.any(_integers(model["tree_info"])))
