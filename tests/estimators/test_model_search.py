@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from setpoint import (
     ModelSearch,
     SetpointBand,
+    SetpointClassifier,
     SetpointThreshold,
     UncertifiedWarning,
     choose_threshold,
@@ -27,7 +28,7 @@ from setpoint import (
 from setpoint.errors import SetpointError
 from setpoint.estimators.default_models import boosted_name, boosted_trees, extra_trees
 from setpoint.estimators.search_fits import SearchProgress
-from setpoint.estimators.stacking import StackedModels
+from setpoint.estimators.stacking import Member, StackedModels
 
 GOAL = "max recall s.t. precision >= 0.6"
 LINE, TREES = LogisticRegression(), HistGradientBoostingClassifier(max_iter=8, random_state=0)
@@ -150,6 +151,58 @@ def test_labels_of_any_kind(labels, pos_label):
     assert sorted(named.classes_) == sorted(labels)
 
 
+@pytest.mark.parametrize(("labels", "pos_label"), [(["no", "yes"], None), (["yes", "no"], "no")])
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (LINE, "auto"),
+        (LINE, "predict_proba"),
+        (make_pipeline(StandardScaler(), LINE), "auto"),
+        (make_pipeline(StandardScaler(), LINE), "predict_proba"),
+        (SetpointClassifier("max f1", random_state=0), "auto"),
+    ],
+)
+def test_a_chosen_linear_model_has_the_same_coefficients_with_any_labels(
+    model, method, labels, pos_label, tmp_path
+):
+    X, y = rows(300, curved=False)
+    X = pd.DataFrame(X, columns=["a", "b", "c"])
+    models = {"line": model}
+    plain = search(models, cv=2, response_method=method).fit(X, y)
+    clf = search(models, cv=2, response_method=method, pos_label=pos_label)
+    clf.fit(X, np.where(y, *labels[::-1]))
+    clf.save(tmp_path / "model")
+    expected = plain.coefficients()
+    for one in (clf, load(tmp_path / "model")):
+        assert one.feature_names_in_.tolist() == ["a", "b", "c"]
+        found = one.coefficients()
+        assert [c.feature for c in found] == [c.feature for c in expected]
+        for c, wanted in zip(found, expected, strict=True):
+            assert c.coefficient == pytest.approx(wanted.coefficient)
+        assert (found.of, found.intercept) == (expected.of, pytest.approx(expected.intercept))
+        near, same = (each.nearest_rows(X, each_side=1)[0] for each in (one, plain))
+        assert near.contributions == pytest.approx(same.contributions)
+
+
+def test_a_stack_has_no_coefficients_and_knows_the_names_that_all_members_know():
+    X, y = rows(300)
+    frame, labels = pd.DataFrame(X, columns=["a", "b", "c"]), np.where(y, "yes", "no")
+    clf = search({"trees": TREES}, cv=2).fit(frame, labels)
+    with pytest.raises(SetpointError, match="not of HistGradientBoostingClassifier"):
+        clf.coefficients()
+    members = [Member("line", clone(LINE).fit(frame, y)), Member("trees", clone(TREES).fit(X, y))]
+    assert StackedModels(members[:1], np.ones(1)).feature_names_in_.tolist() == ["a", "b", "c"]
+    assert not hasattr(StackedModels(members, np.ones(2)), "feature_names_in_")
+    known = [members[0], Member("trees", clone(TREES).fit(frame, y))]
+    assert StackedModels(known, np.ones(2)).feature_names_in_.tolist() == ["a", "b", "c"]
+    in_part = [Member("line", clone(LINE).fit(frame[["b"]], y), (1, 2))]
+    assert not hasattr(StackedModels(in_part, np.ones(1)), "feature_names_in_")
+    for stack in (StackedModels(known, np.ones(2)), StackedModels(in_part, np.ones(1))):
+        clf = SetpointThreshold(stack, cv="prefit").fit(frame, y)
+        with pytest.raises(SetpointError, match="not of StackedModels"):
+            clf.coefficients()
+
+
 @pytest.mark.parametrize("models", [{"line": LINE}, BOTH, {"nearest": KNeighborsClassifier()}])
 def test_several_positive_labels(models):
     X, y = rows(500)
@@ -158,6 +211,26 @@ def test_several_positive_labels(models):
     assert set(clf.predict(X)) == {"other", "fraud or theft"}
     assert clf.predict_proba(X).shape == (500, 2)
     assert clf.operating_point_.recall > 0.2
+
+
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, sparse.csr_array, np.ndarray.tolist])
+@pytest.mark.parametrize("labels", [(False, True), ("no", "yes")])
+@pytest.mark.parametrize("stack", [False, True])
+def test_models_may_take_some_columns_of_any_kind_of_rows(make, labels, stack):
+    X, y = rows(400)
+    models = {"first": LINE, "others": LINE} if stack else {"others": LINE}
+    columns = {"first": (0, 1), "others": (1, 3)}
+    clf, other = (
+        SetpointThreshold(ModelSearch(models, columns=columns), "max f1", random_state=0, cv=2)
+        for _ in range(2)
+    )
+    given = pd.DataFrame(X, columns=list("abc")) if make is pd.DataFrame else make(X)
+    named = np.where(y, labels[1], labels[0])
+    clf.fit(given, named)
+    other.fit(X, named)
+    assert clf.positive_scores(given) == pytest.approx(other.positive_scores(X))
+    assert clf.predict(given).tolist() == other.predict(X).tolist()
+    assert clf.evaluate(given, named) == other.evaluate(X, named)
 
 
 def test_missing_values_leave_out_what_cannot_take_them():

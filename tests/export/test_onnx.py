@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from torch import nn
 
-from setpoint import SetpointClassifier, SetpointMultilabel, SetpointThreshold
+from setpoint import ModelSearch, SetpointClassifier, SetpointMultilabel, SetpointThreshold
 from setpoint.errors import ModelFileError, OnnxError, UncertifiedWarning
 from setpoint.export import export_onnx
 from setpoint.export import onnx as export
@@ -204,6 +204,15 @@ def test_text_features_and_string_labels(tmp_path):
     assert facts["goal"] == "max f1"
     assert (facts["positive"], facts["negative"]) == ("ä", "b")
     assert json.loads(facts["features"]) == list("wxyz")
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], ["yes", "no"]])
+def test_a_chosen_model_of_text_labels(labels, tmp_path):
+    for model in (LogisticRegression(), HGB):
+        search = ModelSearch({"one": model})
+        clf = fitted(search, y=np.where(Y, *labels[::-1]), pos_label=labels[1])
+        export_onnx(clf, tmp_path / "model.onnx")
+        assert_agrees(clf, tmp_path / "model.onnx", NEW, 1e-13)
 
 
 @pytest.mark.parametrize(

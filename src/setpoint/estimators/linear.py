@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from setpoint.errors import SetpointError
+from setpoint.estimators.stacking import StackedModels
 from setpoint.explain.coefficients import Coefficient, Coefficients
 from setpoint.training.models import is_linear
 
@@ -172,6 +173,10 @@ def _of_wrapped(fitted: Any) -> LinearScore:
         return replace(found, weights=sign * found.weights, intercept=sign * found.intercept)
     if hasattr(fitted, "best_estimator_"):  # of a search
         return _of_wrapped(fitted.best_estimator_)
+    if isinstance(fitted, StackedModels) and fitted.single is not None:
+        found = _of_wrapped(fitted.single)
+        sign = 1.0 if fitted.positive_index == 1 else -1.0
+        return replace(found, weights=sign * found.weights, intercept=sign * found.intercept)
     steps = [fitted]
     if isinstance(fitted, Pipeline):
         steps = [step for _, step in fitted.steps if step not in (None, "passthrough")]
@@ -231,6 +236,8 @@ def _scaled(
 
 
 def _last(fitted: Any) -> Any:
+    if isinstance(fitted, StackedModels) and fitted.single is not None:
+        fitted = fitted.single
     fitted = getattr(fitted, "best_estimator_", fitted)
     return fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
 
