@@ -230,7 +230,7 @@ def test_models_may_take_some_columns_of_any_kind_of_rows(make, labels, stack):
     other.fit(X, named)
     assert clf.positive_scores(given) == pytest.approx(other.positive_scores(X))
     assert clf.predict(given).tolist() == other.predict(X).tolist()
-    assert clf.evaluate(given, named) == other.evaluate(X, named)
+    assert clf.evaluate(given, named).tp == other.evaluate(X, named).tp
 
 
 def test_missing_values_leave_out_what_cannot_take_them():
@@ -240,6 +240,31 @@ def test_missing_values_leave_out_what_cannot_take_them():
     assert names(clf)[0] == "logistic"
     assert "linear" not in names(clf)
     assert np.isfinite(clf.positive_scores(X)).all()
+
+
+@pytest.mark.parametrize("labels", [(False, True), ("no", "yes")])
+def test_columns_of_nullable_numbers_and_booleans(labels):
+    X, y = rows(500)
+    plain = pd.DataFrame(X, columns=["a", "b", "c"])
+    plain["d"] = (plain["c"] * 10).round()
+    plain["e"] = (plain["a"] > 0).astype(float)
+    for step, name in enumerate("bde"):
+        plain.loc[:: 5 + step, name] = np.nan
+    nullable = plain.astype({"b": "Float64", "d": "Int64", "e": "boolean"})
+    assert nullable["d"].isna().any()
+    named = np.where(y, labels[1], labels[0])
+    clf = SetpointThreshold.auto("max f1", random_state=0, cv=2).fit(nullable, named)
+    other = SetpointThreshold.auto("max f1", random_state=0, cv=2).fit(plain, named)
+    assert names(clf) == names(other)
+    assert "linear" not in names(clf)
+    assert np.array_equal(clf.positive_scores(nullable), other.positive_scores(plain))
+    complete = nullable.fillna({"b": 0.0, "d": 0, "e": False})
+    assert "linear" in names(
+        SetpointThreshold.auto("max f1", random_state=0, cv=2).fit(complete, y)
+    )
+    for column in (pd.Timestamp("2024-01-01"), "text", pd.Series(["x"], dtype="category")[0]):
+        with pytest.raises(SetpointError, match="need numbers"):
+            SetpointThreshold.auto("max f1").fit(nullable.assign(f=column), y)
 
 
 def test_sample_weights_reach_every_model():
