@@ -1,10 +1,13 @@
 """SetpointThreshold.auto: which models are compared, which is chosen, and how it decides."""
 
+import threading
+import time
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import cpu_count
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -25,6 +28,7 @@ from setpoint import (
     choose_threshold,
     load,
 )
+from setpoint._internal import threads
 from setpoint.errors import SetpointError
 from setpoint.estimators.default_models import boosted_name, boosted_trees, extra_trees
 from setpoint.estimators.search_fits import SearchProgress
@@ -328,6 +332,33 @@ def test_no_further_model_is_fitted_after_the_time_limit():
     assert [c.point is None for c in clf.candidates_] == [False, True]
     assert "over the time limit" in clf.candidates_[1].note
     assert clf.candidates_.winner.name == "line"
+
+
+class Crowd(DummyClassifier):
+    """Knows how many of its kind were fitted at once, at most."""
+
+    lock = threading.Lock()
+    now, most = 0, 0
+
+    def fit(self, X, y, sample_weight=None):
+        with self.lock:
+            Crowd.now += 1
+            Crowd.most = max(Crowd.most, Crowd.now)
+        time.sleep(0.05)
+        with self.lock:
+            Crowd.now -= 1
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.filterwarnings("ignore::setpoint.InfeasibleGoalWarning")
+@pytest.mark.parametrize(("n_jobs", "most"), [(1, 1), (2, 2), (3, 3), (-1, cpu_count()), (None, 2)])
+def test_n_jobs_is_how_many_models_are_fitted_at_once(n_jobs, most, monkeypatch):
+    monkeypatch.setattr(threads, "usable_cores", lambda: 2)
+    monkeypatch.setattr(threads.torch, "get_num_threads", lambda: 2)
+    X, y = rows(200)
+    Crowd.most = 0
+    search({"a": Crowd(), "b": Crowd()}, cv=4, n_jobs=n_jobs).fit(X, y)
+    assert Crowd.most == min(most, 3)  # folds at once: the first is fitted before the others
 
 
 def test_progress_is_reported():

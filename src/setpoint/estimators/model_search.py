@@ -104,15 +104,17 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         measure: Measure,
         seed: int,
         refit: bool,
+        n_jobs: int | None = None,
     ) -> Found:
         """Fit all models, compare them, and return the best one.
 
-        ``measure`` returns the operating point on the rows of a fold.
+        ``measure`` returns the operating point on the rows of a fold. ``n_jobs`` is how many fits
+        run at once, as in joblib; None: as many as torch has threads.
         """
         models = self._models(data, goal, seed)
         search = SearchFits(
             models, data, list(splits), method, seed, measure, columns=self.columns,
-            time_limit=self.time_limit, callback=self.callback,
+            time_limit=self.time_limit, callback=self.callback, n_jobs=n_jobs,
         )  # fmt: skip
         fitted = search.fit_models(keep=not refit)
         rows = np.concatenate([held for _, held in splits])

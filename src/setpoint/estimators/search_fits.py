@@ -86,12 +86,13 @@ class SearchFits:
         columns: Mapping[str, tuple[int, int]] | None,
         time_limit: float | None,
         callback: Callable[[SearchProgress, int], object] | None,
+        n_jobs: int | None = None,
     ) -> None:
         self.models, self.data, self.splits = models, data, splits
         self.skipped: dict[str, str] = {}
         self.seed, self.measure = seed, measure
         self._method, self._limit, self._callback = method, time_limit, callback
-        self._columns = dict(columns or {})
+        self._columns, self._jobs = dict(columns or {}), n_jobs
         self._started, self._fits = time.perf_counter(), 0
 
     def fit_models(self, keep: bool) -> dict[str, Fitted]:
@@ -167,7 +168,7 @@ class SearchFits:
 
         with _quiet():
             in_turn = self._is_slow(name)
-            return [*map(fit, splits)] if in_turn else map_in_threads(fit, splits)
+            return [*map(fit, splits)] if in_turn else map_in_threads(fit, splits, self._jobs)
 
     def _time_is_up(self) -> bool:
         return self._limit is not None and time.perf_counter() - self._started > self._limit
@@ -176,9 +177,8 @@ class SearchFits:
         """Return models, fitted on the same rows side by side."""
         with _quiet():
             quick = [name for name in names if not self._is_slow(name)]
-            found = dict(
-                zip(quick, map_in_threads(lambda n: self.fit(n, rows), quick), strict=True)
-            )
+            fitted = map_in_threads(lambda n: self.fit(n, rows), quick, self._jobs)
+            found = dict(zip(quick, fitted, strict=True))
             return [found[n] if n in found else self.fit(n, rows) for n in names]
 
     def fit(self, name: str, rows: Rows) -> Any:
