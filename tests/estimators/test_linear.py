@@ -185,6 +185,23 @@ def test_networks_have_none(rows, short_ordinary):
         clf.fit(X[:60], y[:60]).coefficients()
 
 
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (SetpointClassifier("max f1", random_state=0), "a SetpointClassifier"),
+        (make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss")), "StandardScaler and SGD"),
+    ],
+)
+def test_probabilities_of_other_models_have_none(rows, model, what):
+    X, y = rows
+    clf = SetpointThreshold(model, "max f1", response_method="predict_proba", cv=0.3)
+    with pytest.raises(
+        SetpointError, match=f"logistic regression.* not of {what}.*decision_f"
+    ) as e:
+        clf.fit(X, y).coefficients()
+    assert "network" not in str(e.value)
+
+
 def test_decisions_with_prices_or_segments_have_none(rows):
     X, y = rows
     amounts = {"amount": np.abs(X[:, 1])}

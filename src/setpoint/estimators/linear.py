@@ -125,7 +125,10 @@ def linear_score(classifier: Any) -> LinearScore:
         with np.errstate(divide="ignore"):
             threshold = float(logit(np.clip(threshold, 0.0, 1.0)))
         if type(_last(fitted)) is not LogisticRegression or hasattr(fitted, "logit_threshold_"):
-            raise _not_linear(fitted)
+            raise SetpointError(
+                "coefficients of probabilities are those of logistic regression, not of "
+                f"{_name(fitted)}; use response_method='decision_function'. {_INSTEAD}"
+            )
         found = replace(found, of="log-odds")
     return replace(found, intercept=found.intercept - threshold)
 
@@ -242,11 +245,17 @@ def _last(fitted: Any) -> Any:
     return fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
 
 
-def _not_linear(fitted: Any) -> SetpointError:
-    names: Sequence[str] = [type(fitted).__name__]
-    if isinstance(fitted, Pipeline):
-        names = [type(step).__name__ for _, step in fitted.steps]
-    what = " and ".join(names)
+def _name(fitted: Any) -> str:
+    if isinstance(fitted, StackedModels) and fitted.single is not None:
+        fitted = fitted.single
     if hasattr(fitted, "logit_threshold_"):
-        what = "a SetpointClassifier with a network"
+        return "a SetpointClassifier"
+    steps = fitted.steps if isinstance(fitted, Pipeline) else [("", fitted)]
+    return " and ".join(type(step).__name__ for _, step in steps)
+
+
+def _not_linear(fitted: Any) -> SetpointError:
+    what = _name(fitted)
+    if hasattr(fitted, "logit_threshold_"):
+        what += " with a network"
     return SetpointError(f"coefficients are those of a linear model, not of {what}; {_INSTEAD}")
