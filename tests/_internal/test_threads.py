@@ -205,7 +205,10 @@ def test_one_thread_or_one_item_needs_no_other_thread(monkeypatch, told, usable,
 def test_a_given_number_of_jobs_is_counted_as_joblib_does(cores, monkeypatch, n_jobs, together):
     cores(2)
     monkeypatch.setattr(threads, "effective_n_jobs", lambda n: n if n > 0 else 5 + n)
-    idents = map_in_threads(
-        lambda _: [time.sleep(0.02), threading.get_ident()][1], range(8), n_jobs
-    )
+
+    def slow(item):
+        time.sleep(0.02)
+        return threading.get_ident()
+
+    idents = map_in_threads(slow, range(8), n_jobs)
     assert len(set(idents)) == together

@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 from joblib import cpu_count
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -283,6 +285,24 @@ def test_sample_weights_reach_every_model():
     assert all(a.point.tp == pytest.approx(b.point.tp) for a, b in pairs)
     with pytest.raises(SetpointError, match="KNeighborsClassifier takes no sample_weight"):
         search({"nearest": KNeighborsClassifier()}).fit(X, y, sample_weight=weight + 1)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("auto", [True, False])
+def test_sample_weights_and_groups_with_metadata_routing(n_jobs, auto):
+    X, y = rows(400)
+    given = {"sample_weight": 1.0 + np.arange(400) % 3, "groups": np.repeat(np.arange(200), 2)}
+    models = {"line": make_pipeline(StandardScaler(), LINE), "trees": TREES}
+    clf = search("auto" if auto else models, cv=2, n_jobs=n_jobs)
+    expected = clf.fit(X, y, **given).positive_scores(X)
+    with config_context(enable_metadata_routing=True):
+        found = clone(clf).fit(X, y, **given)
+        assert np.array_equal(found.positive_scores(X), expected)
+        assert names(found) == names(clf)
+        clf = clone(clf).set_fit_request(sample_weight=True, groups=True)
+        clf.set_score_request(sample_weight=True)
+        results = cross_validate(clf, X, y, cv=GroupKFold(2), params=given, error_score="raise")
+    assert len(results["test_score"]) == 2
 
 
 def test_rows_of_a_group_stay_together():

@@ -12,7 +12,7 @@ few rows, so its standard error is large.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -71,6 +71,9 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Called before each fit, from several threads, with a ``SearchProgress`` and the largest
         number of fits.
     """
+
+    # It weights every model itself, so there is nothing to request with metadata routing.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_weight": True}
 
     def __init__(
         self,

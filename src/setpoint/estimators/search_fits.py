@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
@@ -196,7 +197,9 @@ class SearchFits:
         if isinstance(model, SetpointClassifier) and data.groups is not None:
             params["groups"] = data.groups[rows]
         X = take_rows(data.X, rows, self._columns.get(name))
-        return model.fit(X, data.positive[rows], **params)
+        # Weights go to each model by name. Threads know no metadata routing in any case.
+        with config_context(enable_metadata_routing=False):
+            return model.fit(X, data.positive[rows], **params)
 
     def _logits(self, classifier: Any, scores: Floats) -> Floats:
         given = self._method != "predict_proba" and hasattr(classifier, "decision_function")
