@@ -6,9 +6,11 @@ import lightgbm
 import numpy as np
 import pytest
 import xgboost
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from saved_models import forge
-from setpoint import SetpointMultilabel, SetpointThreshold, load
+from setpoint import ModelSearch, SetpointMultilabel, SetpointThreshold, load
 from setpoint.errors import ModelFileError
 
 
@@ -70,6 +72,10 @@ def test_parameters_that_are_not_plain_are_noted(data, tmp_path):
     back = saved(clf, tmp_path)
     assert back.load_notes_ == wanted
     assert np.array_equal(back.positive_scores(X), clf.positive_scores(X))
+    inside = make_pipeline(StandardScaler(), extreme(eval_metric=own_loss))
+    assert saved(fitted(inside, X, y), tmp_path).load_notes_ == wanted
+    chosen = fitted(ModelSearch({"one": inside}), X, np.where(y, "yes", "no"))
+    assert saved(chosen, tmp_path).load_notes_[-1:] == wanted
     several = light(random_state=np.random.RandomState(0))
     clf = SetpointMultilabel(several, "max f1", random_state=0).fit(X, np.column_stack([y, ~y]))
     (note,) = saved(clf, tmp_path).load_notes_
