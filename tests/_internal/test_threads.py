@@ -199,3 +199,16 @@ def test_one_thread_or_one_item_needs_no_other_thread(monkeypatch, told, usable,
     assert found == [threading.get_ident()] * items
     with threads_for(MUCH):
         assert map_in_threads(lambda _: threading.get_ident(), range(items)) == found
+
+
+@pytest.mark.parametrize(("n_jobs", "together"), [(1, 1), (3, 3), (-1, 4), (-2, 3), (None, 2)])
+def test_a_given_number_of_jobs_is_counted_as_joblib_does(cores, monkeypatch, n_jobs, together):
+    cores(2)
+    monkeypatch.setattr(threads, "effective_n_jobs", lambda n: n if n > 0 else 5 + n)
+
+    def slow(item):
+        time.sleep(0.02)
+        return threading.get_ident()
+
+    idents = map_in_threads(slow, range(8), n_jobs)
+    assert len(set(idents)) == together

@@ -41,6 +41,13 @@ def test_any_kind_of_rows(rows, make):
     assert len(found) == 3
 
 
+def test_rows_are_called_those_given_unless_told_otherwise(rows):
+    X, y = rows
+    clf = SetpointThreshold(LogisticRegression(), "max f1", cv=0.3, random_state=0).fit(X, y)
+    assert "on the rows given (600 rows" in str(clf.permutation_importance(X, y))
+    assert "on the new rows (600 rows" in str(clf.permutation_importance(X, y, on="the new rows"))
+
+
 def test_columns_of_mixed_kinds_keep_their_types(rows):
     X, y = rows
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2].round().astype(int)})

@@ -82,7 +82,9 @@ def test_the_first_label_may_be_positive_and_features_unscaled(rows):
 @pytest.mark.parametrize("positive", [True, False])
 def test_wrapped(rows, model, positive):
     X, y = rows
-    clf = SetpointThreshold(model, "max f1", cv=0.3, random_state=0, pos_label=positive)
+    clf = SetpointThreshold(
+        model, "max f1", cv=0.3, refit=False, random_state=0, pos_label=positive
+    )
     clf.fit(X, y)
     scores = clf.positive_scores(X) - clf.threshold_
     assert weighted_sum(clf.coefficients(), X) == pytest.approx(scores, abs=1e-8)
@@ -183,6 +185,23 @@ def test_networks_have_none(rows, short_ordinary):
     clf = SetpointClassifier("max f1", model="mlp", solver="cross_entropy", random_state=0)
     with pytest.raises(SetpointError, match="network"):
         clf.fit(X[:60], y[:60]).coefficients()
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (SetpointClassifier("max f1", random_state=0), "a SetpointClassifier"),
+        (make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss")), "StandardScaler and SGD"),
+    ],
+)
+def test_probabilities_of_other_models_have_none(rows, model, what):
+    X, y = rows
+    clf = SetpointThreshold(model, "max f1", response_method="predict_proba", cv=0.3, refit=False)
+    with pytest.raises(
+        SetpointError, match=f"logistic regression.* not of {what}.*decision_f"
+    ) as e:
+        clf.fit(X, y).coefficients()
+    assert "network" not in str(e.value)
 
 
 def test_decisions_with_prices_or_segments_have_none(rows):

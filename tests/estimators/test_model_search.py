@@ -1,11 +1,15 @@
 """SetpointThreshold.auto: which models are compared, which is chosen, and how it decides."""
 
+import threading
+import time
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import cpu_count
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
@@ -15,7 +19,7 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
 )
 from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -31,10 +35,11 @@ from setpoint import (
     choose_threshold,
     load,
 )
+from setpoint._internal import threads
 from setpoint.errors import SetpointError
 from setpoint.estimators.default_models import boosted_name, boosted_trees, extra_trees
 from setpoint.estimators.search_fits import SearchProgress
-from setpoint.estimators.stacking import StackedModels
+from setpoint.estimators.stacking import Member, StackedModels
 
 GOAL = "max recall s.t. precision >= 0.6"
 LINE, TREES = LogisticRegression(), HistGradientBoostingClassifier(max_iter=8, random_state=0)
@@ -157,6 +162,58 @@ def test_labels_of_any_kind(labels, pos_label):
     assert sorted(named.classes_) == sorted(labels)
 
 
+@pytest.mark.parametrize(("labels", "pos_label"), [(["no", "yes"], None), (["yes", "no"], "no")])
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (LINE, "auto"),
+        (LINE, "predict_proba"),
+        (make_pipeline(StandardScaler(), LINE), "auto"),
+        (make_pipeline(StandardScaler(), LINE), "predict_proba"),
+        (SetpointClassifier("max f1", random_state=0), "auto"),
+    ],
+)
+def test_a_chosen_linear_model_has_the_same_coefficients_with_any_labels(
+    model, method, labels, pos_label, tmp_path
+):
+    X, y = rows(300, curved=False)
+    X = pd.DataFrame(X, columns=["a", "b", "c"])
+    models = {"line": model}
+    plain = search(models, cv=2, response_method=method).fit(X, y)
+    clf = search(models, cv=2, response_method=method, pos_label=pos_label)
+    clf.fit(X, np.where(y, *labels[::-1]))
+    clf.save(tmp_path / "model")
+    expected = plain.coefficients()
+    for one in (clf, load(tmp_path / "model")):
+        assert one.feature_names_in_.tolist() == ["a", "b", "c"]
+        found = one.coefficients()
+        assert [c.feature for c in found] == [c.feature for c in expected]
+        for c, wanted in zip(found, expected, strict=True):
+            assert c.coefficient == pytest.approx(wanted.coefficient)
+        assert (found.of, found.intercept) == (expected.of, pytest.approx(expected.intercept))
+        near, same = (each.nearest_rows(X, each_side=1)[0] for each in (one, plain))
+        assert near.contributions == pytest.approx(same.contributions)
+
+
+def test_a_stack_has_no_coefficients_and_knows_the_names_that_all_members_know():
+    X, y = rows(300)
+    frame, labels = pd.DataFrame(X, columns=["a", "b", "c"]), np.where(y, "yes", "no")
+    clf = search({"trees": TREES}, cv=2).fit(frame, labels)
+    with pytest.raises(SetpointError, match="not of HistGradientBoostingClassifier"):
+        clf.coefficients()
+    members = [Member("line", clone(LINE).fit(frame, y)), Member("trees", clone(TREES).fit(X, y))]
+    assert StackedModels(members[:1], np.ones(1)).feature_names_in_.tolist() == ["a", "b", "c"]
+    assert not hasattr(StackedModels(members, np.ones(2)), "feature_names_in_")
+    known = [members[0], Member("trees", clone(TREES).fit(frame, y))]
+    assert StackedModels(known, np.ones(2)).feature_names_in_.tolist() == ["a", "b", "c"]
+    in_part = [Member("line", clone(LINE).fit(frame[["b"]], y), (1, 2))]
+    assert not hasattr(StackedModels(in_part, np.ones(1)), "feature_names_in_")
+    for stack in (StackedModels(known, np.ones(2)), StackedModels(in_part, np.ones(1))):
+        clf = SetpointThreshold(stack, cv="prefit").fit(frame, y)
+        with pytest.raises(SetpointError, match="not of StackedModels"):
+            clf.coefficients()
+
+
 @pytest.mark.parametrize("models", [{"line": LINE}, BOTH, {"nearest": KNeighborsClassifier()}])
 def test_several_positive_labels(models):
     X, y = rows(500)
@@ -167,6 +224,26 @@ def test_several_positive_labels(models):
     assert clf.operating_point_.recall > 0.2
 
 
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, sparse.csr_array, np.ndarray.tolist])
+@pytest.mark.parametrize("labels", [(False, True), ("no", "yes")])
+@pytest.mark.parametrize("stack", [False, True])
+def test_models_may_take_some_columns_of_any_kind_of_rows(make, labels, stack):
+    X, y = rows(400)
+    models = {"first": LINE, "others": LINE} if stack else {"others": LINE}
+    columns = {"first": (0, 1), "others": (1, 3)}
+    clf, other = (
+        SetpointThreshold(ModelSearch(models, columns=columns), "max f1", random_state=0, cv=2)
+        for _ in range(2)
+    )
+    given = pd.DataFrame(X, columns=list("abc")) if make is pd.DataFrame else make(X)
+    named = np.where(y, labels[1], labels[0])
+    clf.fit(given, named)
+    other.fit(X, named)
+    assert clf.positive_scores(given) == pytest.approx(other.positive_scores(X))
+    assert clf.predict(given).tolist() == other.predict(X).tolist()
+    assert clf.evaluate(given, named).tp == other.evaluate(X, named).tp
+
+
 def test_missing_values_leave_out_what_cannot_take_them():
     X, y = rows(500)
     X[::5, 1] = np.nan
@@ -174,6 +251,31 @@ def test_missing_values_leave_out_what_cannot_take_them():
     assert names(clf)[0] == "logistic"
     assert "linear" not in names(clf)
     assert np.isfinite(clf.positive_scores(X)).all()
+
+
+@pytest.mark.parametrize("labels", [(False, True), ("no", "yes")])
+def test_columns_of_nullable_numbers_and_booleans(labels):
+    X, y = rows(500)
+    plain = pd.DataFrame(X, columns=["a", "b", "c"])
+    plain["d"] = (plain["c"] * 10).round()
+    plain["e"] = (plain["a"] > 0).astype(float)
+    for step, name in enumerate("bde"):
+        plain.loc[:: 5 + step, name] = np.nan
+    nullable = plain.astype({"b": "Float64", "d": "Int64", "e": "boolean"})
+    assert nullable["d"].isna().any()
+    named = np.where(y, labels[1], labels[0])
+    clf = SetpointThreshold.auto("max f1", random_state=0, cv=2).fit(nullable, named)
+    other = SetpointThreshold.auto("max f1", random_state=0, cv=2).fit(plain, named)
+    assert names(clf) == names(other)
+    assert "linear" not in names(clf)
+    assert np.array_equal(clf.positive_scores(nullable), other.positive_scores(plain))
+    complete = nullable.fillna({"b": 0.0, "d": 0, "e": False})
+    assert "linear" in names(
+        SetpointThreshold.auto("max f1", random_state=0, cv=2).fit(complete, y)
+    )
+    for column in (pd.Timestamp("2024-01-01"), "text", pd.Series(["x"], dtype="category")[0]):
+        with pytest.raises(SetpointError, match="need numbers"):
+            SetpointThreshold.auto("max f1").fit(nullable.assign(f=column), y)
 
 
 def test_sample_weights_reach_every_model():
@@ -188,6 +290,24 @@ def test_sample_weights_reach_every_model():
     assert all(a.point.tp == pytest.approx(b.point.tp) for a, b in pairs)
     with pytest.raises(SetpointError, match="KNeighborsClassifier takes no sample_weight"):
         search({"nearest": KNeighborsClassifier()}).fit(X, y, sample_weight=weight + 1)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("auto", [True, False])
+def test_sample_weights_and_groups_with_metadata_routing(n_jobs, auto):
+    X, y = rows(400)
+    given = {"sample_weight": 1.0 + np.arange(400) % 3, "groups": np.repeat(np.arange(200), 2)}
+    models = {"line": make_pipeline(StandardScaler(), LINE), "trees": TREES}
+    clf = search("auto" if auto else models, cv=2, n_jobs=n_jobs)
+    expected = clf.fit(X, y, **given).positive_scores(X)
+    with config_context(enable_metadata_routing=True):
+        found = clone(clf).fit(X, y, **given)
+        assert np.array_equal(found.positive_scores(X), expected)
+        assert names(found) == names(clf)
+        clf = clone(clf).set_fit_request(sample_weight=True, groups=True)
+        clf.set_score_request(sample_weight=True)
+        results = cross_validate(clf, X, y, cv=GroupKFold(2), params=given, error_score="raise")
+    assert len(results["test_score"]) == 2
 
 
 def test_rows_of_a_group_stay_together():
@@ -237,6 +357,33 @@ def test_no_further_model_is_fitted_after_the_time_limit():
     assert [c.point is None for c in clf.candidates_] == [False, True]
     assert "over the time limit" in clf.candidates_[1].note
     assert clf.candidates_.winner.name == "line"
+
+
+class Crowd(DummyClassifier):
+    """Knows how many of its kind were fitted at once, at most."""
+
+    lock = threading.Lock()
+    now, most = 0, 0
+
+    def fit(self, X, y, sample_weight=None):
+        with self.lock:
+            Crowd.now += 1
+            Crowd.most = max(Crowd.most, Crowd.now)
+        time.sleep(0.05)
+        with self.lock:
+            Crowd.now -= 1
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.filterwarnings("ignore::setpoint.InfeasibleGoalWarning")
+@pytest.mark.parametrize(("n_jobs", "most"), [(1, 1), (2, 2), (3, 3), (-1, cpu_count()), (None, 2)])
+def test_n_jobs_is_how_many_models_are_fitted_at_once(n_jobs, most, monkeypatch):
+    monkeypatch.setattr(threads, "usable_cores", lambda: 2)
+    monkeypatch.setattr(threads.torch, "get_num_threads", lambda: 2)
+    X, y = rows(200)
+    Crowd.most = 0
+    search({"a": Crowd(), "b": Crowd()}, cv=4, n_jobs=n_jobs).fit(X, y)
+    assert Crowd.most == min(most, 3)  # folds at once: the first is fitted before the others
 
 
 def test_progress_is_reported():

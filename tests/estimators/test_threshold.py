@@ -12,6 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import make_scorer, precision_score, recall_score
 from sklearn.model_selection import (
@@ -36,6 +37,7 @@ from setpoint import (
     FPOR,
     GoalError,
     InfeasibleGoalWarning,
+    SetpointClassifier,
     SetpointError,
     SetpointThreshold,
     choose_threshold,
@@ -1035,3 +1037,35 @@ def test_evaluation_counts_what_predictions_do(overlapping):
     assert point.on == "all of it"
     assert point.goal == clf.goal_
     assert clf.evaluate(X[y == 0], labels[y == 0]).fp == (alarm & (y == 0)).sum()
+
+
+def nullable_rows():
+    """Return numbers and booleans with missing values, as NaN and as nullable columns, and y."""
+    rng = np.random.default_rng(0)
+    plain = pd.DataFrame(rng.normal(size=(300, 3)).round(1), columns=["a", "b", "c"])
+    y = plain["a"] + plain["b"] + rng.normal(size=300) > 1
+    plain["b"] = (plain["b"] * 10).round()
+    plain["c"] = (plain["c"] > 0).astype(float)
+    plain.loc[::7, ["b", "c"]] = np.nan
+    return plain, plain.astype({"a": "Float64", "b": "Int64", "c": "boolean"}), y
+
+
+def test_nullable_columns_are_the_same_as_floats():
+    plain, nullable, y = nullable_rows()
+    for model in (make_pipeline(SimpleImputer(), LOGISTIC), HistGradientBoostingClassifier()):
+        clf, other = (SetpointThreshold(model, random_state=0) for _ in range(2))
+        clf.fit(nullable, y)
+        other.fit(plain, y)
+        assert np.array_equal(clf.positive_scores(nullable), other.positive_scores(plain))
+        assert clf.predict(nullable).tolist() == other.predict(plain).tolist()
+
+
+@pytest.mark.parametrize("model", [SetpointThreshold(LOGISTIC), SetpointClassifier()])
+def test_missing_nullable_values_are_refused_by_fit_and_predict(model):
+    _, nullable, y = nullable_rows()
+    clf = clone(model)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        clf.fit(nullable, y)
+    clf.fit(nullable.fillna({"b": 0, "c": False}), y)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        clf.predict(nullable)

@@ -65,9 +65,8 @@ def test_a_column_that_is_all_one_category_or_all_missing():
 
 def test_a_noisy_distance_does_not_hide_a_change_of_missing_values():
     """Few values are present, and differ by chance; that many more are is beyond chance."""
-    noise = compared(
-        ["a", "b"] * 20 + [None] * 900, ["a"] * 9 + ["b"] * 3 + [None] * 60, "category"
-    )
+    old = ["a", "b"] * 20 + [""] * 900
+    noise = compared(old, ["a"] * 40 + ["b"] * 30 + [""] * 180, "category")
     assert noise.missing_before - noise.missing > noise.missing_chance
     assert noise.distance < noise.chance
     assert noise.is_notable

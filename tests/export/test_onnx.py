@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from torch import nn
 
-from setpoint import SetpointClassifier, SetpointMultilabel, SetpointThreshold
+from setpoint import ModelSearch, SetpointClassifier, SetpointMultilabel, SetpointThreshold
 from setpoint.errors import ModelFileError, OnnxError, UncertifiedWarning
 from setpoint.export import export_onnx
 from setpoint.export import onnx as export
@@ -206,6 +206,15 @@ def test_text_features_and_string_labels(tmp_path):
     assert json.loads(facts["features"]) == list("wxyz")
 
 
+@pytest.mark.parametrize("labels", [["no", "yes"], ["yes", "no"]])
+def test_a_chosen_model_of_text_labels(labels, tmp_path):
+    for model in (LogisticRegression(), HGB):
+        search = ModelSearch({"one": model})
+        clf = fitted(search, y=np.where(Y, *labels[::-1]), pos_label=labels[1])
+        export_onnx(clf, tmp_path / "model.onnx")
+        assert_agrees(clf, tmp_path / "model.onnx", NEW, 1e-13)
+
+
 @pytest.mark.parametrize(
     ("model", "parameters", "tolerance"),
     [
@@ -249,6 +258,7 @@ def test_a_threshold_on_a_setpoint_classifier(tmp_path):
         clf = fitted(
             SetpointClassifier("max recall", solver="cross_entropy", random_state=0),
             pos_label=positive,
+            refit=False,
         )
         export_onnx(clf, tmp_path / "model.onnx")
         assert_agrees(clf, tmp_path / "model.onnx", NEW, 1e-13)

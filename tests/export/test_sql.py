@@ -17,7 +17,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from setpoint import SetpointBand, SetpointClassifier, SetpointMultilabel, SetpointThreshold
+from setpoint import (
+    ModelSearch,
+    SetpointBand,
+    SetpointClassifier,
+    SetpointMultilabel,
+    SetpointThreshold,
+    load,
+)
 from setpoint.errors import SqlError
 from setpoint.export.sql import export_sql, sql_statement
 from setpoint.export.sql import trees as sql_trees
@@ -226,6 +233,28 @@ def test_classifiers_of_arrays_take_columns(estimator, tolerance, positive):
     expected = clf.positive_scores(new) - getattr(clf, "threshold_", 0.0)
     assert np.abs(found["score"] - expected).max() <= tolerance
     assert found["predicted"].tolist() == clf.predict(new).tolist()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "tolerance"), [(LOGISTIC, 1e-9), (hgb(), 0)], ids=["logistic", "trees"]
+)
+@pytest.mark.parametrize(("labels", "positive"), [(["no", "yes"], "yes"), (["yes", "no"], "no")])
+@pytest.mark.parametrize("method", ["auto", "predict_proba"])
+def test_a_chosen_model_may_have_labels_of_any_kind(
+    estimator, tolerance, labels, positive, method, tmp_path
+):
+    rows = pd.DataFrame(X, columns=["a", "b", "c"])
+    clf = SetpointThreshold(
+        ModelSearch({"one": estimator}), cv=2, pos_label=positive, response_method=method,
+        random_state=0,
+    )  # fmt: skip
+    quietly(clf.fit, rows, np.where(Y, *labels[::-1]))
+    clf.save(tmp_path / "model")
+    for one in (clf, load(tmp_path / "model")):
+        found = in_duckdb(sql_statement(one), rows)
+        expected = one.positive_scores(rows) - one.threshold_
+        assert np.abs(found["score"] - expected).max() <= max(tolerance, 1e-15)
+        assert found["predicted"].tolist() == one.predict(rows).tolist()
 
 
 def test_columns_of_arrays_have_the_names_of_features():

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -71,10 +72,18 @@ def threads_for(work: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the results for all items, computed in as many threads as torch was told to use."""
+def map_in_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None = None
+) -> list[Result]:
+    """Return the results for all items, computed in ``n_jobs`` threads, counted as joblib does.
+
+    None: in as many threads as torch was told to use.
+    """
     items = list(items)
-    threads = min(_allowed.get() or torch.get_num_threads(), usable_cores(), len(items))
+    threads = min(_allowed.get() or torch.get_num_threads(), usable_cores())
+    if n_jobs is not None:
+        threads = effective_n_jobs(n_jobs)
+    threads = min(threads, len(items))
     if threads < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:

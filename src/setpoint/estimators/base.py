@@ -164,7 +164,7 @@ class SetpointEstimator:
         repeats: int = REPEATS,
         max_rows: int | None = MAX_ROWS,
         random_state: int = 0,
-        on: str = "the test rows",
+        on: str = "the rows given",
     ) -> Importances:
         """Return by how much the goal's metrics are worse if a column is shuffled.
 

@@ -26,7 +26,7 @@ def default_models(X: Any, goal: Goal, seed: int, plain: bool = True) -> dict[st
             "ModelSearch({'logistic': LogisticRegression(), ...})."
         )
     try:
-        values = np.asarray(X, dtype=np.float64)
+        values = np.asarray(_without_na(X), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise SetpointError(
             f"the default models need numbers: {error}. Encode the columns first, or use "
@@ -43,6 +43,20 @@ def default_models(X: Any, goal: Goal, seed: int, plain: bool = True) -> dict[st
     models[name] = boosted_trees(name, seed)
     models["extra-trees"] = extra_trees(seed, len(values))
     return models
+
+
+def _without_na(X: Any) -> Any:
+    """Return a data frame whose nullable numbers and booleans are floats; other rows as they are.
+
+    Models of scikit-learn convert such columns in the same way.
+    """
+    if not hasattr(X, "isetitem"):
+        return X
+    X = X.copy(deep=False)
+    for i, kind in enumerate(X.dtypes):
+        if hasattr(kind, "na_value") and kind.kind in "iufb":
+            X.isetitem(i, X.iloc[:, i].to_numpy(np.float64, na_value=np.nan))
+    return X
 
 
 def logistic_model(features: int, fill: bool = False) -> Any:

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from setpoint.errors import SetpointError
+from setpoint.estimators.stacking import StackedModels
 from setpoint.explain.coefficients import Coefficient, Coefficients
 from setpoint.training.models import is_linear
 
@@ -124,7 +125,10 @@ def linear_score(classifier: Any) -> LinearScore:
         with np.errstate(divide="ignore"):
             threshold = float(logit(np.clip(threshold, 0.0, 1.0)))
         if type(_last(fitted)) is not LogisticRegression or hasattr(fitted, "logit_threshold_"):
-            raise _not_linear(fitted)
+            raise SetpointError(
+                "coefficients of probabilities are those of logistic regression, not of "
+                f"{_name(fitted)}; use response_method='decision_function'. {_INSTEAD}"
+            )
         found = replace(found, of="log-odds")
     return replace(found, intercept=found.intercept - threshold)
 
@@ -172,6 +176,12 @@ def _of_wrapped(fitted: Any) -> LinearScore:
         return replace(found, weights=sign * found.weights, intercept=sign * found.intercept)
     if hasattr(fitted, "best_estimator_"):  # of a search
         return _of_wrapped(fitted.best_estimator_)
+    if isinstance(fitted, StackedModels) and fitted.only is not None:
+        found = _of_wrapped(fitted.only)
+        sign = 1.0 if fitted.positive_index == 1 else -1.0
+        weights = sign * fitted.weights[0] * found.weights
+        intercept = sign * (fitted.weights[0] * found.intercept + fitted.intercept)
+        return replace(found, weights=weights, intercept=intercept)
     steps = [fitted]
     if isinstance(fitted, Pipeline):
         steps = [step for _, step in fitted.steps if step not in (None, "passthrough")]
@@ -231,15 +241,23 @@ def _scaled(
 
 
 def _last(fitted: Any) -> Any:
+    if isinstance(fitted, StackedModels) and fitted.only is not None:
+        fitted = fitted.only
     fitted = getattr(fitted, "best_estimator_", fitted)
     return fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
 
 
-def _not_linear(fitted: Any) -> SetpointError:
-    names: Sequence[str] = [type(fitted).__name__]
-    if isinstance(fitted, Pipeline):
-        names = [type(step).__name__ for _, step in fitted.steps]
-    what = " and ".join(names)
+def _name(fitted: Any) -> str:
+    if isinstance(fitted, StackedModels) and fitted.only is not None:
+        fitted = fitted.only
     if hasattr(fitted, "logit_threshold_"):
-        what = "a SetpointClassifier with a network"
+        return "a SetpointClassifier"
+    steps = fitted.steps if isinstance(fitted, Pipeline) else [("", fitted)]
+    return " and ".join(type(step).__name__ for _, step in steps)
+
+
+def _not_linear(fitted: Any) -> SetpointError:
+    what = _name(fitted)
+    if hasattr(fitted, "logit_threshold_"):
+        what += " with a network"
     return SetpointError(f"coefficients are those of a linear model, not of {what}; {_INSTEAD}")

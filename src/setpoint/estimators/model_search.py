@@ -12,7 +12,7 @@ few rows, so its standard error is large.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -73,6 +73,9 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         number of fits.
     """
 
+    # It weights every model itself, so there is nothing to request with metadata routing.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_weight": True}
+
     def __init__(
         self,
         models: str | Mapping[str, Any] = "auto",
@@ -105,15 +108,17 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         measure: Measure,
         seed: int,
         refit: bool,
+        n_jobs: int | None = None,
     ) -> Found:
         """Fit all models, compare them, and return the best one.
 
-        ``measure`` returns the operating point on the rows of a fold.
+        ``measure`` returns the operating point on the rows of a fold. ``n_jobs`` is how many fits
+        run at once, as in joblib; None: as many as torch has threads.
         """
         models = self._models(data, goal, seed)
         search = SearchFits(
             models, data, list(splits), method, seed, measure, columns=self.columns,
-            time_limit=self.time_limit, callback=self.callback,
+            time_limit=self.time_limit, callback=self.callback, n_jobs=n_jobs,
         )  # fmt: skip
         fitted = search.fit_models(keep=not refit)
         rows = np.concatenate([held for _, held in splits])

@@ -25,6 +25,7 @@ from setpoint.saving.values import (
     goal_to_json,
     labels_from_json,
     labels_to_json,
+    notes_of,
     parameters_from_json,
     parameters_to_json,
     point_from_json,
@@ -110,7 +111,7 @@ def multilabel_from_json(
         raise ModelFileError("the parts of the model are for different numbers of labels.")
     clf._labels = None if content["labels"] is None else labels_from_json(content["labels"])
     clf.classes_ = np.array([0, 1]) if clf._labels is None else clf._labels.classes
-    clf.load_notes_ = notes
+    clf.load_notes_ = [*notes, *notes_of(*several)]
     return clf
 
 

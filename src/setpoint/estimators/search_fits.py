@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
@@ -86,12 +87,13 @@ class SearchFits:
         columns: Mapping[str, tuple[int, int]] | None,
         time_limit: float | None,
         callback: Callable[[SearchProgress, int], object] | None,
+        n_jobs: int | None = None,
     ) -> None:
         self.models, self.data, self.splits = models, data, splits
         self.skipped: dict[str, str] = {}
         self.seed, self.measure = seed, measure
         self._method, self._limit, self._callback = method, time_limit, callback
-        self._columns = dict(columns or {})
+        self._columns, self._jobs = dict(columns or {}), n_jobs
         self._started, self._fits = time.perf_counter(), 0
 
     def fit_models(self, keep: bool) -> dict[str, Fitted]:
@@ -168,7 +170,7 @@ class SearchFits:
 
         with _quiet():
             in_turn = self._is_slow(name)
-            return [*map(fit, splits)] if in_turn else map_in_threads(fit, splits)
+            return [*map(fit, splits)] if in_turn else map_in_threads(fit, splits, self._jobs)
 
     def _time_is_up(self) -> bool:
         return self._limit is not None and time.perf_counter() - self._started > self._limit
@@ -177,9 +179,8 @@ class SearchFits:
         """Return models, fitted on the same rows side by side."""
         with _quiet():
             quick = [name for name in names if not self._is_slow(name)]
-            found = dict(
-                zip(quick, map_in_threads(lambda n: self.fit(n, rows), quick), strict=True)
-            )
+            fitted = map_in_threads(lambda n: self.fit(n, rows), quick, self._jobs)
+            found = dict(zip(quick, fitted, strict=True))
             return [found[n] if n in found else self.fit(n, rows) for n in names]
 
     def fit(self, name: str, rows: Rows) -> Any:
@@ -197,7 +198,9 @@ class SearchFits:
         if isinstance(model, SetpointClassifier) and data.groups is not None:
             params["groups"] = data.groups[rows]
         X = take_rows(data.X, rows, self._columns.get(name))
-        model.fit(X, data.positive[rows], **params)
+        # Weights go to each model by name. Threads know no metadata routing in any case.
+        with config_context(enable_metadata_routing=False):
+            model.fit(X, data.positive[rows], **params)
         if isinstance(model, SetpointClassifier):
             return calibrated(name, model, X, data.positive[rows], self._weight(rows))
         return model

@@ -17,6 +17,7 @@ from setpoint.saving.values import (
     Json,
     decode,
     encode,
+    notes_of,
     parameters_from_json,
     parameters_to_json,
     point_from_json,
@@ -88,7 +89,10 @@ def stack_from_json(
         or positive_index not in (0, 1)
     ):
         raise ModelFileError("the weights or classes of the model's stack are damaged.")
-    return StackedModels(members, weights, intercept, classes, positive_index)
+    stack = StackedModels(members, weights, intercept, classes, positive_index)
+    if notes := notes_of(*(member.classifier for member in members)):
+        stack.load_notes_ = notes
+    return stack
 
 
 def search_to_json(search: Any, candidates: ModelCandidates | None) -> Json | None:

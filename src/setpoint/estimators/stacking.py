@@ -51,7 +51,7 @@ class Member(NamedTuple):
 
     def take(self, X: Any) -> Any:
         """Return the columns that the classifier takes."""
-        return X if self.columns is None else X[:, slice(*self.columns)]
+        return take_columns(X, self.columns)
 
     def logits(self, taken: Any) -> Floats:
         """Return the logits of rows with the classifier's columns."""
@@ -97,16 +97,16 @@ class OnColumns(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         """Return the classifier's decision function."""
-        return self.classifier.decision_function(X[:, slice(*self.columns)])
+        return self.classifier.decision_function(take_columns(X, self.columns))
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """Return the classifier's probabilities."""
-        return self.classifier.predict_proba(X[:, slice(*self.columns)])
+        return self.classifier.predict_proba(take_columns(X, self.columns))
 
     def predict(self, X: Any) -> Any:
         """Return the classifier's labels."""
-        return self.classifier.predict(X[:, slice(*self.columns)])
+        return self.classifier.predict(take_columns(X, self.columns))
 
 
 class StackedModels(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -154,6 +154,32 @@ class StackedModels(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The number of columns of X."""
         ends = [m.columns[1] for m in self.members if m.columns is not None]
         return int(max(ends) if ends else self.members[0].classifier.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The names of the columns of X, if all members take all columns and know their names."""
+        names = [getattr(m.classifier, "feature_names_in_", None) for m in self.members]
+        if any(m.columns is not None for m in self.members) or any(n is None for n in names):
+            raise AttributeError("the members do not know the names of all columns.")
+        return np.asarray(names[0])
+
+    @property
+    def only(self) -> Any:
+        """The only classifier, if the stack's scores follow from its decision function; or None.
+
+        That is a single model, chosen among several, whose labels are not booleans or whose scores
+        are calibrated.
+        """
+        member = self.members[0]
+        if len(self.members) > 1 or member.columns is not None or member.from_probabilities:
+            return None
+        return member.classifier if hasattr(member.classifier, "decision_function") else None
+
+    @property
+    def single(self) -> Any:
+        """The only classifier, if its decision function is that of the positive label; or None."""
+        unchanged = self.weights[0] == 1 and self.intercept == 0
+        return self.only if unchanged else None
 
     def fit(self, X: Any, y: Any) -> StackedModels:
         """Do nothing: the members are fitted already."""
@@ -248,8 +274,16 @@ def calibrated(
 
 def take_rows(X: Any, rows: NDArray[np.intp], columns: tuple[int, int] | None) -> Any:
     """Return some rows, and the columns that a model takes."""
-    taken = _safe_indexing(X, rows)
-    return taken if columns is None else taken[:, slice(*columns)]
+    return take_columns(_safe_indexing(X, rows), columns)
+
+
+def take_columns(X: Any, columns: tuple[int, int] | None) -> Any:
+    """Return the columns of a matrix, a data frame or a list of rows; all of them for None."""
+    if columns is None:
+        return X
+    if hasattr(X, "iloc"):
+        return X.iloc[:, slice(*columns)]
+    return (X if hasattr(X, "shape") else np.asarray(X))[:, slice(*columns)]
 
 
 def _is_forest(classifier: Any) -> bool:

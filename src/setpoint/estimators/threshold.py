@@ -96,7 +96,8 @@ class SetpointThreshold(DecisionScores, ClassifierMixin, MetaEstimatorMixin, Bas
         returns. The classifier learns from booleans, or is ``"prefit"`` and knows all classes: the
         score is then the sum of the positive ones' probabilities.
     n_jobs : int, optional
-        How many folds are fitted at once, as in joblib.
+        How many folds are fitted at once, as in joblib. Those of a :class:`ModelSearch` are fitted
+        in threads, by default as many as torch has; models that are trained for the goal in turn.
     random_state : int, RandomState or None
         Seed of the folds and of the certification rows.
 

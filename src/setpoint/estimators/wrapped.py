@@ -138,7 +138,7 @@ class WrappedClassifier(SetpointEstimator):
             assert comparison is not None
             measure = comparison.measure(seen, certification is not None, on)
             found = self.estimator.find(
-                data, splits, seen, comparison.goal, method, measure, seed, self.refit
+                data, splits, seen, comparison.goal, method, measure, seed, self.refit, self.n_jobs
             )
             self.candidates_ = found.candidates
             return Unseen(found.estimator, found.folds, seen, certification, on)

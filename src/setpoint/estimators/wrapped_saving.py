@@ -31,6 +31,7 @@ from setpoint.saving.values import (
     goal_to_json,
     labels_from_json,
     labels_to_json,
+    notes_of,
     parameters_from_json,
     parameters_to_json,
     point_from_json,
@@ -87,7 +88,7 @@ def wrapped_from_json(
         _set_threshold(clf, content)
     clf._set_labels(labels_from_json(content["labels"]))
     take_features(clf, estimator)
-    clf.load_notes_ = [*notes, *further]
+    clf.load_notes_ = [*notes, *further, *notes_of(estimator)]
     return clf
 
 

@@ -25,6 +25,7 @@ from setpoint.errors import OnnxError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.label_classifiers import LabelClassifiers
 from setpoint.estimators.scores import METHODS
+from setpoint.estimators.stacking import StackedModels
 from setpoint.export.graph import ML, ML_OPSET, OPSET, Graph, run
 from setpoint.export.trees import boosted_scores, forest_scores
 
@@ -47,6 +48,10 @@ def estimator_scores(graph: Graph, estimator: Any, X: str, method: str, positive
     positive_index : int
         The index of the positive class.
     """
+    if isinstance(estimator, StackedModels) and estimator.single is not None:
+        # The single model learned from booleans.
+        positive_index = int(estimator.positive_index == positive_index)
+        estimator = estimator.single
     kind = type(estimator)
     if isinstance(estimator, Pipeline):
         steps = [s for s in estimator.steps[:-1] if s[1] not in (None, "passthrough")]

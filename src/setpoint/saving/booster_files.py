@@ -74,8 +74,7 @@ def restore_booster(content: Json, parts: dict[str, bytes]) -> Any:
     kind = getattr(need(library, library, "This model"), _class_name(library))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of parameters that another version has renamed
-        known = {*inspect.signature(kind).parameters, *kind().get_params()}
-        kept = {k: decode(v) for k, v in content["parameters"]["kept"].items() if k in known}
+        kept, notes = _parameters(content["parameters"], kind)
         try:
             model = _READERS[library](kind(**kept), parts[_file(library)], classes, features)
         except ModelFileError:
@@ -84,13 +83,45 @@ def restore_booster(content: Json, parts: dict[str, bytes]) -> Any:
             raise ModelFileError(
                 f"the {library} file of the model cannot be read: {type(error).__name__}: {error}"
             ) from error
+    if notes:
+        model.load_notes_ = notes
     if content["step"] is None:
         return model
     pipeline = estimator_from_bytes(parts[_STEPS])
     if type(pipeline) is not Pipeline or pipeline.steps[-1][0] != content["step"]:
         raise ModelFileError("the steps of the model's pipeline do not fit its description.")
     pipeline.steps[-1] = (content["step"], model)
+    if notes:
+        pipeline.load_notes_ = notes
     return pipeline
+
+
+def _parameters(values: Json, kind: type[Any]) -> tuple[Json, list[str]]:
+    """Return the parameters that were saved, and a note on each that a refit would not use.
+
+    A class that takes any further parameters by name gets them, unless an attribute or a method
+    has that name: the class would replace it.
+    """
+    named, usual = inspect.signature(kind).parameters, kind().get_params()
+    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in named.values())
+
+    def is_known(name: str) -> bool:
+        if name in named or name in usual:
+            return True
+        free = name.isidentifier() and not name.startswith("_")
+        return takes_any and free and not hasattr(kind, name) and not hasattr(kind, f"_{name}")
+
+    kept = {name: decode(value) for name, value in values["kept"].items()}
+    notes = [
+        f"{name}={text} was not saved; fit() would use the default, {usual.get(name)!r}."
+        for name, text in values["not_kept"].items()
+    ]
+    notes += [
+        f"{name}={value!r} is no parameter of {kind.__name__}; fit() would not use it."
+        for name, value in kept.items()
+        if not is_known(name)
+    ]
+    return {name: value for name, value in kept.items() if is_known(name)}, notes
 
 
 def _library_of(model: Any) -> str | None:
@@ -149,13 +180,20 @@ def _read_xgboost(model: Any, data: bytes, classes: Any, features: int) -> Any:
 def _check_xgboost(data: bytes, features: int) -> None:
     learner = json.loads(data)["learner"]
     booster = learner["gradient_booster"]
+    factors = None
+    if booster.get("name") == "dart":  # trees, each with a factor
+        booster, factors = booster["gbtree"], np.asarray(booster["weight_drop"], dtype=np.float64)
     if booster.get("name", "gbtree") != "gbtree" or "trees" not in booster.get("model", {}):
-        raise ModelFileError("only boosted trees of XGBoost (gbtree) can be saved and loaded.")
+        raise ModelFileError(
+            "only boosted trees of XGBoost (gbtree or dart) can be saved and loaded."
+        )
     shape = learner["learner_model_param"]
     _require(int(shape["num_feature"]) == features and int(shape["num_target"]) == 1)
     _require(int(shape["num_class"]) in (0, 1))
     model = booster["model"]
     trees = model["trees"]
+    if factors is not None:
+        _require(factors.shape == (len(trees),) and np.all(np.isfinite(factors)))
     starts = _integers(model["iteration_indptr"])
     _require(int(model["gbtree_model_param"]["num_trees"]) == len(trees) == len(model["tree_info"]))
     _require(not np.any(_integers(model["tree_info"])))

@@ -278,6 +278,12 @@ def parameters_from_json(values: Json, kind: type[Any]) -> tuple[Json, list[str]
     return kept, notes
 
 
+def notes_of(*estimators: Any) -> list[str]:
+    """Return the notes on parameters of loaded estimators that were not saved, each once."""
+    found = [note for each in estimators for note in getattr(each, "load_notes_", ())]
+    return list(dict.fromkeys(found))
+
+
 def _described(value: Any) -> str:
     if inspect.isroutine(value):  # its repr contains an address in memory
         name = str(value.__name__)

@@ -352,12 +352,16 @@ def _used(
     models; from now on it takes that part alone.
     """
     fitted = getattr(classifier, "estimator_", None)
-    if isinstance(fitted, StackedModels):
+    if isinstance(fitted, StackedModels) and len(fitted.members) > 1:
         return side_by_side(*encoders.values()), np.hstack([*encoded.values()])
-    if isinstance(fitted, OnColumns):
-        classifier.estimator_ = fitted.classifier
-        take_features(classifier, fitted.classifier)
-        for_trees = fitted.columns[0] == 0
+    if isinstance(fitted, StackedModels | OnColumns):  # one model
+        if isinstance(fitted, OnColumns):
+            classifier.estimator_, columns = fitted.classifier, fitted.columns
+        else:
+            member, columns = fitted.members[0], fitted.members[0].columns
+            fitted.members = [member._replace(columns=None)]
+        take_features(classifier, classifier.estimator_)
+        for_trees = columns[0] == 0
         return encoders[for_trees], encoded[for_trees]
     ((for_trees, encoder),) = encoders.items()
     return encoder, encoded[for_trees]

@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from setpoint.errors import SqlError
 from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.classifier import SetpointClassifier
+from setpoint.estimators.stacking import StackedModels
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.export.decisions import scoring_method
 from setpoint.export.sql.features import Feature, Numeric
@@ -58,9 +59,8 @@ def wrapped_scores(
     statement: Statement, features: Sequence[Feature], model: SetpointThreshold | SetpointBand
 ) -> Sql:
     """Add the classifier of a SetpointThreshold or SetpointBand; return its scores."""
-    estimator, method = model.estimator_, scoring_method(model)
-    positive = _positive_index(model)
-    scaler, estimator = _unwrapped(estimator)
+    method, positive = scoring_method(model), _positive_index(model)
+    scaler, estimator = _unwrapped(model.estimator_)
     if isinstance(estimator, _EXACT) and scaler is not None:
         raise _unknown(model.estimator_)
     if type(estimator) in _FORESTS:
@@ -109,6 +109,8 @@ def _regression(
 
 def _unwrapped(estimator: Any) -> tuple[Any, Any]:
     """Return the StandardScaler of a pipeline, or None, and its classifier."""
+    if isinstance(estimator, StackedModels) and estimator.single is not None:
+        estimator = estimator.single
     if not isinstance(estimator, Pipeline):
         return None, estimator
     steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
@@ -120,6 +122,8 @@ def _unwrapped(estimator: Any) -> tuple[Any, Any]:
 
 
 def _positive_index(model: SetpointThreshold | SetpointBand) -> int:
+    if isinstance(model.estimator_, StackedModels) and model.estimator_.single is not None:
+        return 1  # the single model learned from booleans
     labels = model._labels
     known = np.asarray(getattr(model.estimator_, "classes_", labels.classes))
     if len(known) != 2:
