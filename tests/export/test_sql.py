@@ -249,6 +249,35 @@ def test_rows_without_a_score_have_no_decision():
     ]
 
 
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
+@pytest.mark.parametrize("positive", [0, 1])
+def test_rows_with_missing_or_infinite_features_have_no_score(method, positive):
+    clf = SetpointThreshold(
+        LOGISTIC, cv=0.5, pos_label=positive, response_method=method, random_state=0
+    )
+    quietly(clf.fit, X, Y.astype(int))
+    rows = pd.DataFrame(X[:6], columns=["f0", "f1", "f2"])
+    rows.loc[1, "f0"] = None
+    rows.loc[2, "f1"] = np.nan
+    rows.loc[3] = [np.inf, np.inf, -np.inf]
+    for threshold in (clf.threshold_, np.inf, -np.inf):
+        clf.threshold_ = threshold
+        found = in_duckdb(sql_statement(clf), rows)
+        for name in ("score", "alarm", "predicted"):
+            assert found[name].isna().tolist() == [False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
+def test_probabilities_of_large_logits_are_those_of_python(method):
+    clf = SetpointThreshold(LOGISTIC, cv=0.5, response_method=method, random_state=0)
+    quietly(clf.fit, X, Y)
+    rows = np.concatenate([X[:5], X[:5] * [1e4, 1, 1], X[:5] * [1e6, 1, 1]])
+    found = in_duckdb(sql_statement(clf), pd.DataFrame(rows, columns=["f0", "f1", "f2"]))
+    expected = clf.positive_scores(rows) - clf.threshold_
+    assert np.allclose(found["score"], expected, rtol=1e-12, atol=1e-9)
+    assert found["predicted"].tolist() == clf.predict(rows).tolist()
+
+
 # --- the statement -------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from setpoint.errors import SqlError
 from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.export.decisions import amounts_of
-from setpoint.export.sql.statement import Sql, Statement, expression
+from setpoint.export.sql.statement import Sql, Statement, constant, expression
 from setpoint.goals.money import prices_of
 from setpoint.thresholds.bands import ALARM, CLEAR, REVIEW
 
@@ -33,7 +33,7 @@ def relative_scores(statement: Statement, model: SetpointThreshold, scores: Sql)
         text = f"({scores.text} - {threshold.text})"
         scores = expression(text, scores, threshold)
     if np.isinf(model.threshold_):  # the same decision for all rows
-        return Sql(number(-model.threshold_))
+        return constant(number(-model.threshold_), scores)
     return expression(f"{scores.text} - {number(model.threshold_)}", scores)
 
 

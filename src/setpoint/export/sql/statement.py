@@ -26,6 +26,11 @@ def expression(text: str, *parts: Sql) -> Sql:
     return Sql(text, max((part.level for part in parts), default=0))
 
 
+def constant(text: str, scores: Sql) -> Sql:
+    """Return a constant for rows that have a score, and NULL for others."""
+    return expression(f"CASE WHEN {scores.text} IS NOT NULL THEN {text} END", scores)
+
+
 class Statement:
     """Helper columns in layers, and the statement that computes them for the rows of a table.
 
