@@ -24,6 +24,7 @@ from setpoint.export.sql import trees as sql_trees
 from setpoint.export.sql.features import largest_below
 from setpoint.tables import fit_table
 from setpoint.tables.encoder import encode, fit_encoder, make_encoder, tree_categories
+from setpoint.tables.goal_columns import segments_of
 from setpoint.tables.model import TableModel
 from setpoint.tables.schema import Schema
 from sql_tables import ODD, in_duckdb, odd_table
@@ -57,7 +58,7 @@ def table_model(estimator, frame=TRAIN, wrapper=SetpointThreshold, goal="max f1"
     y, X = (frame["class"] == "bad").to_numpy(), encode(encoder, checked)
     named = {}
     if parameters.get("thresholds") == "per group":
-        named["segments"] = {"region": frame["region"].fillna("(missing)").to_numpy()}
+        named["segments"] = {"region": segments_of(frame["region"])}
     if parameters.get("decision") == "expected_value":
         named["amounts"] = {"price": frame["price"].to_numpy()}
     quietly(classifier.fit, X, y, **named)
@@ -161,11 +162,126 @@ def test_segments_have_thresholds_of_their_own():
     compared(model, rows)
 
 
+REGIONS = {
+    "whole numbers": [10, 20, 30],
+    "floats": [10.0, 2.5, 0.1],
+    "booleans": [True, False],
+    "large numbers": [2**60 + 1, 2**60 + 3, 7],
+    "texts": ["10", "007", "True"],
+}
+
+
+def with_thresholds_by_region(region, seed=5):
+    """Return a model with a threshold for each region, whose rows differ in how likely they are."""
+    frame = odd_table(1600, seed=seed)
+    frame["region"] = region
+    goal = "max recall s.t. precision >= 0.4 for each region"
+    return table_model(hgb(), frame, goal=goal, thresholds="per group")
+
+
+@pytest.mark.parametrize("kind", REGIONS)
+@pytest.mark.parametrize("missing", [False, True])
+def test_segments_are_compared_as_python_writes_them(kind, missing):
+    rng = np.random.default_rng(5)
+
+    def column(n, more=()):
+        drawn = rng.choice(np.array([*REGIONS[kind], *more], dtype=object), n)
+        if missing:
+            drawn[rng.random(n) < 0.3] = None
+        found = pd.Series(drawn)
+        numeric = kind in ("floats", "whole numbers") or (kind == "large numbers" and not missing)
+        if kind == "booleans":
+            return found.astype("boolean")
+        return pd.to_numeric(found) if numeric else found
+
+    model = with_thresholds_by_region(column(1600))
+    assert len(set(model.classifier.segment_thresholds_.thresholds.values())) > 1
+    more = {"floats": [4.5, 1e20], "whole numbers": [99], "texts": ["10.0", "true"]}.get(kind, ())
+    rows = NEW.assign(region=column(len(NEW), more))
+    compared(model, rows)
+    if kind == "whole numbers":
+        compared(model, rows.assign(region=rows["region"].astype("float64")))
+
+
+@pytest.mark.parametrize(
+    ("region", "rows"),
+    [
+        (np.array([10.0, 20.0, 30.5]), np.array([10.0, 20.0, 30.5, 7.25])),
+        (np.array([True, False]), np.array([True, False])),
+        (np.array(["a", " a", "b"]), np.array(["a", " a", "b", "c", "a "])),
+        (np.array([1, 2, 3]), np.array([1, 2, 3, 4])),
+    ],
+    ids=["floats", "booleans", "texts", "integers"],
+)
+def test_segments_of_arrays_are_compared_as_python_writes_them(region, rows):
+    goal = "max recall s.t. precision >= 0.5 for each region"
+    clf = SetpointThreshold(hgb(), goal, thresholds="per group", cv=0.5, random_state=0)
+    own = RNG.choice(region, len(X))
+    quietly(clf.fit, X, Y, segments={"region": own})
+    assert len(set(clf.segment_thresholds_.thresholds.values())) > 1
+    own = RNG.choice(rows, len(X))
+    found = in_duckdb(
+        sql_statement(clf), pd.DataFrame(X, columns=["f0", "f1", "f2"]).assign(region=own)
+    )
+    expected = clf.positive_scores(X, segments={"region": own})
+    assert np.allclose(found["score"], expected, rtol=0, atol=1e-12)
+    assert found["alarm"].tolist() == (expected > 0).tolist()
+    frame = pd.DataFrame(X, columns=["f0", "f1", "f2"]).assign(region=own).head(3)
+    frame["region"] = frame["region"].astype(object)
+    frame.loc[1, "region"] = None  # refused by Python
+    found = in_duckdb(sql_statement(clf), frame)
+    assert found["alarm"].isna().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        (pd.to_datetime(["2024-01-01", "2024-02-01"]), "'region' holds dates"),
+        (np.array(["1.50", "2.50"], dtype=object), "'1.50' in 'region' is written like a text"),
+    ],
+    ids=["dates", "numbers as texts"],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_segments_that_sql_writes_in_another_way_are_refused(values, why, known):
+    rng = np.random.default_rng(0)
+    region = pd.Series(rng.choice(values, 1600))
+    if known:
+        with pytest.raises(SqlError, match=why):
+            sql_statement(with_thresholds_by_region(region))
+        return
+    goal = "max recall s.t. precision >= 0.5 for each region"
+    clf = SetpointThreshold(hgb(), goal, thresholds="per group", cv=0.5, random_state=0)
+    quietly(clf.fit, X, Y, segments={"region": segments_of(region[: len(X)])})
+    if "dates" in why:
+        with pytest.raises(SqlError, match=why):
+            sql_statement(clf)
+    else:
+        sql_statement(clf)  # these are texts
+
+
 def test_a_review_band_has_three_decisions():
     goal = "min review_rate s.t. precision(alarm) >= 0.8, npv(clear) >= 0.9"
     model = table_model(hgb(), wrapper=SetpointBand, goal=goal)
     compared(model)
     assert set(in_duckdb(sql_statement(model), NEW)["decision"]) == {"alarm", "review", "clear"}
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE"])
+def test_booleans_may_be_numbers_of_which_nan_is_missing(kind):
+    import duckdb
+
+    name = ODD[3]
+    model = table_model(hgb(), TRAIN[[name, "whole", "class"]])
+    rows = NEW[[name, "whole"]].tail(200)
+    expected = model.predict(rows)["score"].tolist()
+    missing = "'NaN'" if kind == "DOUBLE" else "NULL"
+    cast = f'CAST(COALESCE(CAST("{name}" AS INT)::VARCHAR, {missing}) AS {kind})'
+    with duckdb.connect() as database:
+        database.register("given", rows)
+        database.execute(f'CREATE TABLE rows AS SELECT * REPLACE ({cast} AS "{name}") FROM given')
+        found = database.sql(sql_statement(model)).to_arrow_table().to_pandas()
+    assert found["score"].tolist() == expected
+    assert "AS TEXT), '[.]0*$', ''), 'NaN') AS BOOLEAN)" in sql_statement(model, dialect="postgres")
 
 
 def test_times_in_a_zone_have_its_hours_and_days():

@@ -71,6 +71,10 @@ class Dialect:
         nan = self.cast("'NaN'", self.double)
         return f"NULLIF({self.cast(column, self.double)}, {nan})"
 
+    def truth(self, column: str) -> str:
+        """Return booleans, or the numbers 0 and 1, as a boolean."""
+        return self.cast(column, "BOOLEAN")
+
     def cast(self, value: str, kind: str) -> str:
         """Return a value of another type."""
         return f"CAST({value} AS {kind})"
@@ -110,7 +114,12 @@ class DuckDB(Dialect):
     string: str = "VARCHAR"
     case_sensitive: bool = False
 
-    def all_but(self, names: Sequence[str]) -> str | None:  # noqa: D102 (as in Dialect)
+    def truth(self, column: str) -> str:  # noqa: D102 (as in Dialect)
+        # NaN would be true.
+        nan = f"{self.cast(column, self.string)} = 'nan'"
+        return f"CASE WHEN NOT {nan} THEN {self.cast(column, 'BOOLEAN')} END"
+
+    def all_but(self, names: Sequence[str]) -> str | None:  # noqa: D102
         return f"* EXCLUDE ({', '.join(names)})"
 
 
@@ -188,6 +197,11 @@ class BigQuery(Dialect):
 @dataclass(frozen=True)
 class Postgres(Dialect):
     """PostgreSQL, whose TRIM has another syntax for other characters than spaces."""
+
+    def truth(self, column: str) -> str:  # noqa: D102
+        # No cast turns a bigint or a float into a boolean; that of a text reads 1 and true.
+        text = f"REGEXP_REPLACE({self.cast(column, self.string)}, '[.]0*$', '')"
+        return self.cast(f"NULLIF({text}, 'NaN')", "BOOLEAN")
 
     def stripped(self, value: str) -> str:  # noqa: D102
         return f"BTRIM({value}, {self.text(_SPACES)})"

@@ -90,7 +90,8 @@ def sql_statement(model: Any, *, dialect: str = "duckdb", table: str = "rows") -
         )
     else:
         scores = wrapped_scores(statement, features, classifier)
-        scores = relative_scores(statement, classifier, scores)
+        schema = model.schema if isinstance(model, TableModel) else None
+        scores = relative_scores(statement, classifier, scores, schema)
         outputs = threshold_outputs(statement, scores, labels)
     body = statement.write(name, outputs)
     text = _header(model, classifier, chosen, body) + body
