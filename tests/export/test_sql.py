@@ -409,6 +409,33 @@ def test_splits_of_32_bit_floats_are_exact_in_64_bits():
             assert np.float32(np.nextafter(cut, np.inf)) > threshold
 
 
+@pytest.mark.parametrize("estimator", [LOGISTIC, hgb()], ids=["logistic", "hgb"])
+def test_other_columns_of_the_table_may_have_the_names_of_helper_columns(estimator):
+    import duckdb
+
+    model = table_model(estimator)
+    statement = sql_statement(model)
+    helpers = set(re.findall(r"\bsetpoint_\w+", statement))
+    assert {"setpoint_score", "setpoint_row", "setpoint_1"} <= helpers
+    more = pd.DataFrame(1e6, index=NEW.index, columns=sorted(helpers - {"setpoint_rows"}))
+    rows = pd.concat([NEW, more], axis=1)
+    found = in_duckdb(statement, rows)
+    expected = in_duckdb(statement, NEW)
+    pd.testing.assert_frame_equal(found[expected.columns], expected)
+    assert list(found.columns) == [*rows.columns, "score", "alarm", "predicted"]
+    assert (found["setpoint_score"] == 1e6).all()
+    with pytest.raises(duckdb.BinderException):  # it hides the table
+        in_duckdb(statement, NEW.assign(setpoint_rows=1))
+
+
+def test_tables_may_have_the_names_of_helper_tables(logistic):
+    for table in ("setpoint_1", "setpoint_2", '"setpoint_1"'):
+        statement = sql_statement(logistic, table=table)
+        found = in_duckdb(statement, NEW, table.strip('"'))
+        assert found["score"].tolist() == in_duckdb(sql_statement(logistic), NEW)["score"].tolist()
+        assert "WITH setpoint1_1 AS" in statement
+
+
 @pytest.mark.parametrize("dialect", OTHERS)
 def test_other_dialects_parse_and_read_the_same_columns(dialect, linear):
     import sqlglot

@@ -1,9 +1,8 @@
-"""Dialects of SQL: how each writes names, texts, numbers, dates and all columns but some."""
+"""Dialects of SQL: how each writes names, texts, numbers, dates and whole rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +27,8 @@ class Dialect:
         The longest statement that the database accepts.
     case_sensitive : bool
         Whether quoted names that differ in case are different columns.
+    end_of_layer : str
+        What ends the query of a layer.
     """
 
     name: str = "postgres"
@@ -36,6 +37,7 @@ class Dialect:
     string: str = "TEXT"
     most_bytes: int | None = None
     case_sensitive: bool = True
+    end_of_layer: str = ""
 
     def quote(self, name: str) -> str:
         """Return an identifier in quotes."""
@@ -99,9 +101,9 @@ class Dialect:
         what = "ISODOW" if what == "weekday" else what.upper()
         return self.cast(f"EXTRACT({what} FROM {time})", self.double)
 
-    def all_but(self, names: Sequence[str]) -> str | None:
-        """Return all columns but some; None if that cannot be written."""
-        return None
+    def unpacked(self, row: str) -> str | None:
+        """Return the columns of a row that a column holds; None if a column cannot hold one."""
+        return f"{row}.*"
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,6 @@ class DuckDB(Dialect):
         # NaN would be true.
         nan = f"{self.cast(column, self.string)} = 'nan'"
         return f"CASE WHEN NOT {nan} THEN {self.cast(column, 'BOOLEAN')} END"
-
-    def all_but(self, names: Sequence[str]) -> str | None:  # noqa: D102
-        return f"* EXCLUDE ({', '.join(names)})"
 
 
 @dataclass(frozen=True)
@@ -150,8 +149,8 @@ class Snowflake(Dialect):
         what = "DAYOFWEEKISO" if what == "weekday" else what.upper()
         return self.cast(f"{what}({time})", self.double)
 
-    def all_but(self, names: Sequence[str]) -> str | None:  # noqa: D102
-        return f"* EXCLUDE ({', '.join(names)})"
+    def unpacked(self, row: str) -> str | None:  # noqa: D102 (its objects keep no types)
+        return None
 
 
 @dataclass(frozen=True)
@@ -190,18 +189,21 @@ class BigQuery(Dialect):
             return self.cast(f"MOD(EXTRACT(DAYOFWEEK FROM {time}) + 5, 7) + 1", self.double)
         return self.cast(f"EXTRACT({what.upper()} FROM {time})", self.double)
 
-    def all_but(self, names: Sequence[str]) -> str | None:  # noqa: D102
-        return f"* EXCEPT ({', '.join(names)})"
-
 
 @dataclass(frozen=True)
 class Postgres(Dialect):
     """PostgreSQL, whose TRIM has another syntax for other characters than spaces."""
 
+    # Without it, an expression is copied to each place that uses it.
+    end_of_layer: str = "\n  OFFSET 0"
+
     def truth(self, column: str) -> str:  # noqa: D102
         # No cast turns a bigint or a float into a boolean; that of a text reads 1 and true.
         text = f"REGEXP_REPLACE({self.cast(column, self.string)}, '[.]0*$', '')"
         return self.cast(f"NULLIF({text}, 'NaN')", "BOOLEAN")
+
+    def unpacked(self, row: str) -> str | None:  # noqa: D102
+        return f"({row}).*"
 
     def stripped(self, value: str) -> str:  # noqa: D102
         return f"BTRIM({value}, {self.text(_SPACES)})"

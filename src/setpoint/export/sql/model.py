@@ -74,7 +74,8 @@ def sql_statement(model: Any, *, dialect: str = "duckdb", table: str = "rows") -
         )
     check_is_fitted(classifier)
     columns = _columns(model, classifier)
-    statement = Statement(chosen, [*columns, *decision_inputs(classifier)])
+    names = [*columns, *decision_inputs(classifier), name.strip(chosen.quote("")[0])]
+    statement = Statement(chosen, names)
     if isinstance(model, TableModel):
         features = table_features(statement, model.schema, model.encoder)
         labels = model.negative, model.positive

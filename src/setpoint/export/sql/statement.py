@@ -39,7 +39,7 @@ class Statement:
     dialect : Dialect
         The dialect.
     names : iterable of str
-        The names of the table's columns that are used; helper columns have others.
+        Names that helper columns must not have: of the table, and of its columns that are used.
     """
 
     def __init__(self, dialect: Dialect, names: Iterable[str]) -> None:
@@ -97,13 +97,12 @@ class Statement:
             (f"{self._prefix}{i}", ",\n    ".join(f"{text} AS {name}" for text, name in layer))
             for i, layer in enumerate(self._layers, start=1)
         ]
-        everything = self.dialect.all_but([name for layer in self._layers for _, name in layer])
-        first, end = "*", ""
+        # One column holds the whole row, so that none of the table's can be taken for a helper.
+        row, end = f"{self._prefix}row", self.dialect.end_of_layer
+        everything, first = self.dialect.unpacked(row), f"{self._input} AS {row}"
         if everything is None:
-            # A column holds the whole row, and OFFSET 0 keeps PostgreSQL from copying an expression
-            # to each place that uses it.
-            first, end = f"{self._input} AS {self._prefix}row", "\n  OFFSET 0"
-            everything = f"({self._prefix}row).*"
+            helpers = [name for layer in self._layers for _, name in layer]
+            everything, first = f"* EXCLUDE ({', '.join(helpers)})", "*"
         source, parts = f"{table} AS {self._input}", []
         for name, columns in layers:
             parts.append(
