@@ -497,6 +497,27 @@ def test_other_texts_than_names_of_tables_are_refused(table, logistic):
         sql_statement(logistic, table=table)
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", *OTHERS])
+@pytest.mark.parametrize("table", ["a--b", "a-", "-a", "a.b--c", "my-table-- x", "a.-b"])
+def test_names_of_tables_hold_no_comment(table, dialect, logistic):
+    with pytest.raises(SqlError, match="is not the name of a table"):
+        sql_statement(logistic, dialect=dialect, table=table)
+
+
+def test_a_dash_is_part_of_a_plain_name_in_bigquery_alone(logistic):
+    text = sql_statement(logistic, dialect="bigquery", table="my-project-2.sales.payments")
+    assert "FROM my-project-2.sales.payments AS setpoint_rows" in text
+    with pytest.raises(SqlError, match=r"in quotes: sales\.`2024\$x`"):
+        sql_statement(logistic, dialect="bigquery", table="sales.2024$x")
+    for dialect in ("duckdb", "postgres", "snowflake"):
+        with pytest.raises(SqlError, match='in quotes: a\\."my-table"'):
+            sql_statement(logistic, dialect=dialect, table="a.my-table")
+        text = sql_statement(logistic, dialect=dialect, table='a."my--table"')
+        assert 'FROM a."my--table" AS' in text
+    scores = in_duckdb(sql_statement(logistic, table='"my-table"'), NEW, "my-table")["score"]
+    assert scores.tolist() == in_duckdb(sql_statement(logistic), NEW)["score"].tolist()
+
+
 # --- refusals ------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,8 @@ class Dialect:
         Whether quoted names that differ in case are different columns.
     end_of_layer : str
         What ends the query of a layer.
+    plain_name : str
+        A pattern of the names of tables that need no quotes.
     """
 
     name: str = "postgres"
@@ -38,6 +40,7 @@ class Dialect:
     most_bytes: int | None = None
     case_sensitive: bool = True
     end_of_layer: str = ""
+    plain_name: str = r"[A-Za-z_][\w$]*"
 
     def quote(self, name: str) -> str:
         """Return an identifier in quotes."""
@@ -163,6 +166,7 @@ class BigQuery(Dialect):
     string: str = "STRING"
     most_bytes: int | None = 1_000_000
     case_sensitive: bool = False
+    plain_name: str = r"[A-Za-z_]\w*(?:-\w+)*"  # projects have dashes
 
     def quote(self, name: str) -> str:  # noqa: D102
         return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"

@@ -11,7 +11,6 @@ from setpoint.export.sql.dialects import Dialect
 
 _CHUNK = 50  # terms of a sum; databases limit the depth of an expression
 _SPLITTER = 2.0**29 + 1  # leaves 24 of the 53 bits of a 64-bit float
-_PLAIN = re.compile(r"[A-Za-z_][\w$-]*", re.ASCII)
 
 
 class Sql(NamedTuple):
@@ -120,11 +119,16 @@ def table_name(table: str, dialect: Dialect) -> str:
     """
     quote = dialect.quote("")[0]
     quoted = f"{quote}(?:[^{quote}\\\\]|{quote}{quote})+{quote}"
-    part = f"(?:{quoted}|{_PLAIN.pattern})"
+    part = f"(?:{quoted}|{dialect.plain_name})"
     if not re.fullmatch(rf"{part}(?:\.{part}){{0,3}}", table, re.ASCII):
+        parts = table.split(".")
+        if quote in table or not all(parts) or not table.isprintable():
+            parts = ["my table"]
+        plain = re.compile(dialect.plain_name, re.ASCII)
+        example = ".".join(p if plain.fullmatch(p) else dialect.quote(p) for p in parts)
         raise SqlError(
             f"{table!r} is not the name of a table; write a name with other characters than "
-            f"letters, digits and _ in quotes, e.g. {dialect.quote('my table')}."
+            f"letters, digits and _ in quotes: {example}"
         )
     if table.casefold() == "rows":  # a reserved word in some of them
         return dialect.quote(table)
