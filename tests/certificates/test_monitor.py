@@ -234,16 +234,16 @@ def test_the_message_states_how_unlikely_the_counts_are():
     certified = certificate()
     verdict = certified.check(*rows(tp=12, fp=8, fn=2, tn=60))
     assert str(verdict) == (
-        "Not broken so far: precision is 0.600 (12 of 20; guaranteed: >= 0.8); such results "
-        f"have a probability of at most 1 in {verdict.evidence[0]:.3g} under the guarantee "
+        "Not broken so far: precision is 0.600 (12 of 20; guaranteed: >= 0.8); if the guarantee "
+        f"held, such results would have a probability of at most 1 in {verdict.evidence[0]:.3g} "
         "(broken at 1 in 20). These rows alone: p = 0.0321 (exact test; valid only if this is the "
         "only planned check, which would then contradict the certificate)."
     )
     assert verdict.contradicted == ()
     broken = certified.check(*rows(tp=120, fp=800, fn=2, tn=60))
     assert str(broken) == (
-        "BROKEN: precision is 0.130 (120 of 920; guaranteed: >= 0.8); such results have a "
-        "probability of less than 1 in 1,000,000 under the guarantee (broken at 1 in 20). "
+        "BROKEN: precision is 0.130 (120 of 920; guaranteed: >= 0.8); if the guarantee held, "
+        "such results would have a probability of less than 1 in 1,000,000 (broken at 1 in 20). "
         "Certify again on recent rows before relying on it. These rows alone: p < 0.0001 (exact "
         "test; valid only if this is the only planned check)."
     )

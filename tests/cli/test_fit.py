@@ -316,7 +316,7 @@ def test_importance_and_nearest_rows_in_the_report(files, tmp_path, capsys):
     assert "Cases nearest to the threshold" in text
     assert "Values are left out" in text
     near = text.partition("Cases nearest to the threshold")[2].partition("</section>")[0]
-    assert "amount ↑" in near or "amount ↓" in near
+    assert "amount\xa0↑" in near or "amount\xa0↓" in near
     assert "amount =" not in near
     more = ["--report", page, "--no-importance", "--show-values"]
     assert main(fit_arguments(files, tmp_path / "m", *more)) == 0

@@ -77,7 +77,7 @@ def test_a_report_says_that_no_threshold_meets_the_goal(write_rows, tmp_path):
     goal = "max recall s.t. precision >= 0.9, recall >= 0.9"
     fit = ["fit", tmp_path / "noise.csv", "--target", "class", "--goal", goal]
     assert run(*fit, "--model", "logistic", "--out", tmp_path / "m", "--report", page, "-q") == 0
-    assert "No threshold meets it there; the closest one was taken." in page.read_text("utf-8")
+    assert "No threshold meets this goal; the closest one was taken." in page.read_text("utf-8")
 
 
 def test_a_report_on_other_rows_names_model_and_data(model, write_rows, tmp_path):

@@ -7,9 +7,15 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+)
 from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -19,6 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 from setpoint import (
     ModelSearch,
     SetpointBand,
+    SetpointClassifier,
     SetpointThreshold,
     UncertifiedWarning,
     choose_threshold,
@@ -375,3 +382,94 @@ def test_caution_gives_up_objective_for_constraints_that_hold():
     assert careful.operating_point_.ranking.caution == 0.5
     plain = [SetpointThreshold(TREES, "max f1", caution=c, random_state=0) for c in (0, 0.5)]
     assert len({clf.fit(X, y).threshold_ for clf in plain}) == 1  # there is no constraint
+
+
+# --- scores, errors and penalties on one scale ----------------------------------------------------
+
+
+def overlapping(seed, n=12_000):
+    return make_classification(
+        n, 8, n_informative=4, weights=[0.85], flip_y=0.05, random_state=seed
+    )
+
+
+@pytest.mark.parametrize("seed", [4, 8])
+def test_a_goal_trained_model_decides_as_it_did_on_the_folds(seed):
+    """Its own scores would not do: with those of seed 4, precision on new rows was 0.70."""
+    X, y = overlapping(seed)
+    goal = "max recall s.t. precision >= 0.8"
+    models = {"linear": SetpointClassifier(goal, random_state=0)}
+    clf = search(models, goal, stack=False, caution=0.2).fit(X[:1500], y[:1500])
+    claimed, found = clf.operating_point_, clf.evaluate(X[1500:], y[1500:])
+    assert found.precision > 0.8
+    assert found.value("alarm_rate") == pytest.approx(claimed.value("alarm_rate"), rel=0.15)
+    assert isinstance(clf.estimator_.members[0].classifier, SetpointClassifier)
+    assert len(clf.estimator_.members) == 1
+
+
+def test_the_calibration_of_a_member_becomes_part_of_the_stack():
+    X, y = overlapping(0, 1500)
+    models = {"line": LINE, "goal": SetpointClassifier(GOAL, random_state=0)}
+    clf = search(models, goal="max f1").fit(X, y)
+    found = clf.candidates_
+    assert {c.name for c in found} == {"line", "goal", "stack"}
+    if clf.candidates_.winner.name == "stack":
+        members = clf.estimator_.members
+        assert not any(isinstance(m.classifier, StackedModels) for m in members)
+
+
+def test_scores_of_two_fits_of_a_goal_trained_model_are_not_compared():
+    X, y = rows()
+    for model in (SetpointClassifier(GOAL), make_pipeline(StandardScaler(), SetpointClassifier())):
+        with pytest.raises(SetpointError, match=r"Use it alone, or fit it once: cv=0.25, refit="):
+            SetpointThreshold(model, GOAL).fit(X, y)
+    once = SetpointThreshold(
+        SetpointClassifier(GOAL, random_state=0), GOAL, cv=0.25, refit=False, random_state=0
+    )
+    assert once.fit(X, y).evaluate(*rows(seed=1)).recall > 0.05
+
+
+@pytest.mark.parametrize("unit", [5.0, 500.0, 0.05])
+def test_the_currency_does_not_decide(unit):
+    """A model that misses a constraint does not win because the costs are large numbers."""
+    rng = np.random.default_rng(0)
+    y = rng.random(6_000) < 0.2
+    sure = y & (rng.random(6_000) < 0.3)
+    levels = rng.random(6_000)
+    vague = np.where(y, np.digitize(levels, [0.2, 0.3]), np.digitize(levels, [0.88, 0.97]))
+    X = np.column_stack([sure, vague]).astype(float)
+    models = {
+        "sure": make_pipeline(ColumnOf(0), LogisticRegression()),
+        "vague": make_pipeline(ColumnOf(1), LogisticRegression()),
+    }
+    goal = f"min cost(fp={unit}, fn={4 * unit}) s.t. precision >= 0.95, recall >= 0.2"
+    clf = search(models, goal, stack=False, cv=0.5).fit(X, y)
+    assert clf.candidates_.winner.name == "sure"
+    assert clf.operating_point_.feasible
+
+
+def test_rows_that_depend_on_each_other_count_once():
+    X, y = rows(300)
+    copies = np.tile(np.arange(300), 20)
+    alone = search(goal="max f1", stack=False).fit(X, y).candidates_
+    grouped = search(goal="max f1", stack=False).fit(X[copies], y[copies], groups=copies)
+    cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=6, random_state=0)
+    repeated = search(goal="max f1", stack=True, cv=cv).fit(X, y).candidates_
+    error = max(c.log_loss_error for c in alone)
+    for other in (grouped.candidates_, repeated):
+        assert max(c.log_loss_error for c in other if c.name != "stack") > 0.6 * error
+
+
+@pytest.mark.parametrize("labels", [(0, 1), ("no", "yes")])
+def test_probabilities_are_asked_for_whatever_the_labels(labels, tmp_path):
+    """The decision function of AdaBoost is not the logit of its probability."""
+    X, y = rows()
+    named = np.where(y, labels[1], labels[0])
+    model = AdaBoostClassifier(n_estimators=5, random_state=0)
+    clf = search(
+        {"ada": model}, stack=False, response_method="predict_proba", pos_label=labels[1]
+    ).fit(X, named)
+    expected = clone(model).fit(X, y).predict_proba(X)[:, 1]
+    assert np.allclose(clf.positive_scores(X), expected, rtol=0, atol=1e-12)
+    clf.save(tmp_path / "model.zip")
+    assert np.array_equal(load(tmp_path / "model.zip").positive_scores(X), clf.positive_scores(X))

@@ -26,7 +26,7 @@ def test_numbers_are_compared_by_ks():
     assert found.judgement == "large"
     assert found.before.startswith(("0.", "−0."))
     assert "± 1" in found.now
-    assert compared(old, rng.normal(size=2000), "number").judgement == "by chance"
+    assert compared(old, rng.normal(size=2000), "number").judgement == "within chance"
 
 
 def test_numbers_with_few_different_values():
@@ -59,8 +59,21 @@ def test_a_column_that_is_all_one_category_or_all_missing():
     assert (gone.distance, gone.size, gone.is_notable) == (0, 1, True)
     assert gone.now == "–"
     never = compared([math.nan] * 4, [1.0] * 4, "number")
-    assert (never.size, never.judgement) == (1.0, "by chance")
+    assert (never.size, never.judgement) == (1.0, "within chance")
     assert compared([math.nan] * 9, [math.nan] * 9, "number").size == 0
+
+
+def test_no_value_is_unseen_by_rounding():
+    rng = np.random.default_rng(0)
+    for n in (7, 49, 333):
+        now = rng.choice(list("abcdefghij"), n)
+        found = compared(list("abcdefghij") * 30, now, "category")
+        assert found.unseen == 0
+
+
+def test_large_numbers_are_written_without_exponent():
+    found = compared([1e5, 1.3e5] * 100, [2e6, 3e6] * 100, "number")
+    assert (found.before, found.now) == ("115,000 ± 15,000", "2,500,000 ± 500,000")
 
 
 def test_booleans_dates_texts_and_infinite_numbers():

@@ -72,7 +72,7 @@ def test_probabilities_are_compared_with_what_is_observed():
 
 def test_scores_that_are_no_probabilities_are_said_to_be_none():
     page = html(Report("max f1", rows_of(), 0.5))
-    assert "are no probabilities" in page
+    assert "they are not probabilities" in page
     assert "inside the interval" not in page
 
 

@@ -6,18 +6,21 @@ import hashlib
 import json
 import os
 import re
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from html_pages import HOSTILE, Page
 from report_rows import HOSTILE as SEGMENTS
 from report_rows import of_names, report_of, scored
 from setpoint import (
     SetpointError,
+    SetpointThreshold,
     __version__,
     certify,
     choose_threshold,
@@ -27,6 +30,7 @@ from setpoint import (
 from setpoint.certificates import ThresholdSet
 from setpoint.report import Baseline, Costs, Report, Rows, html, write_report
 from setpoint.report import data as data_module
+from setpoint.report.page import report_of as report_of_classifier
 from setpoint.report.sections import tiles
 from setpoint.training.history import History
 
@@ -511,3 +515,45 @@ def test_a_cheaper_baseline_says_what_speaks_against_it(counted, certified):
     text = page(certified, certified.rows.y.astype(float))
     assert "less, but is not certified." in text
     assert "costs" not in page(report, np.zeros(1000)).partition("“the old rules” ")[2]
+
+
+def test_a_better_baseline_is_named(counted):
+    def page(report, scores, name="tuned"):
+        other = Baseline("the old rules", np.asarray(scores, dtype=float), 0.5)
+        return " ".join(html(replace(report, **{name: other})).split())
+
+    report = counted(80, 10, 20, 890)
+    better = "On the test rows, the old rules meets the goal too: recall is 1.000 instead of 0.800."
+    assert better in page(report, report.rows.y)
+    assert better in page(report, report.rows.y, "current")
+    assert "meets the goal" not in page(report, np.arange(1000) % 2)
+    missed = counted(10, 90, 90, 810)
+    text = page(missed, missed.rows.y)
+    assert (
+        "On the test rows, the old rules meets the goal: recall is 1.000 instead of 0.100." in text
+    )
+
+
+def test_the_margin_of_caution_is_explained(counted):
+    assert "leaves a margin (caution=0.2)" in html(counted(80, 10, 20, 890, caution=0.2))
+    assert "leaves a margin" not in html(counted(80, 10, 20, 890))
+
+
+def test_no_alarms_meet_a_goal_only_by_convention(counted):
+    page = html(counted(0, 0, 100, 900, goal="max recall s.t. precision >= 0.8"))
+    assert "✓ met: no alarms" in page
+
+
+def test_an_infeasible_goal_is_the_headline():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), rng.random(400) < 0.2
+    goal = "max recall s.t. precision >= 0.9, recall >= 0.9"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = SetpointThreshold(LogisticRegression(), goal).fit(X, y)
+    report = report_of_classifier(fitted, X, y)
+    page = html(report)
+    first = page.index("No threshold meets this goal; the closest one was taken.")
+    assert first < page.index("At this threshold")
+    feasible = SetpointThreshold(LogisticRegression(), "max f1").fit(X, y)
+    assert report_of_classifier(feasible, X, y).closest is None

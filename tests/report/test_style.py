@@ -41,3 +41,23 @@ def test_contrast(theme):
         assert contrast(theme[text], theme[ground]) >= 4.5, (text, ground)
     for line in ("model", "baseline", "current", "bound", "positives", "others", "mark"):
         assert contrast(theme[line], theme["panel"]) >= 3, line
+
+
+def mixed(color, ground, opacity):
+    parts = [
+        round(int(color[i : i + 2], 16) * opacity + int(ground[i : i + 2], 16) * (1 - opacity))
+        for i in (1, 3, 5)
+    ]
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_edges_of_the_interval_of_precision_and_intervals_on_bars_can_be_seen(theme):
+    opacity = float(re.search(r"\.edge \{[^}]*stroke-opacity: ([\d.]+)", CSS)[1])
+    edge = mixed(theme["model"], theme["panel"], opacity)
+    assert contrast(edge, theme["panel"]) >= 3
+    for ground in ("panel", "positives", "others"):  # a line with an edge in the panel's colour
+        best = max(contrast(theme[line], theme[ground]) for line in ("text", "panel"))
+        assert best >= 3, ground
+    assert re.search(r"\.interval, \.halo \{[^}]*stroke: var\(--text\)", CSS)
+    assert re.search(r"\.halo \{ stroke: var\(--panel\)", CSS)

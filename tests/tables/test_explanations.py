@@ -126,7 +126,7 @@ def test_drift_of_a_table(table, later, tmp_path):
     found = {one.name: one for one in loaded.drift(later[columns], on="later rows")}
     assert found["größe (€) "].size > 0.8  # all missing now
     assert found["country"].unseen == pytest.approx(11 / 300, abs=0.01)
-    assert found["ratio"].judgement in ("by chance", "small", "moderate")
+    assert found["ratio"].judgement in ("within chance", "small", "moderate")
     assert [level for level, n in next(s for s in loaded.summaries if s.name == "merchant").levels
             if n < 10] == []  # fmt: skip
     old = replace(loaded, summaries=())

@@ -212,8 +212,8 @@ def evidence_in_words(
     worst = "" if checks == 1 else "at worst, "
     later = f", mostly because of those after the first {since:,} {units}" if since else ""
     return (
-        f"{observed}; {worst}such results have a probability of {chance} under the guarantee"
-        f"{later} (broken at 1 in {alarm_at:.3g})"
+        f"{observed}; if the guarantee held, such results would {worst}have a probability of "
+        f"{chance}{later} (broken at 1 in {alarm_at:.3g})"
     )
 
 

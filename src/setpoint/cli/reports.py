@@ -212,7 +212,7 @@ def report_of_fit(
         verdict=verdict,
         tuned=fitted.tuned,
         **({} if fitted.current is None else {"current": fitted.current}),
-        notes=(*_unmet(model), *fitted.notes, *(found.message for found in fitted.leakage)),
+        notes=(*fitted.notes, *(found.message for found in fitted.leakage)),
         why=why,
         **({} if fitted.baseline is None else {"baseline": fitted.baseline}),
         **training_of(model),
@@ -220,22 +220,18 @@ def report_of_fit(
     )
 
 
-def _unmet(model: TableModel) -> list[str]:
-    """Return by how much the closest threshold missed the goal; nothing where one met it."""
-    if model.certificate is not None or (point := model.classifier.held_out_point()).feasible:
-        return []
-    return [f"{point.message} No threshold meets it there; the closest one was taken."]
-
-
 def training_of(model: TableModel) -> dict[str, Any]:
     """Return what is known of the classifier's training and decisions as fields of a report."""
     if isinstance(model.goal, BandGoal):  # it is not trained for the goal
         return {}
+    from setpoint.report.page import choice_of
+
     names = {
         "history": "history_", "candidates": "candidates_", "decisions": "decisions_",
         "segment_thresholds": "segment_thresholds_",
     }  # fmt: skip
-    return {name: getattr(model.classifier, there, None) for name, there in names.items()}
+    found = {name: getattr(model.classifier, there, None) for name, there in names.items()}
+    return {**choice_of(model.classifier), **found}
 
 
 def _digest(path: Path) -> str | None:

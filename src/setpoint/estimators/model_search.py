@@ -28,6 +28,7 @@ from setpoint.estimators.search_fits import (
     SearchFits,
     SearchProgress,
     gain_of,
+    penalty_scale,
 )
 from setpoint.goals.goal import Goal
 from setpoint.training.model_candidates import ModelCandidate, ModelCandidates
@@ -150,13 +151,16 @@ def _compare(search: SearchFits, fitted: dict[str, Fitted], rows: Rows) -> Model
     measure = search.measure
     scores = {name: np.concatenate(one.scores) for name, one in fitted.items()}
     points = {name: measure(Fold(None, rows, own)) for name, own in scores.items()}
-    halves = list(_halves(search.data, rows, search.seed))
+    scale = penalty_scale(points.values())
+    halves = list(_halves(search, rows))
     gains = {
-        name: np.array([gain_of(measure(Fold(None, rows[half], own[half]))) for half in halves])
+        name: np.array(
+            [gain_of(measure(Fold(None, rows[half], own[half])), scale) for half in halves]
+        )
         for name, own in scores.items()
     }
     averages = {
-        name: (gain_of(points[name]) + own.mean()) / 2 if len(own) else gain_of(points[name])
+        name: np.mean([gain_of(points[name], scale), *([own.mean()] if len(own) else [])])
         for name, own in gains.items()
     }
     best = max(averages, key=lambda name: averages[name])  # the first, and so simplest, of equals
@@ -181,7 +185,7 @@ def _compare(search: SearchFits, fitted: dict[str, Fitted], rows: Rows) -> Model
                 0.0 if name == best else error,
                 float(losses[name].mean()),
                 float(excess.mean()),
-                float(excess.std() / np.sqrt(len(excess))),
+                search.error_of_mean(excess, rows),
                 fitted[name].seconds,
                 note,
             )
@@ -189,22 +193,21 @@ def _compare(search: SearchFits, fitted: dict[str, Fitted], rows: Rows) -> Model
     return ModelCandidates(candidates)
 
 
-def _halves(data: LabelledRows, rows: Rows, seed: int) -> Iterator[Rows]:
-    """Yield positions of random complementary halves of rows, by class or by whole groups.
+def _halves(search: SearchFits, rows: Rows) -> Iterator[Rows]:
+    """Yield positions of random complementary halves of rows, by class or by whole units.
 
     There are none if a constraint is about segments: halves of small ones say little.
     """
-    if data.columns.segments:
+    if search.data.columns.segments:
         return
-    rng = np.random.default_rng(seed)
-    positive = data.positive[rows]
+    rng = np.random.default_rng(search.seed)
+    positive, units = search.data.positive[rows], search.units(rows)
     for _ in range(int(np.clip(_MOST // (2 * len(rows)), 1, _PAIRS))):
         first = np.zeros(len(rows), dtype=bool)
-        if data.groups is not None:
-            known, member = np.unique(data.groups[rows], return_inverse=True)
-            chosen = np.zeros(len(known), dtype=bool)
-            chosen[rng.permutation(len(known))[: len(known) // 2]] = True
-            first = chosen[member]
+        if units is not None:
+            chosen = np.zeros(units.max() + 1, dtype=bool)
+            chosen[rng.permutation(len(chosen))[: len(chosen) // 2]] = True
+            first = chosen[units]
         else:
             for own in (np.flatnonzero(positive), np.flatnonzero(~positive)):
                 first[rng.permutation(own)[: len(own) // 2]] = True

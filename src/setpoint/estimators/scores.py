@@ -72,9 +72,14 @@ def probabilities(classifier: Any, scores: Floats, labels: Labels, method: str) 
         method = _preferred(classifier, labels)
     if method == "predict_proba":
         return np.asarray(scores)
+    return np.asarray(expit(scores)) if is_logistic(classifier) else None
+
+
+def is_logistic(classifier: Any) -> bool:
+    """Whether a classifier's decision function is known to be the logit of its probability."""
     last = getattr(classifier, "best_estimator_", classifier)
     last = last.steps[-1][1] if isinstance(last, Pipeline) else last
-    return np.asarray(expit(scores)) if isinstance(last, _LOGISTIC) else None
+    return isinstance(last, _LOGISTIC)
 
 
 def two_columns(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -22,12 +22,12 @@ from setpoint.data.splits import Rows
 from setpoint.errors import SetpointError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.cross_fit import Fold, LabelledRows
-from setpoint.estimators.scores import positive_scores
+from setpoint.estimators.scores import is_logistic, positive_scores
 from setpoint.estimators.stacking import (
     Member,
     OnColumns,
     StackedModels,
-    as_logits,
+    calibrated,
     fit_weights,
     take_rows,
 )
@@ -137,7 +137,7 @@ class SearchFits:
         losses = [self._losses(z, rows) for z in logits]
         best = min(losses, key=np.mean)
         excess = self._losses(own.logits, rows) - best
-        if excess.mean() <= _BEHIND * excess.std() / np.sqrt(len(excess)):
+        if excess.mean() <= _BEHIND * self.error_of_mean(excess, rows):
             return False
         Z = np.column_stack([*logits, own.logits])
         weights, _ = fit_weights(Z, self.data.positive[rows], self._weight(rows))
@@ -145,9 +145,10 @@ class SearchFits:
         if shares[-1] > _LEAST_SHARE * shares.sum():
             return False
         points = [self.measure(Fold(None, rows, one.scores[0])) for one in rivals.values()]
-        leader = max(points, key=gain_of)
-        behind = gain_of(leader) - gain_of(self.measure(Fold(None, rows, own.scores)))
-        return behind > leader.standard_error
+        last = self.measure(Fold(None, rows, own.scores))
+        scale = penalty_scale([*points, last])
+        leader = max(points, key=lambda point: gain_of(point, scale))
+        return gain_of(leader, scale) - gain_of(last, scale) > leader.standard_error
 
     def _fit_folds(
         self, name: str, splits: Sequence[tuple[Rows, Rows]], must: bool
@@ -161,7 +162,7 @@ class SearchFits:
             classifier = self.fit(name, split[0])
             X = take_rows(self.data.X, split[1], self._columns.get(name))
             own = positive_scores(classifier, X, _BOOLEANS, self._method)
-            logits = self._logits(classifier, own)
+            logits = self._member(name, classifier).logits(X)
             scores = self._scores(logits) if self._on_logits else own
             return _FittedFold(classifier, scores, logits, time.perf_counter() - started)
 
@@ -196,11 +197,15 @@ class SearchFits:
         if isinstance(model, SetpointClassifier) and data.groups is not None:
             params["groups"] = data.groups[rows]
         X = take_rows(data.X, rows, self._columns.get(name))
-        return model.fit(X, data.positive[rows], **params)
+        model.fit(X, data.positive[rows], **params)
+        if isinstance(model, SetpointClassifier):
+            return calibrated(name, model, X, data.positive[rows], self._weight(rows))
+        return model
 
-    def _logits(self, classifier: Any, scores: Floats) -> Floats:
-        given = self._method != "predict_proba" and hasattr(classifier, "decision_function")
-        return scores.astype(np.float64) if given else as_logits(classifier, scores)
+    def _from_probabilities(self, classifier: Any) -> bool:
+        """Whether probabilities are asked for, and the decision function is not their logit."""
+        both = hasattr(classifier, "predict_proba") and hasattr(classifier, "decision_function")
+        return self._method == "predict_proba" and both and not is_logistic(classifier)
 
     def _scores(self, logits: Floats) -> Floats:
         """Return the scores of a stack on the scale that ``SetpointThreshold`` uses."""
@@ -210,8 +215,7 @@ class SearchFits:
         """Return the stack's scores of held-out rows, each by weights from other rows."""
         started = time.perf_counter()
         Z = np.column_stack([np.concatenate(one.logits) for one in fitted.values()])
-        y, weight = self.data.positive[rows], self._weight(rows)
-        groups = None if self.data.groups is None else self.data.groups[rows]
+        y, weight, groups = self.data.positive[rows], self._weight(rows), self.units(rows)
         units = len(rows) if groups is None else len(np.unique(groups))
         folds = min(_STACK_FOLDS, int(min(y.sum(), (~y).sum())), units)
         if folds < 2:
@@ -228,6 +232,23 @@ class SearchFits:
         ends = np.cumsum([len(held) for _, held in self.splits])[:-1]
         own = np.split(scores, ends)
         return Fitted([], [self._scores(z) for z in own], own, time.perf_counter() - started)
+
+    def units(self, rows: Rows) -> NDArray[np.intp] | None:
+        """Return codes of held-out rows that belong together; None if each is one by itself.
+
+        These are rows of one group, or one row that several splits hold out.
+        """
+        of = rows if self.data.groups is None else self.data.groups[rows]
+        known, codes = np.unique(of, return_inverse=True)
+        return None if len(known) == len(rows) else codes
+
+    def error_of_mean(self, values: Floats, rows: Rows) -> float:
+        """Return the standard error of a mean over held-out rows, whose units are independent."""
+        units = self.units(rows)
+        if units is None:
+            return float(values.std() / np.sqrt(len(values)))
+        sums = np.bincount(units, weights=values - values.mean())
+        return float(np.sqrt(len(sums)) * sums.std() / len(values))
 
     def losses(self, fitted: Fitted, rows: Rows) -> Floats:
         """Return the logistic loss of each held-out row, given calibrated logits of a model."""
@@ -254,11 +275,24 @@ class SearchFits:
             classifiers = self.fit_all(names, seen)
         else:
             classifiers = [fitted[name].classifiers[0] for name in names]
-        members = [
-            Member(name, classifier, self._columns.get(name))
-            for name, classifier in zip(names, classifiers, strict=True)
-        ]
-        return StackedModels(members, weights[used], intercept, *self._classes())
+        return self._stacked(names, classifiers, weights[used], intercept)
+
+    def _stacked(
+        self, names: Sequence[str], classifiers: Sequence[Any], weights: Floats, intercept: float
+    ) -> StackedModels:
+        """Return a stack; calibrations of its members become part of its weights."""
+        members, own = [], np.array(weights, dtype=np.float64)
+        for k, (name, classifier) in enumerate(zip(names, classifiers, strict=True)):
+            if isinstance(classifier, StackedModels):  # calibrated
+                intercept += own[k] * classifier.intercept
+                own[k] *= classifier.weights[0]
+                classifier = classifier.members[0].classifier
+            members.append(self._member(name, classifier))
+        return StackedModels(members, own, float(intercept), *self._classes())
+
+    def _member(self, name: str, classifier: Any) -> Member:
+        columns, given = self._columns.get(name), self._from_probabilities(classifier)
+        return Member(name, classifier, columns, given)
 
     def _weight(self, rows: Rows) -> Floats | None:
         return None if self.data.weight is None else self.data.weight[rows]
@@ -266,9 +300,8 @@ class SearchFits:
     def labelled(self, name: str, classifier: Any) -> Any:
         """Return a fitted model that takes all columns, and knows the labels."""
         columns = self._columns.get(name)
-        if self._on_logits:
-            member = Member(name, classifier, columns)
-            return StackedModels([member], np.ones(1), 0.0, *self._classes())
+        if self._on_logits or isinstance(classifier, StackedModels):
+            return self._stacked([name], [classifier], np.ones(1), 0.0)
         return classifier if columns is None else OnColumns(classifier, columns)
 
     @property
@@ -283,10 +316,19 @@ class SearchFits:
         return labels.classes, labels.positive_index
 
 
-def gain_of(point: OperatingPoint) -> float:
-    """Return the objective, negated if it is minimised, less 1 + violation where violated."""
+def gain_of(point: OperatingPoint, scale: float) -> float:
+    """Return the objective, negated if minimised; less scale * (1 + violation) if infeasible."""
     violation, gain, *_ = point.sort_key
-    return gain if point.feasible else gain - 1 + violation
+    return gain if point.feasible else gain - scale * (1 - violation)
+
+
+def penalty_scale(points: Iterable[OperatingPoint]) -> float:
+    """Return by what no objective of some points exceeds another: 1 for rates.
+
+    Amounts of money and numbers of alarms are of any size.
+    """
+    sizes = [abs(gain) for gain in (point.sort_key[1] for point in points) if np.isfinite(gain)]
+    return max([1.0, *(2 * size for size in sizes if size > 1)])
 
 
 def _weight_parameter(model: Any) -> str:

@@ -44,6 +44,7 @@ def stack_to_json(stack: StackedModels, describe: Callable[[Any], Described | No
         members.append({
             "name": member.name,
             "columns": None if member.columns is None else list(member.columns),
+            "from_probabilities": member.from_probabilities,
             "estimator": own or None,
             "files": list(files),
         })  # fmt: skip
@@ -74,7 +75,8 @@ def stack_from_json(
             if type(first) is not int or type(last) is not int or not 0 <= first < last:
                 raise ModelFileError(f"a member of the stack has the columns {columns!r}.")
             columns = first, last
-        members.append(Member(str(one["name"]), classifier, columns))
+        from_probabilities = one.get("from_probabilities", False) is True  # not in older files
+        members.append(Member(str(one["name"]), classifier, columns, from_probabilities))
     weights, intercept = decode(content["weights"]), decode(content["intercept"])
     classes, positive_index = decode(content["classes"]), content["positive_index"]
     if (

@@ -30,15 +30,32 @@ _LEAST_VOTE = 0.1  # of one tree: how far the votes of a forest are from 0 and 1
 
 
 class Member(NamedTuple):
-    """A fitted classifier of a stack, and its columns of X; None: all of them."""
+    """A fitted classifier of a stack.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    classifier : classifier
+        Fitted to booleans.
+    columns : (int, int) or None
+        Its columns of X; None: all of them.
+    from_probabilities : bool
+        Whether its logits are those of its probabilities although it has a decision function.
+    """
 
     name: str
     classifier: Any
     columns: tuple[int, int] | None = None
+    from_probabilities: bool = False
 
     def take(self, X: Any) -> Any:
         """Return the columns that the classifier takes."""
         return X if self.columns is None else X[:, slice(*self.columns)]
+
+    def logits(self, taken: Any) -> Floats:
+        """Return the logits of rows with the classifier's columns."""
+        return logits(self.classifier, taken, self.from_probabilities)
 
 
 def _has(name: str) -> Any:
@@ -155,7 +172,7 @@ class StackedModels(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Floats:
         """Return the logit of the second class."""
-        found = self.combined([logits(m.classifier, m.take(X)) for m in self.members])
+        found = self.combined([m.logits(m.take(X)) for m in self.members])
         return found if self.positive_index == 1 else -found
 
     def predict_proba(self, X: Any) -> Floats:
@@ -168,9 +185,9 @@ class StackedModels(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
 
 
-def logits(classifier: Any, X: Any) -> Floats:
+def logits(classifier: Any, X: Any, from_probabilities: bool = False) -> Floats:
     """Return the logits of the positive class: the second one of a fitted classifier."""
-    if hasattr(classifier, "decision_function"):
+    if hasattr(classifier, "decision_function") and not from_probabilities:
         return np.asarray(classifier.decision_function(X), dtype=np.float64)
     return as_logits(classifier, classifier.predict_proba(X)[:, 1])
 
@@ -214,6 +231,19 @@ def fit_weights(
     theta = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
     weights = theta[:-1] / spread
     return weights, float(theta[-1] - weights @ centre)
+
+
+def calibrated(
+    name: str, classifier: Any, X: Any, y: NDArray[np.bool_], weight: Floats | None = None
+) -> StackedModels:
+    """Return a classifier whose scores became logits, by a logistic regression on some rows.
+
+    A SetpointClassifier measures its scores from its own threshold, and how far they spread is
+    arbitrary. Scores of two fits, such as those of two folds, can be compared only as logits.
+    """
+    scores = np.asarray(logits(classifier, X), dtype=np.float64)
+    weights, intercept = fit_weights(scores[:, None], y, weight)
+    return StackedModels([Member(name, classifier)], weights, intercept)
 
 
 def take_rows(X: Any, rows: NDArray[np.intp], columns: tuple[int, int] | None) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
@@ -18,6 +19,7 @@ from setpoint._internal.validation import one_row_per_group
 from setpoint.data.splits import Rows, certification_split
 from setpoint.errors import SetpointError
 from setpoint.estimators.base import SetpointEstimator, take_features
+from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.cross_fit import Fold, LabelledRows, cv_splits
 from setpoint.estimators.model_search import FOLDS, ModelSearch
 from setpoint.estimators.scores import two_columns
@@ -65,6 +67,17 @@ def _has(name: str) -> Any:
         return True
 
     return check
+
+
+def _check_comparable(classifier: Any) -> None:
+    """Raise SetpointError if a threshold for some fits of a classifier does not suit another."""
+    last = classifier[-1] if isinstance(classifier, Pipeline) else classifier
+    if isinstance(last, SetpointClassifier):
+        raise SetpointError(
+            "a SetpointClassifier finds its own threshold and measures its scores from it, so that "
+            "scores of two fits cannot be compared. Use it alone, or fit it once: cv=0.25, "
+            "refit=False."
+        )
 
 
 class WrappedClassifier(SetpointEstimator):
@@ -118,6 +131,8 @@ class WrappedClassifier(SetpointEstimator):
                 f"refit=False needs one split, and cv has {len(splits)}; use refit=True, or a "
                 "fraction such as cv=0.25."
             )
+        if self.refit:
+            _check_comparable(self.estimator)
         on = "the held-out rows" if len(splits) == 1 else "the cross-fitted rows"
         if isinstance(self.estimator, ModelSearch):
             assert comparison is not None

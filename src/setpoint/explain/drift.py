@@ -85,7 +85,7 @@ class ColumnDrift:
     def judgement(self) -> str:
         """The size of the difference in words."""
         if self.size <= self.chance:
-            return "by chance"
+            return "within chance"
         return "large" if self.size >= LARGE else "moderate" if self.size >= NOTABLE else "small"
 
 
@@ -204,13 +204,13 @@ def _of_levels(
     shares = {level: count / n for level, count in known.items()}
     rest = 1.0 - sum(shares.values())  # of values that are not kept
     shares_now = {level: now.get(level, 0) / m for level in known}
-    new = 1.0 - sum(shares_now.values())
+    new = (m - sum(now.get(level, 0) for level in known)) / m
     gaps = {level: shares_now[level] - share for level, share in shares.items()}
     distance = (sum(map(abs, gaps.values())) + abs(new - rest)) / 2
     pooled = np.array([(n * shares[k] + m * shares_now[k]) / (n + m) for k in known])
     spread = np.sqrt(np.clip(pooled * (1 - pooled), 0, None) * (1 / n + 1 / m))
     by_chance = float(spread.sum()) * math.sqrt(2 / math.pi) / 2
-    unseen = float(max(new, 0.0)) if before.is_complete else None
+    unseen = new if before.is_complete else None
     if not gaps:
         return distance, by_chance, ("–", "–"), unseen
     most = max(gaps, key=lambda level: abs(gaps[level]))
@@ -233,7 +233,12 @@ def _typical(kind: str, mean: float, deviation: float) -> str:
         except (ValueError, OverflowError, OSError):
             return "–"
     unit = " letters" if kind == "text" else ""
-    return f"{mean:.4g} ± {deviation:.3g}{unit}".replace("-", "−")
+    return f"{_short(mean, 4)} ± {_short(deviation, 3)}{unit}".replace("-", "−")
+
+
+def _short(value: float, digits: int) -> str:
+    """Write a number in few digits, large ones without an exponent."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.{digits}g}"
 
 
 def _percent(share: float) -> str:

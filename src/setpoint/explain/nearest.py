@@ -95,7 +95,7 @@ class NearestRows(Listing[NearRow]):
         moved = any(row.contributions for row in self)
         lines = [[*head, *(["moved by"] if moved else [])]]
         for row in self:
-            line = [f"{row.number:,}", _score_text(row.score)]
+            line = [str(row.number), _score_text(row.score)]
             line += [row.label or "–"] if "label" in head else []
             line += [_moves(row, exact)] if moved else []
             lines.append(line)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from setpoint.goals.metrics import Metric
 from setpoint.report.breakdown import MONTHS, MOST_DRAWN, ByPeriod, BySegment
-from setpoint.report.drawings import WIDTH, Frame, marker, ticks
+from setpoint.report.drawings import WIDTH, Frame, error_bar, marker, ticks
 from setpoint.report.wording import level_text, metric_label, shortened, value_text
 
 _ROW = 22  # height of a segment's row
@@ -96,12 +96,11 @@ def draw_dots(rows: list[Dot], which: Metric, picture: str, described: str) -> M
             x, top, bottom = frame.across(row.level), frame.up(at + 0.5), frame.up(at - 0.5)
             parts.append(f'<path class="line floor" d="M{x:.1f} {top:.1f}V{bottom:.1f}"/>')
         if row.low is not None and row.high is not None:
-            ends = frame.across(row.low), frame.across(row.high)
-            parts.append(f'<path class="interval" d="M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}"/>')
+            parts.append(error_bar(frame.across(row.low), frame.across(row.high), y))
         if math.isfinite(row.value):
             shape, kind = ("circle", "met") if row.met else ("diamond", "missed")
             if row.level is None:
-                shape, kind = "circle", "observed"
+                shape, kind = "dot", "observed"
             parts.append(marker(shape, frame.across(row.value), y, kind))
         parts.append(
             f'<text class="tick" x="{WIDTH - frame.right + 8:.1f}" y="{y + 4:.1f}">'

@@ -15,16 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
 from setpoint.report.content import Report, Rows
 from setpoint.report.data import Histogram
-from setpoint.report.drawings import Frame, marker, ticks
+from setpoint.report.drawings import Frame, error_bar, marker, ticks
 from setpoint.report.fractions import interval
 
 _FEWEST = 10  # cases in a group
 _GROUPS = 4  # that hold as many cases as there are positives
+_ALPHA = 0.01  # of more groups off the line than chance explains
 
 
 class Group(NamedTuple):
@@ -125,9 +127,11 @@ def calibration_section(report: Report, histogram: Histogram) -> dict[str, Any]:
     result = ""
     if found.has_probabilities:
         apart = sum(not group.agrees for group in found.groups)
+        chance = float(binom.sf(apart - 1, len(rows), 0.05))
         result = (
             f"The mean predicted probability lies inside the interval in {len(rows) - apart} of "
-            f"{len(rows)} groups. About one in twenty lies outside by chance."
+            f"{len(rows)} groups. About one in twenty lies outside by chance"
+            + ("." if chance > _ALPHA else "; this is more: do not rely on these probabilities.")
         )
     head = ["scores", "cases", report.plural, "observed", "95 % interval"]
     return {
@@ -162,10 +166,8 @@ def draw_calibration(found: Calibration, report: Report, histogram: Histogram) -
             continue
         low, high = group.interval
         at = frame.across(place)
-        parts.append(
-            f'<path class="interval" d="M{at:.1f} {frame.up(low):.1f}V{frame.up(high):.1f}"/>'
-        )
-        parts.append(marker("circle", at, frame.up(group.rate), "observed"))
+        parts.append(error_bar(frame.up(low), frame.up(high), at, upright=True))
+        parts.append(marker("dot", at, frame.up(group.rate), "observed"))
     described = (
         f"The observed fraction of {report.plural} in {len(groups)} groups of similar scores, with "
         f"exact 95 % intervals, over the {label}. The table lists the numbers."

@@ -289,6 +289,10 @@ class Report(Described):
         If given, the page shows money, unless the goal has prices of its own.
     currency : str
         Of the amounts that the goal names; written before them.
+    closest : OperatingPoint, optional
+        Where no threshold met the goal on the rows that chose it: the closest one there.
+    caution : float
+        That of the classifier, which leaves a margin above the goal's levels.
     decisions : DecisionTable, optional
         A single threshold and decisions by expected value, compared.
     segment_thresholds : SegmentThresholds, optional
@@ -325,6 +329,8 @@ class Report(Described):
     chosen: str = ""
     costs: Costs | None = None
     currency: str = "€"
+    closest: OperatingPoint | None = None
+    caution: float = 0.0
     decisions: DecisionTable | None = None
     segment_thresholds: SegmentThresholds | None = None
     title: str = "What this classifier does"

@@ -14,11 +14,12 @@ from html import escape
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from setpoint.certificates.certificate import Certificate
 from setpoint.goals.goal import format_metric
 from setpoint.goals.metrics import format_threshold
-from setpoint.report.data import Histogram, ReportData, drawn_bounds
+from setpoint.report.data import Histogram, ReportData, Steps, drawn_bounds
 from setpoint.training.history import History
 
 WIDTH = 400
@@ -120,14 +121,25 @@ class Frame:
         )
 
 
+def error_bar(start: float, end: float, at: float, *, upright: bool = False) -> str:
+    """Return an interval from ``start`` to ``end``, with caps, and edged to stand out on bars."""
+    if upright:
+        d = f"M{at - 5:.1f} {start:.1f}h10m-5 0V{end:.1f}m-5 0h10"
+    else:
+        d = f"M{start:.1f} {at - 4:.1f}v8m0 -4H{end:.1f}m0 -4v8"
+    return f'<path class="halo" d="{d}"/><path class="interval" d="{d}"/>'
+
+
 def marker(shape: str, x: float, y: float, kind: str, name: str = "") -> str:
-    """Return a marker: a diamond, a square, a triangle, a circle or a hexagon."""
+    """Return a marker: a diamond, a square, a triangle, a hexagon, a circle, a ring or a dot."""
     shapes = {
-        "diamond": '<path d="M0 -8L8 0L0 8L-8 0Z"/>',
-        "square": '<path d="M-6 -6H6V6H-6Z"/>',
-        "triangle": '<path d="M0 -8L8 6H-8Z"/>',
-        "circle": '<circle r="7"/>',
-        "hexagon": '<path d="M-7 0L-3.5 -6H3.5L7 0L3.5 6H-3.5Z"/>',
+        "diamond": '<path d="M0 -6.5L6.5 0L0 6.5L-6.5 0Z"/>',
+        "square": '<path d="M-5 -5H5V5H-5Z"/>',
+        "triangle": '<path d="M0 -6L6 5H-6Z"/>',
+        "hexagon": '<path d="M-6 0L-3 -5H3L6 0L3 5H-3Z"/>',
+        "circle": '<circle r="6"/>',
+        "ring": '<circle r="8.5"/>',
+        "dot": '<circle r="4"/>',
     }
     given = f' id="{name}"' if name else ""
     return (
@@ -169,15 +181,15 @@ def draw_precision_recall(data: ReportData) -> Markup:
         elif constraint.metric.name == "recall":
             parts.append(frame.line(level, ends, "floor"))
     if data.band is not None:
-        recall, low, high = data.band
+        recall, low, high = (values[_shown(data.band[0])] for values in data.band)
         outline = frame.path([*recall, *recall[::-1]], [*low, *high[::-1]])
-        parts.insert(0, f'<path class="area" d="{outline}Z"/>')
+        edges = frame.path(recall, low) + frame.path(recall, high)
+        parts.insert(0, f'<path class="area" d="{outline}Z"/><path class="edge" d="{edges}"/>')
     if data.baseline_steps is not None:
-        parts.append(frame.line(*data.baseline_steps.curve(), "baseline"))
+        parts.append(_curve(data.baseline_steps, "baseline"))
     if data.current_steps is not None:
-        parts.append(frame.line(*data.current_steps.curve(), "current"))
-    parts.append(frame.line(*data.steps.curve(), "model"))
-    parts.append(_bounds(report.certificate))
+        parts.append(_curve(data.current_steps, "current"))
+    parts.append(_curve(data.steps, "model"))
     point = report.point
     described = (
         f"Precision over recall at every threshold. The chosen threshold has recall "
@@ -194,9 +206,24 @@ def draw_precision_recall(data: ReportData) -> Markup:
             f"{format_metric(at.precision)}."
         )
     x, y = frame.across(point.recall), frame.up(point.precision)
-    parts.append(marker("circle", x, y, "here screen", "curve-here"))
+    parts.append(marker("ring", x, y, "here screen", "curve-here"))
+    parts.append(_bounds(report.certificate))  # on top: all these points are close together
     parts.append(marker("diamond", x, y, "chosen"))
     return frame.picture("curve", f"{described} The table below lists the numbers.", *parts)
+
+
+def _shown(recall: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return where a curve is drawn: not on the axis itself.
+
+    There, the precision of the first few alarms jumps between 0 and 1, in dashes upon each other.
+    """
+    return recall * (WIDTH - CURVE.right - CURVE.left) >= 1.0
+
+
+def _curve(steps: Steps, kind: str) -> str:
+    recall, precision = steps.curve()
+    shown = _shown(recall)
+    return CURVE.line(recall[shown], precision[shown], kind)
 
 
 def _bounds(certificate: Certificate | None) -> str:
@@ -210,11 +237,11 @@ def _bounds(certificate: Certificate | None) -> str:
     parts = []
     for bound in bounds:
         assert bound.bound is not None
-        way = f"H{CURVE.across(bound.bound):.1f}m0 -6v12"
+        way = f"H{CURVE.across(bound.bound):.1f}m0 -5v10"
         if bound.metric.name == "precision":
-            way = f"V{CURVE.up(bound.bound):.1f}m-6 0h12"
+            way = f"V{CURVE.up(bound.bound):.1f}m-5 0h10"
         parts.append(f'<path class="bound" d="M{x:.1f} {y:.1f}{way}"/>')
-    return "".join([*parts, f'<circle class="from" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'])
+    return "".join([*parts, f'<circle class="from" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'])
 
 
 def scores_frame(found: Histogram, top: float = 10) -> Frame:
@@ -320,24 +347,24 @@ def swatch(kind: str) -> Markup:
     """Return the symbol of a legend's entry."""
     square = marker("square", 14, 8, "baseline")
     hexagon = marker("hexagon", 14, 8, "current")
-    dot = '<circle class="from" cx="4" cy="8" r="4"/>'
+    dot = '<circle class="from" cx="4" cy="8" r="3.5"/>'
     shapes = {
         "model": '<path class="line model" d="M0 8H28"/>',
         "baseline": f'<path class="line baseline" d="M0 8H28"/>{square}',
         "current": f'<path class="line current" d="M0 8H28"/>{hexagon}',
         "tuned": marker("triangle", 14, 8, "tuned"),
         "floor": '<path class="line floor" d="M0 8H28"/>',
-        "area": '<path class="area" d="M0 2H28V14H0Z"/>',
-        "bound": f'<path class="bound" d="M4 8H24m0 -6v12"/>{dot}',
+        "area": '<path class="area" d="M0 2H28V14H0Z"/><path class="edge" d="M0 2H28M0 14H28"/>',
+        "bound": f'<path class="bound" d="M4 8H24m0 -5v10"/>{dot}',
         "chosen": marker("diamond", 14, 8, "chosen"),
-        "here": marker("circle", 14, 8, "here"),
+        "here": '<circle class="mark here" cx="14" cy="8" r="7"/>',
         "cut": '<path class="cut chosen" d="M14 0V16"/>',
         "positives": '<path class="bar positives" d="M6 1h16v14h-16z"/>',
         "others": '<path class="bar others" d="M6 1h16v14h-16z"/>',
         "met": marker("circle", 14, 8, "met"),
-        "observed": marker("circle", 14, 8, "observed"),
+        "observed": marker("dot", 14, 8, "observed"),
         "missed": marker("diamond", 14, 8, "missed"),
-        "interval": '<path class="interval" d="M0 8H28"/>',
+        "interval": error_bar(2, 26, 8),
         "alarm": '<path class="band alarm" d="M2 1h24v14h-24z"/>',
         "review": '<path class="band review" d="M2 1h24v14h-24z"/>',
         "clear": '<path class="band clear" d="M2 1h24v14h-24z"/>',

@@ -76,7 +76,7 @@
     const out = {
       certified: data.verdicts[isCertified(value) ? 1 : 0],
       tp: whole(tp), fp: whole(fp), fn: whole(fn), tn: whole(data.N - fp),
-      met: data.met[step] ? "✓ met" : "✗ not met",
+      met: data.met[step] ? (tp + fp ? "✓ met" : "✓ met: no alarms") : "✗ not met",
       ...perCases(tp, fp),
       summary: "At " + here + ": " + whole(tp) + " of " + whole(data.P) + " " + data.plural +
         " caught, " + (fp === 1 ? "1 false alarm" : whole(fp) + " false alarms") + "." + change(step),

@@ -52,10 +52,12 @@ from setpoint.report.sections import cheaper_baselines, sections, tiles
 from setpoint.report.sentences import (
     CERTIFIED,
     NOT_CERTIFIED,
+    better_baselines,
     certified_range,
     comparison_with_rows,
     describe_metric,
     headline_parts,
+    margin,
     missed_levels,
     other_prevalence,
     threshold_choice,
@@ -160,6 +162,7 @@ def report_of(
         return BandReport(classifier.goal_, rows, *band, certificate=certificate, **options)
     fields = {
         "certificate": certificate,
+        **choice_of(classifier),
         "history": getattr(classifier, "history_", None),
         "candidates": getattr(classifier, "candidates_", None),
         "decisions": getattr(classifier, "decisions_", None),
@@ -169,13 +172,23 @@ def report_of(
     return Report(classifier.goal_, rows, threshold, **{**fields, **options})
 
 
+def choice_of(classifier: Any) -> dict[str, Any]:
+    """Return how an uncertified threshold was chosen, as fields of a report."""
+    if classifier.certificate_ is not None:
+        return {}
+    point = classifier.held_out_point()
+    if not point.feasible:
+        return {"closest": point}
+    return {"caution": classifier.caution if point.goal.constraints else 0.0}
+
+
 # --- the page on one threshold --------------------------------------------------------------------
 
 
 def _html(report: Report) -> str:
     """Return the page."""
     data, certificate = ReportData(report), report.certificate
-    parts = headline_parts(report)
+    parts, prevalence = headline_parts(report), other_prevalence(report)
     script_data = data.for_script()
     script_data["verdicts"] = [NOT_CERTIFIED, CERTIFIED]
     script_data["frames"] = {"curve": CURVE.corners, "scores": scores_frame(data.histogram).corners}
@@ -186,11 +199,16 @@ def _html(report: Report) -> str:
         report=report,
         description=" ".join(filter(None, parts)),
         data=script_data,
-        opening=opening(parts, badges_of(report), tiles(report), report.notes),
+        opening=opening(
+            parts,
+            badges_of(report),
+            tiles(report),
+            (prevalence, *report.notes) if report.broken else report.notes,
+        ),
         goal=_goal(report),
         bounds=bounds_table(report),
         remarks=_remarks(report),
-        prevalence=other_prevalence(report),
+        prevalence="" if report.broken else prevalence,
         comparison=comparison_with_rows(report),
         explore=_explore(data),
         baselines=[baseline.name for baseline, _ in report.baselines],
@@ -205,6 +223,7 @@ def _html(report: Report) -> str:
         objective=objective,
         training=draw_history(history, objective) if history else [],
         facts=_facts(report),
+        candidates_meaning=getattr(report.candidates, "meaning", ""),
         metrics={
             metric_label(line.metric): meaning(line.metric, report.terms)
             for line in data.lines
@@ -238,7 +257,11 @@ def _goal(report: Report) -> dict[str, str]:
     if is_money(objective) or is_count(objective):
         reached = describe_metric(report, objective)
     text = goal_in_words(report.goal, report.terms)
-    return goal_section(report, text, reached, missed_levels(report), trivially(report))
+    use = (
+        f"To use it, raise an alarm where the score is above {format_threshold(report.threshold)}."
+    )
+    found = goal_section(report, text, reached, missed_levels(report), trivially(report))
+    return {**found, "use": use}
 
 
 def _explore(data: ReportData) -> dict[str, Any]:
@@ -281,6 +304,8 @@ def _explore(data: ReportData) -> dict[str, Any]:
         "tables": tables,
         "bill": bill,
         "cheaper": cheaper_baselines(report, bill),
+        "better": better_baselines(report),
+        "margin": margin(report),
     }
 
 
@@ -300,7 +325,8 @@ def _numbers(data: ReportData, bill: Bill | None, point: OperatingPoint) -> dict
     """Return all numbers of a point, by their names in the script, which writes them alike."""
     found = {name: f"{int(getattr(point, name)):,}" for name in ("tp", "fn", "fp", "tn")}
     found |= {f"metric-{line.key}": line.text(point) for line in data.lines}
-    found["met"] = "✓ met" if point.feasible else "✗ not met"
+    met = "✓ met: no alarms" if point.empty else "✓ met"
+    found["met"] = met if point.feasible else "✗ not met"
     found["certified"] = CERTIFIED if point.threshold in data.certified else NOT_CERTIFIED
     found |= {f"cases-{name}": text for name, text in per_cases(point).items()}
     if bill is not None:

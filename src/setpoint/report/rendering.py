@@ -95,9 +95,9 @@ def opening(
     parts: Headline, badges: list[tuple[str, str]], tiles: list[Tile], notes: Sequence[str]
 ) -> dict[str, Any]:
     """Return the first section of a page: the headline, and the numbers behind it."""
-    lede = [parts.broken and parts.expected, parts.goal, parts.certificate, parts.stands]
+    lede = [parts.alert and parts.expected, parts.goal, parts.certificate, parts.stands]
     return {
-        "headline": parts.broken or parts.expected,
+        "headline": parts.alert or parts.expected,
         "badges": badges,
         "lede": " ".join(filter(None, lede)),
         "tiles": tiles,

@@ -58,8 +58,10 @@ def tiles(report: Report) -> list[Tile]:
     point = report.point
     tp, fp, P, _ = point.counts
     cases = per_cases(point)
-    caught = [f"recall {format_metric(point.recall)}"]
-    real = [f"precision {format_metric(point.precision)}" if tp + fp else "no alarms"]
+    levels = {c.metric.name: c for c in point.goal.constraints}
+    caught = [f"recall {format_metric(point.recall, levels.get('recall'))}"]
+    precision = format_metric(point.precision, levels.get("precision"))
+    real = [f"precision {precision}" if tp + fp else "no alarms"]
     if not report.rows.chose:
         caught.append(f"long run: {between(tp, P)}")
         real.append(f"long run: {between(tp, tp + fp) if tp + fp else 'unknown'}")

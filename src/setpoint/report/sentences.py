@@ -42,9 +42,13 @@ from setpoint.report.wording import (
 
 
 class Headline(NamedTuple):
-    """The sentences of the headline; each may be empty."""
+    """The sentences of the headline; each may be empty.
 
-    broken: str
+    ``alert`` comes before what is expected: the certificate is contradicted, or no threshold meets
+    the goal.
+    """
+
+    alert: str
     expected: str
     goal: str
     certificate: str
@@ -75,7 +79,8 @@ def headline_parts(report: Report) -> Headline:
     verdict = report.checked
     missed = missed_levels(report, () if verdict is None else verdict.contradicted)
     return Headline(
-        _broken(report), _expected(report), goal_sentence(report, missed, trivially(report)),
+        _broken(report) or _infeasible(report), _expected(report),
+        goal_sentence(report, missed, trivially(report)),
         certificate_sentence(report), still_certified(report, _too_few), caution(report),
         basis(report, _long_run(report)),
     )  # fmt: skip
@@ -98,6 +103,13 @@ def _broken(report: Report) -> str:
             found.append(f"{now} now, but an earlier check contradicted {level}")
     rows = "These rows" if verdict.checks == 1 else "The cases since certification"
     return f"{rows} contradict the certificate: {'; '.join(found)}."
+
+
+def _infeasible(report: Report) -> str:
+    closest = report.closest
+    if closest is None:
+        return ""
+    return f"No threshold meets this goal; the closest one was taken. {closest.message}"
 
 
 def _observed(verdict: Verdict | JointVerdict, constraint: Constraint, currency: str) -> str:
@@ -367,6 +379,37 @@ def basis(report: Described, long_run: Sequence[str]) -> str:
     unless = "" if report.later else f"; less if {chosen}"
     sure = f"({100 * CONFIDENCE:g} % confidence each{unless})"
     return f"{text} In the long run, {', and '.join(long_run)} {sure}."
+
+
+# --- other choices --------------------------------------------------------------------------------
+
+
+def margin(report: Report) -> str:
+    """Explain why other thresholds may look better; empty if none is left for caution."""
+    if not report.caution:
+        return ""
+    return (
+        f"The threshold leaves a margin (caution={report.caution:g}), so that new rows are more "
+        "likely to meet the goal's levels. A threshold that looks better here may miss them there."
+    )
+
+
+def better_baselines(report: Report) -> list[str]:
+    """Name baselines that meet the goal on the rows and are better there."""
+    objective = report.point.goal.objective
+    own = report.point.value(objective.name)
+    found = []
+    for baseline, point in report.baselines:
+        value = point.value(objective.name)
+        ahead = value > own if objective.direction == "max" else value < own
+        if point.feasible and not point.empty and (ahead or not report.point.feasible):
+            by = f"{metric_label(objective)} is {value_text(objective, value, report.currency)}"
+            than = f"instead of {value_text(objective, own, report.currency)}"
+            meets = "meets the goal too" if report.point.feasible else "meets the goal"
+            if not report.goal.constraints:
+                meets = "is better"
+            found.append(f"On {report.rows.on}, {baseline.name} {meets}: {by} {than}.")
+    return found
 
 
 # --- the certificate -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from setpoint.explain.coefficients import Coefficients
@@ -72,8 +73,19 @@ def _importances(found: Importances | None) -> dict[str, Any] | None:
                 (capitalized(label), draw_bars(bars, label, f"importance-{i + 1}", described))
             )
     return {
-        "meaning": found.meaning, "pictures": pictures, "head": head, **_folded(rows, len(found))
-    }  # fmt: skip
+        "meaning": found.meaning,
+        "pictures": pictures,
+        "caption": f"Permutation importance, sorted by {_order(len(found.metrics))}",
+        "head": head,
+        **_folded(rows, len(found)),
+    }
+
+
+def _order(metrics: int) -> str:
+    """Say by what the columns are sorted."""
+    if metrics == 1:
+        return "the loss"
+    return "the largest loss in any metric, as a fraction of the largest change of that metric"
 
 
 def _nearest(why: Explanations) -> dict[str, Any] | None:
@@ -82,14 +94,19 @@ def _nearest(why: Explanations) -> dict[str, Any] | None:
         return None
     head, *rows = found.table(exact=why.show_values)
     hidden = not why.show_values and any(row.contributions for row in found)
-    return {"meaning": found.meaning, "head": head, "rows": rows, "hidden": hidden}
+    return {"meaning": found.meaning, "head": head, "rows": _unbroken(rows), "hidden": hidden}
 
 
 def _drift(found: Drift | None) -> dict[str, Any] | None:
     if found is None or not len(found):
         return None
     head, *rows = found.table(_MOST)
-    return {"meaning": found.meaning, "head": head, **_folded(rows, len(found))}
+    return {"meaning": found.meaning, "head": head, **_folded(_unbroken(rows), len(found))}
+
+
+def _unbroken(rows: list[list[str]]) -> list[list[str]]:
+    """Return texts whose lines are not broken before a sign, where a phone has to break them."""
+    return [[re.sub(" (?=[±%↑↓])", "\N{NO-BREAK SPACE}", text) for text in row] for row in rows]
 
 
 def _folded(rows: list[list[str]], every: int) -> dict[str, Any]:

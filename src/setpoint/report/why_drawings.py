@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from setpoint.report.drawings import WIDTH, Frame, ticks
+from setpoint.report.drawings import WIDTH, Frame, error_bar, ticks
 from setpoint.report.wording import shortened
 
 _ROW = 22  # height of a bar's row
@@ -27,18 +27,20 @@ class Bar(NamedTuple):
 
 def draw_bars(bars: list[Bar], label: str, picture: str, described: str) -> Markup:
     """Draw horizontal bars from 0, one below the other: positive ones to the right."""
-    names = [shortened(bar.name, 17) for bar in bars]
+    names = [shortened(bar.name, 22) for bar in bars]
     ends = [0.0]
     for bar in bars:
         ends += [x for x in (bar.value, bar.low, bar.high) if x is not None and math.isfinite(x)]
     low, high = min(ends), max(ends)
     if not high - low > 0:
         high = low + 1.0
+    margin = 0.04 * (high - low)
+    low, high = low - margin * (low < 0), high + margin * (high > 0)
     frame = Frame(
         height=50 + _ROW * len(bars),
         x=(low, high),
         y=(0.0, float(len(bars))),
-        left=24 + _LETTER * max(map(len, names)),
+        left=14 + _LETTER * max(map(len, names)),
         right=14 + _LETTER * max(len(bar.text) for bar in bars),
     )
     middles = [len(bars) - i - 0.5 for i in range(len(bars))]
@@ -52,8 +54,7 @@ def draw_bars(bars: list[Bar], label: str, picture: str, described: str) -> Mark
             f'<path class="bar {kind}" d="M{left:.1f} {y - 6:.1f}h{width:.1f}v12h-{width:.1f}z"/>'
         )
         if bar.low is not None and bar.high is not None:
-            ends_at = frame.across(bar.low), frame.across(bar.high)
-            parts.append(f'<path class="interval" d="M{ends_at[0]:.1f} {y:.1f}H{ends_at[1]:.1f}"/>')
+            parts.append(error_bar(frame.across(bar.low), frame.across(bar.high), y))
         parts.append(
             f'<text class="tick" x="{WIDTH - frame.right + 8:.1f}" y="{y + 4:.1f}">'
             f"{escape(bar.text)}</text>"

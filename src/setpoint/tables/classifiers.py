@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from setpoint.estimators.default_models import (
     logistic_model,
 )
 from setpoint.estimators.model_search import ModelSearch
-from setpoint.estimators.stacking import StackedModels, logits
+from setpoint.estimators.stacking import StackedModels
 from setpoint.goals.bands import AnyGoal, BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
@@ -298,9 +297,9 @@ def _stack_scores(classifier: Any, stack: StackedModels, features: Floats) -> Fl
     for member in stack.members:
         own = member.take(features)
         if is_tree_model(member.classifier):
-            found.append(logits(member.classifier, own))
+            found.append(member.logits(own))
         else:
-            found.append(in_blocks(partial(logits, member.classifier), own))
+            found.append(in_blocks(member.logits, own))
     scores = stack.combined(found)
     return np.asarray(expit(scores)) if classifier.decision == "expected_value" else scores
 

@@ -149,7 +149,8 @@ def facts_of_fit(
     """Return facts about training; ``counted`` are numbers of rows and labels."""
     return {
         "model": model, **counted,
-        "training rows": len(split.train), "test rows": len(split.test),
+        "training rows": len(split.train) - (0 if certification is None else len(certification)),
+        "test rows": len(split.test),
         "certifying rows": 0 if certification is None else len(certification),
         "columns": len(schema.columns), "features": features.shape[1], **options,
         "seconds": round(clock.perf_counter() - started, 1),

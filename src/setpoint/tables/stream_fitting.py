@@ -163,7 +163,7 @@ def fit_streamed(
     classifier.device, classifier.checkpoint = "auto", None
     facts = {
         "model": model, "rows": rows, "positives": int(counts[:, 1].sum()),
-        "training rows": int(counts[[TRAINING, VALIDATION, CERTIFICATION]].sum()),
+        "training rows": int(counts[[TRAINING, VALIDATION]].sum()),
         "test rows": int(counts[TEST].sum()),
         "certifying rows": int(counts[CERTIFICATION].sum()),
         "columns": len(learnt.schema.columns), "features": learnt.width,

@@ -81,6 +81,15 @@ class ModelCandidates(Listing[ModelCandidate]):
         fitted = [c for c in self._found if c.point is not None]
         return next((c for c in fitted if c.is_close), min(fitted, key=lambda c: c.behind))
 
+    @property
+    def meaning(self) -> str:
+        """How the chosen model was chosen, and from what."""
+        return (
+            "Behind the best: the difference from the best model, averaged over all of these rows "
+            "and random halves of them, and its standard error. The simplest model that is at most "
+            "one standard error behind, for the goal and in log loss, is chosen."
+        )
+
     def table(self) -> list[list[str]]:
         """Return the candidates as rows of text, the header first."""
         won = self.winner
