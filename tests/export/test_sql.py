@@ -17,7 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from setpoint import SetpointBand, SetpointClassifier, SetpointMultilabel, SetpointThreshold
+from setpoint import (
+    SetpointBand,
+    SetpointClassifier,
+    SetpointMultilabel,
+    SetpointThreshold,
+    load,
+)
 from setpoint.errors import SqlError
 from setpoint.export.sql import export_sql, sql_statement
 from setpoint.export.sql import trees as sql_trees
@@ -136,6 +142,20 @@ def test_logistic_regression_is_computed_in_64_bits_from_the_same_32_bit_feature
 def test_linear_models_of_tables_have_the_same_scores(model):
     fitted = quietly(fit_table, TRAIN, "class", "max f1", positive="bad", model=model).model
     assert compared(fitted, exact=False) < 1e-9
+
+
+def test_a_linear_model_that_auto_chose_has_the_same_scores(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.lognormal(3, 1.5, (1500, 4)), columns=list("abcd"))
+    frame["kind"] = rng.choice(list("xyz"), len(frame))
+    logit = np.log(frame[list("abcd")]) @ [1, -1, 0.5, 0.2] + (frame["kind"] == "x") - 2
+    frame["class"] = rng.random(len(frame)) < 1 / (1 + np.exp(-logit))
+    fitted = quietly(fit_table, frame, "class", "max f1", model="auto", time_limit=1e-6)
+    assert fitted.model.facts["model"] == "auto (logistic)"
+    rows = frame.drop(columns="class")
+    assert compared(fitted.model, rows, exact=False) < 1e-9
+    fitted.model.save(tmp_path / "model")
+    assert compared(load(tmp_path / "model"), rows, exact=False) < 1e-9
 
 
 def test_probabilities_decide_by_expected_value():
