@@ -9,9 +9,13 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from setpoint import ModelSearch, SetpointThreshold, load
 from setpoint.estimators.stacking import (
     _RIDGE,
+    Columns,
     Member,
     OnColumns,
     StackedModels,
@@ -131,3 +135,43 @@ def test_a_classifier_on_some_columns():
     forest = OnColumns(ExtraTreesClassifier(3).fit(X[:, :2], y), (0, 2))
     assert not hasattr(forest, "decision_function")
     assert hasattr(forest, "predict_proba")
+
+
+@pytest.mark.parametrize("in_64_bits", [False, True])
+def test_linear_members_compute_in_64_bits_where_that_is_asked_for(in_64_bits, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3)).astype(np.float32)
+    y = X[:, 0] + X[:, 1] + rng.normal(size=len(X)) / 2 > 1
+    models = {
+        "line": make_pipeline(StandardScaler(), LogisticRegression()),
+        "forest": ExtraTreesClassifier(10, min_samples_leaf=5, random_state=0),
+    }
+    search = ModelSearch(models, columns={"line": Columns(1, 3, in_64_bits), "forest": (0, 1)})
+    clf = SetpointThreshold(search, cv=2, random_state=0).fit(X, y)
+    line, forest = clf.estimator_.members
+    scaler, regression = (step for _, step in line.classifier.steps)
+    weights = regression.coef_.ravel()
+    assert weights.dtype == (np.float64 if in_64_bits else np.float32)
+    exact = (X[:, 1:].astype(np.float64) - scaler.mean_) / scaler.scale_ @ weights
+    error = np.abs(line.logits(line.take(X)) - exact - regression.intercept_).max()
+    assert bool(error < 1e-12) is in_64_bits
+    assert forest.take(X).dtype == np.float32
+    clf.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert [m.columns for m in loaded.estimator_.members] == [(1, 3, in_64_bits), (0, 1, False)]
+    assert np.array_equal(loaded.positive_scores(X), clf.positive_scores(X))
+
+
+def test_columns_of_stacks_saved_by_earlier_versions_stay_as_they_are():
+    from setpoint.estimators.stack_saving import stack_from_json, stack_to_json
+
+    X, y = rows()
+    member = Member("line", LogisticRegression().fit(X[:, :2], y), Columns(0, 2))
+    content, parts = stack_to_json(
+        StackedModels([member], np.ones(1)), lambda each: ({"kind": "any"}, {})
+    )
+    assert content["members"][0]["columns"] == [0, 2, False]
+    content["members"][0]["columns"] = [0, 2]
+    (restored,) = stack_from_json(content, parts, lambda *_: member.classifier).members
+    assert restored.columns == Columns(0, 2, in_64_bits=False)
+    assert restored.take(X.astype(np.float32)).dtype == np.float32

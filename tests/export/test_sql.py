@@ -31,6 +31,7 @@ from setpoint.export.sql import trees as sql_trees
 from setpoint.export.sql.features import largest_below
 from setpoint.tables import fit_table
 from setpoint.tables.encoder import encode, fit_encoder, make_encoder, tree_categories
+from setpoint.tables.goal_columns import segments_of
 from setpoint.tables.model import TableModel
 from setpoint.tables.schema import Schema
 from sql_tables import ODD, in_duckdb, odd_table
@@ -64,7 +65,7 @@ def table_model(estimator, frame=TRAIN, wrapper=SetpointThreshold, goal="max f1"
     y, X = (frame["class"] == "bad").to_numpy(), encode(encoder, checked)
     named = {}
     if parameters.get("thresholds") == "per group":
-        named["segments"] = {"region": frame["region"].fillna("(missing)").to_numpy()}
+        named["segments"] = {"region": segments_of(frame["region"])}
     if parameters.get("decision") == "expected_value":
         named["amounts"] = {"price": frame["price"].to_numpy()}
     quietly(classifier.fit, X, y, **named)
@@ -144,6 +145,20 @@ def test_linear_models_of_tables_have_the_same_scores(model):
     assert compared(fitted, exact=False) < 1e-9
 
 
+def test_a_linear_model_that_auto_chose_has_the_same_scores(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.lognormal(3, 1.5, (1500, 4)), columns=list("abcd"))
+    frame["kind"] = rng.choice(list("xyz"), len(frame))
+    logit = np.log(frame[list("abcd")]) @ [1, -1, 0.5, 0.2] + (frame["kind"] == "x") - 2
+    frame["class"] = rng.random(len(frame)) < 1 / (1 + np.exp(-logit))
+    fitted = quietly(fit_table, frame, "class", "max f1", model="auto", time_limit=1e-6)
+    assert fitted.model.facts["model"] == "auto (logistic)"
+    rows = frame.drop(columns="class")
+    assert compared(fitted.model, rows, exact=False) < 1e-9
+    fitted.model.save(tmp_path / "model")
+    assert compared(load(tmp_path / "model"), rows, exact=False) < 1e-9
+
+
 def test_probabilities_decide_by_expected_value():
     frame = TRAIN.assign(price=np.random.default_rng(0).lognormal(3, 1, len(TRAIN)))
     goal = "min cost(fp=5, fn=price)"
@@ -168,11 +183,126 @@ def test_segments_have_thresholds_of_their_own():
     compared(model, rows)
 
 
+REGIONS = {
+    "whole numbers": [10, 20, 30],
+    "floats": [10.0, 2.5, 0.1],
+    "booleans": [True, False],
+    "large numbers": [2**60 + 1, 2**60 + 3, 7],
+    "texts": ["10", "007", "True"],
+}
+
+
+def with_thresholds_by_region(region, seed=5):
+    """Return a model with a threshold for each region, whose rows differ in how likely they are."""
+    frame = odd_table(1600, seed=seed)
+    frame["region"] = region
+    goal = "max recall s.t. precision >= 0.4 for each region"
+    return table_model(hgb(), frame, goal=goal, thresholds="per group")
+
+
+@pytest.mark.parametrize("kind", REGIONS)
+@pytest.mark.parametrize("missing", [False, True])
+def test_segments_are_compared_as_python_writes_them(kind, missing):
+    rng = np.random.default_rng(5)
+
+    def column(n, more=()):
+        drawn = rng.choice(np.array([*REGIONS[kind], *more], dtype=object), n)
+        if missing:
+            drawn[rng.random(n) < 0.3] = None
+        found = pd.Series(drawn)
+        numeric = kind in ("floats", "whole numbers") or (kind == "large numbers" and not missing)
+        if kind == "booleans":
+            return found.astype("boolean")
+        return pd.to_numeric(found) if numeric else found
+
+    model = with_thresholds_by_region(column(1600))
+    assert len(set(model.classifier.segment_thresholds_.thresholds.values())) > 1
+    more = {"floats": [4.5, 1e20], "whole numbers": [99], "texts": ["10.0", "true"]}.get(kind, ())
+    rows = NEW.assign(region=column(len(NEW), more))
+    compared(model, rows)
+    if kind == "whole numbers":
+        compared(model, rows.assign(region=rows["region"].astype("float64")))
+
+
+@pytest.mark.parametrize(
+    ("region", "rows"),
+    [
+        (np.array([10.0, 20.0, 30.5]), np.array([10.0, 20.0, 30.5, 7.25])),
+        (np.array([True, False]), np.array([True, False])),
+        (np.array(["a", " a", "b"]), np.array(["a", " a", "b", "c", "a "])),
+        (np.array([1, 2, 3]), np.array([1, 2, 3, 4])),
+    ],
+    ids=["floats", "booleans", "texts", "integers"],
+)
+def test_segments_of_arrays_are_compared_as_python_writes_them(region, rows):
+    goal = "max recall s.t. precision >= 0.5 for each region"
+    clf = SetpointThreshold(hgb(), goal, thresholds="per group", cv=0.5, random_state=0)
+    own = RNG.choice(region, len(X))
+    quietly(clf.fit, X, Y, segments={"region": own})
+    assert len(set(clf.segment_thresholds_.thresholds.values())) > 1
+    own = RNG.choice(rows, len(X))
+    found = in_duckdb(
+        sql_statement(clf), pd.DataFrame(X, columns=["f0", "f1", "f2"]).assign(region=own)
+    )
+    expected = clf.positive_scores(X, segments={"region": own})
+    assert np.allclose(found["score"], expected, rtol=0, atol=1e-12)
+    assert found["alarm"].tolist() == (expected > 0).tolist()
+    frame = pd.DataFrame(X, columns=["f0", "f1", "f2"]).assign(region=own).head(3)
+    frame["region"] = frame["region"].astype(object)
+    frame.loc[1, "region"] = None  # refused by Python
+    found = in_duckdb(sql_statement(clf), frame)
+    assert found["alarm"].isna().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        (pd.to_datetime(["2024-01-01", "2024-02-01"]), "'region' holds dates"),
+        (np.array(["1.50", "2.50"], dtype=object), "'1.50' in 'region' is written like a text"),
+    ],
+    ids=["dates", "numbers as texts"],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_segments_that_sql_writes_in_another_way_are_refused(values, why, known):
+    rng = np.random.default_rng(0)
+    region = pd.Series(rng.choice(values, 1600))
+    if known:
+        with pytest.raises(SqlError, match=why):
+            sql_statement(with_thresholds_by_region(region))
+        return
+    goal = "max recall s.t. precision >= 0.5 for each region"
+    clf = SetpointThreshold(hgb(), goal, thresholds="per group", cv=0.5, random_state=0)
+    quietly(clf.fit, X, Y, segments={"region": segments_of(region[: len(X)])})
+    if "dates" in why:
+        with pytest.raises(SqlError, match=why):
+            sql_statement(clf)
+    else:
+        sql_statement(clf)  # these are texts
+
+
 def test_a_review_band_has_three_decisions():
     goal = "min review_rate s.t. precision(alarm) >= 0.8, npv(clear) >= 0.9"
     model = table_model(hgb(), wrapper=SetpointBand, goal=goal)
     compared(model)
     assert set(in_duckdb(sql_statement(model), NEW)["decision"]) == {"alarm", "review", "clear"}
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE"])
+def test_booleans_may_be_numbers_of_which_nan_is_missing(kind):
+    import duckdb
+
+    name = ODD[3]
+    model = table_model(hgb(), TRAIN[[name, "whole", "class"]])
+    rows = NEW[[name, "whole"]].tail(200)
+    expected = model.predict(rows)["score"].tolist()
+    missing = "'NaN'" if kind == "DOUBLE" else "NULL"
+    cast = f'CAST(COALESCE(CAST("{name}" AS INT)::VARCHAR, {missing}) AS {kind})'
+    with duckdb.connect() as database:
+        database.register("given", rows)
+        database.execute(f'CREATE TABLE rows AS SELECT * REPLACE ({cast} AS "{name}") FROM given')
+        found = database.sql(sql_statement(model)).to_arrow_table().to_pandas()
+    assert found["score"].tolist() == expected
+    assert "AS TEXT), '[.]0*$', ''), 'NaN') AS BOOLEAN)" in sql_statement(model, dialect="postgres")
 
 
 def test_times_in_a_zone_have_its_hours_and_days():
@@ -278,6 +408,35 @@ def test_rows_without_a_score_have_no_decision():
     ]
 
 
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
+@pytest.mark.parametrize("positive", [0, 1])
+def test_rows_with_missing_or_infinite_features_have_no_score(method, positive):
+    clf = SetpointThreshold(
+        LOGISTIC, cv=0.5, pos_label=positive, response_method=method, random_state=0
+    )
+    quietly(clf.fit, X, Y.astype(int))
+    rows = pd.DataFrame(X[:6], columns=["f0", "f1", "f2"])
+    rows.loc[1, "f0"] = None
+    rows.loc[2, "f1"] = np.nan
+    rows.loc[3] = [np.inf, np.inf, -np.inf]
+    for threshold in (clf.threshold_, np.inf, -np.inf):
+        clf.threshold_ = threshold
+        found = in_duckdb(sql_statement(clf), rows)
+        for name in ("score", "alarm", "predicted"):
+            assert found[name].isna().tolist() == [False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
+def test_probabilities_of_large_logits_are_those_of_python(method):
+    clf = SetpointThreshold(LOGISTIC, cv=0.5, response_method=method, random_state=0)
+    quietly(clf.fit, X, Y)
+    rows = np.concatenate([X[:5], X[:5] * [1e4, 1, 1], X[:5] * [1e6, 1, 1]])
+    found = in_duckdb(sql_statement(clf), pd.DataFrame(rows, columns=["f0", "f1", "f2"]))
+    expected = clf.positive_scores(rows) - clf.threshold_
+    assert np.allclose(found["score"], expected, rtol=1e-12, atol=1e-9)
+    assert found["predicted"].tolist() == clf.predict(rows).tolist()
+
+
 # --- the statement -------------------------------------------------------------------------------
 
 
@@ -291,6 +450,33 @@ def test_splits_of_32_bit_floats_are_exact_in_64_bits():
             cut = largest_below(threshold)
             assert np.float32(cut) <= threshold
             assert np.float32(np.nextafter(cut, np.inf)) > threshold
+
+
+@pytest.mark.parametrize("estimator", [LOGISTIC, hgb()], ids=["logistic", "hgb"])
+def test_other_columns_of_the_table_may_have_the_names_of_helper_columns(estimator):
+    import duckdb
+
+    model = table_model(estimator)
+    statement = sql_statement(model)
+    helpers = set(re.findall(r"\bsetpoint_\w+", statement))
+    assert {"setpoint_score", "setpoint_row", "setpoint_1"} <= helpers
+    more = pd.DataFrame(1e6, index=NEW.index, columns=sorted(helpers - {"setpoint_rows"}))
+    rows = pd.concat([NEW, more], axis=1)
+    found = in_duckdb(statement, rows)
+    expected = in_duckdb(statement, NEW)
+    pd.testing.assert_frame_equal(found[expected.columns], expected)
+    assert list(found.columns) == [*rows.columns, "score", "alarm", "predicted"]
+    assert (found["setpoint_score"] == 1e6).all()
+    with pytest.raises(duckdb.BinderException):  # it hides the table
+        in_duckdb(statement, NEW.assign(setpoint_rows=1))
+
+
+def test_tables_may_have_the_names_of_helper_tables(logistic):
+    for table in ("setpoint_1", "setpoint_2", '"setpoint_1"'):
+        statement = sql_statement(logistic, table=table)
+        found = in_duckdb(statement, NEW, table.strip('"'))
+        assert found["score"].tolist() == in_duckdb(sql_statement(logistic), NEW)["score"].tolist()
+        assert "WITH setpoint1_1 AS" in statement
 
 
 @pytest.mark.parametrize("dialect", OTHERS)
@@ -352,6 +538,27 @@ def test_the_header_names_goal_threshold_certificate_and_digest(tmp_path):
 def test_other_texts_than_names_of_tables_are_refused(table, logistic):
     with pytest.raises(SqlError, match="is not the name of a table"):
         sql_statement(logistic, table=table)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", *OTHERS])
+@pytest.mark.parametrize("table", ["a--b", "a-", "-a", "a.b--c", "my-table-- x", "a.-b"])
+def test_names_of_tables_hold_no_comment(table, dialect, logistic):
+    with pytest.raises(SqlError, match="is not the name of a table"):
+        sql_statement(logistic, dialect=dialect, table=table)
+
+
+def test_a_dash_is_part_of_a_plain_name_in_bigquery_alone(logistic):
+    text = sql_statement(logistic, dialect="bigquery", table="my-project-2.sales.payments")
+    assert "FROM my-project-2.sales.payments AS setpoint_rows" in text
+    with pytest.raises(SqlError, match=r"in quotes: sales\.`2024\$x`"):
+        sql_statement(logistic, dialect="bigquery", table="sales.2024$x")
+    for dialect in ("duckdb", "postgres", "snowflake"):
+        with pytest.raises(SqlError, match='in quotes: a\\."my-table"'):
+            sql_statement(logistic, dialect=dialect, table="a.my-table")
+        text = sql_statement(logistic, dialect=dialect, table='a."my--table"')
+        assert 'FROM a."my--table" AS' in text
+    scores = in_duckdb(sql_statement(logistic, table='"my-table"'), NEW, "my-table")["score"]
+    assert scores.tolist() == in_duckdb(sql_statement(logistic), NEW)["score"].tolist()
 
 
 # --- refusals ------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from setpoint.estimators.search_fits import (
     gain_of,
     penalty_scale,
 )
+from setpoint.estimators.stacking import Columns
 from setpoint.goals.goal import Goal
 from setpoint.training.model_candidates import ModelCandidate, ModelCandidates
 
@@ -62,7 +63,7 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     stack : bool
         Whether a stack of all of them is a candidate as well: a logistic regression on their
         logits, with weights >= 0.
-    columns : mapping of str to (int, int), optional
+    columns : mapping of str to (int, int) or Columns, optional
         The first and the last column, exclusive, that a model takes; by default all.
     time_limit : float, optional
         Seconds after which no further model is fitted; the first one always is. The limit is for
@@ -81,7 +82,7 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         models: str | Mapping[str, Any] = "auto",
         *,
         stack: bool = True,
-        columns: Mapping[str, tuple[int, int]] | None = None,
+        columns: Mapping[str, tuple[int, int] | Columns] | None = None,
         time_limit: float | None = None,
         callback: Callable[[SearchProgress, int], object] | None = None,
     ) -> None:

@@ -25,6 +25,7 @@ from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.cross_fit import Fold, LabelledRows
 from setpoint.estimators.scores import is_logistic, positive_scores
 from setpoint.estimators.stacking import (
+    Columns,
     Member,
     OnColumns,
     StackedModels,
@@ -84,7 +85,7 @@ class SearchFits:
         seed: int,
         measure: Measure,
         *,
-        columns: Mapping[str, tuple[int, int]] | None,
+        columns: Mapping[str, tuple[int, int] | Columns] | None,
         time_limit: float | None,
         callback: Callable[[SearchProgress, int], object] | None,
         n_jobs: int | None = None,
@@ -93,7 +94,8 @@ class SearchFits:
         self.skipped: dict[str, str] = {}
         self.seed, self.measure = seed, measure
         self._method, self._limit, self._callback = method, time_limit, callback
-        self._columns, self._jobs = dict(columns or {}), n_jobs
+        self._columns = {name: Columns(*own) for name, own in (columns or {}).items()}
+        self._jobs = n_jobs
         self._started, self._fits = time.perf_counter(), 0
 
     def fit_models(self, keep: bool) -> dict[str, Fitted]:

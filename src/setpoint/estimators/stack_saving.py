@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from setpoint.errors import ModelFileError
 from setpoint.estimators.model_search import ModelSearch
-from setpoint.estimators.stacking import Member, StackedModels
+from setpoint.estimators.stacking import Columns, Member, StackedModels
 from setpoint.saving.document import Described
 from setpoint.saving.skops_files import estimator_from_bytes, estimator_to_bytes
 from setpoint.saving.values import (
@@ -72,10 +72,10 @@ def stack_from_json(
         classifier = estimator_from_bytes(own[_ESTIMATOR]) if inner is None else restore(inner, own)
         columns = one["columns"]
         if columns is not None:
-            first, last = columns
+            first, last, *in_64_bits = columns  # the latter not in older files
             if type(first) is not int or type(last) is not int or not 0 <= first < last:
                 raise ModelFileError(f"a member of the stack has the columns {columns!r}.")
-            columns = first, last
+            columns = Columns(first, last, in_64_bits == [True])
         from_probabilities = one.get("from_probabilities", False) is True  # not in older files
         members.append(Member(str(one["name"]), classifier, columns, from_probabilities))
     weights, intercept = decode(content["weights"]), decode(content["intercept"])

@@ -29,6 +29,18 @@ _LEAST = 1e-6  # a probability of 0 has no logit
 _LEAST_VOTE = 0.1  # of one tree: how far the votes of a forest are from 0 and 1 at least
 
 
+class Columns(NamedTuple):
+    """The first and the last column of X, exclusive, that a model takes.
+
+    With ``in_64_bits`` they become 64-bit floats: features of tables are 32-bit ones, and linear
+    models of these have the scores of an exported statement only if they compute in 64 bits.
+    """
+
+    first: int
+    last: int
+    in_64_bits: bool = False
+
+
 class Member(NamedTuple):
     """A fitted classifier of a stack.
 
@@ -38,7 +50,7 @@ class Member(NamedTuple):
         What it is called.
     classifier : classifier
         Fitted to booleans.
-    columns : (int, int) or None
+    columns : Columns or None
         Its columns of X; None: all of them.
     from_probabilities : bool
         Whether its logits are those of its probabilities although it has a decision function.
@@ -46,7 +58,7 @@ class Member(NamedTuple):
 
     name: str
     classifier: Any
-    columns: tuple[int, int] | None = None
+    columns: Columns | None = None
     from_probabilities: bool = False
 
     def take(self, X: Any) -> Any:
@@ -74,11 +86,11 @@ class OnColumns(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classifier : classifier
         Fitted on these columns.
-    columns : (int, int)
-        The first and the last column, exclusive.
+    columns : Columns
+        These columns.
     """
 
-    def __init__(self, classifier: Any, columns: tuple[int, int]) -> None:
+    def __init__(self, classifier: Any, columns: Columns) -> None:
         self.classifier = classifier
         self.columns = columns
 
@@ -272,18 +284,20 @@ def calibrated(
     return StackedModels([Member(name, classifier)], weights, intercept)
 
 
-def take_rows(X: Any, rows: NDArray[np.intp], columns: tuple[int, int] | None) -> Any:
+def take_rows(X: Any, rows: NDArray[np.intp], columns: Columns | None) -> Any:
     """Return some rows, and the columns that a model takes."""
     return take_columns(_safe_indexing(X, rows), columns)
 
 
-def take_columns(X: Any, columns: tuple[int, int] | None) -> Any:
+def take_columns(X: Any, columns: Columns | None) -> Any:
     """Return the columns of a matrix, a data frame or a list of rows; all of them for None."""
     if columns is None:
         return X
+    first, last, in_64_bits = Columns(*columns)
     if hasattr(X, "iloc"):
-        return X.iloc[:, slice(*columns)]
-    return (X if hasattr(X, "shape") else np.asarray(X))[:, slice(*columns)]
+        return X.iloc[:, first:last]
+    taken = (X if hasattr(X, "shape") else np.asarray(X))[:, first:last]
+    return taken.astype(np.float64, copy=False) if in_64_bits else taken
 
 
 def _is_forest(classifier: Any) -> bool:

@@ -21,7 +21,7 @@ from setpoint.estimators.default_models import (
     logistic_model,
 )
 from setpoint.estimators.model_search import ModelSearch
-from setpoint.estimators.stacking import StackedModels
+from setpoint.estimators.stacking import Columns, StackedModels
 from setpoint.goals.bands import AnyGoal, BandGoal
 from setpoint.goals.goal import Goal
 from setpoint.tables.encoder import tree_categories
@@ -146,7 +146,10 @@ def _model_search(
     if goal.amounts or goal.segments or goal.periods:
         del models["linear"]  # it would need the columns of each fold
     raw, rest = (0, widths[0]), (widths[0], sum(widths))
-    columns = {name: raw if takes_raw_columns(name) else rest for name in models}
+    columns = {
+        name: Columns(*(raw if takes_raw_columns(name) else rest), computes_in_64_bits(name))
+        for name in models
+    }
     return ModelSearch(models, columns=columns, time_limit=time_limit, callback=callback)
 
 

@@ -23,6 +23,8 @@ from setpoint.goals.periods import longest_of
 from setpoint.goals.tallies import quoted_name
 from setpoint.tables.kinds import column_of
 
+NO_VALUE = "(missing)"  # the segment of rows whose own is missing
+
 
 def named_columns(goal: AnyGoal, time: str | None) -> list[str]:
     """Return the columns that a goal needs besides those of the model."""
@@ -152,7 +154,7 @@ def segments_of(series: Any) -> NDArray[np.object_]:
     """Return the segment of each row as text; a missing one is a segment of its own."""
     series = without_categories(series)
     texts = np.array([as_text(value) for value in series], dtype=object)
-    texts[~np.asarray(is_present(series))] = "(missing)"
+    texts[~np.asarray(is_present(series))] = NO_VALUE
     return texts
 
 

@@ -26,7 +26,7 @@ from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.export.decisions import scoring_method
 from setpoint.export.sql.features import Feature, Numeric
 from setpoint.export.sql.linear import Scaling, linear_scores, sigmoid
-from setpoint.export.sql.statement import Sql, Statement, expression
+from setpoint.export.sql.statement import Sql, Statement, constant, expression
 from setpoint.export.sql.trees import boosted_scores, forest_scores
 from setpoint.training.models import is_linear
 
@@ -51,7 +51,7 @@ def own_scores(statement: Statement, features: Sequence[Feature], model: Setpoin
     single = model._dtype == np.float32
     logit = linear_scores(statement, features, scaling, weights, bias, single=single)
     if np.isinf(threshold):  # the same decision for all rows
-        return Sql(statement.dialect.number(-threshold))
+        return constant(statement.dialect.number(-threshold), logit)
     return expression(f"{logit.text} - {statement.dialect.number(threshold)}", logit)
 
 

@@ -104,7 +104,7 @@ def _number(statement: Statement, column: Column) -> Sql:
 
 
 def _boolean(statement: Statement, column: Column) -> Sql:
-    truth = statement.dialect.cast(statement.input(column.name).text, "BOOLEAN")
+    truth = statement.dialect.truth(statement.input(column.name).text)
     text = f"CASE WHEN {truth} THEN 1e0 WHEN NOT {truth} THEN 0e0 END"
     return statement.define(column.name, Sql(text))
 

@@ -11,8 +11,10 @@ from setpoint.errors import SqlError
 from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.threshold import SetpointThreshold
 from setpoint.export.decisions import amounts_of
-from setpoint.export.sql.statement import Sql, Statement, expression
+from setpoint.export.sql.segments import threshold_of_segment
+from setpoint.export.sql.statement import Sql, Statement, constant, expression
 from setpoint.goals.money import prices_of
+from setpoint.tables.schema import Schema
 from setpoint.thresholds.bands import ALARM, CLEAR, REVIEW
 
 Outputs = list[tuple[str, Sql]]
@@ -23,17 +25,22 @@ def decision_inputs(classifier: Any) -> list[str]:
     return list(getattr(classifier, "decision_columns", ()))
 
 
-def relative_scores(statement: Statement, model: SetpointThreshold, scores: Sql) -> Sql:
-    """Return scores relative to the threshold, after prices and thresholds of segments."""
+def relative_scores(
+    statement: Statement, model: SetpointThreshold, scores: Sql, schema: Schema | None
+) -> Sql:
+    """Return scores relative to the threshold, after prices and thresholds of segments.
+
+    ``schema`` are the columns of a model of tables.
+    """
     number = statement.dialect.number
     if model.decision == "expected_value":
         scores = _savings(statement, model, scores)
     if model.segment_thresholds_ is not None:
-        threshold = _threshold_of_segment(statement, model)
+        threshold = threshold_of_segment(statement, model, schema)
         text = f"({scores.text} - {threshold.text})"
         scores = expression(text, scores, threshold)
     if np.isinf(model.threshold_):  # the same decision for all rows
-        return Sql(number(-model.threshold_))
+        return constant(number(-model.threshold_), scores)
     return expression(f"{scores.text} - {number(model.threshold_)}", scores)
 
 
@@ -58,28 +65,6 @@ def _savings(statement: Statement, model: SetpointThreshold, probability: Sql) -
     )
     sign = "-" if model.goal_.objective.sign > 0 else ""
     return expression(f"{sign}({saving})", probability, *amounts.values())
-
-
-def _threshold_of_segment(statement: Statement, model: SetpointThreshold) -> Sql:
-    found, dialect = model.segment_thresholds_, statement.dialect
-    assert found is not None
-    known = list(dict.fromkeys([*found.thresholds, *model.segments_.get(found.column, ())]))
-    unseen = "".join(map(str, known)) + "?"  # longer than any of them
-    texts = model._known_segments(found.column, np.array([*known, unseen]))
-    *thresholds, other = found.of_rows(texts).tolist()
-    text = dialect.cast(statement.input(found.column).text, dialect.string)
-    segment = f"COALESCE(NULLIF({dialect.stripped(text)}, ''), '(missing)')"
-    column = statement.define(f"{found.column}_segment", Sql(segment))
-    cases = " ".join(
-        f"WHEN {dialect.text(str(name))} THEN {dialect.number(threshold)}"
-        for name, threshold in zip(known, thresholds, strict=True)
-        if threshold != other
-    )
-    if not cases:
-        return Sql(dialect.number(other))
-    chosen = f"CASE {column.text} {cases} ELSE {dialect.number(other)} END"
-    chosen = dialect.cast(chosen, dialect.double)  # PostgreSQL: else a decimal number
-    return statement.define(f"{found.column}_threshold", expression(chosen, column))
 
 
 def threshold_outputs(statement: Statement, scores: Sql, labels: tuple[Any, Any]) -> Outputs:

@@ -1,9 +1,8 @@
-"""Dialects of SQL: how each writes names, texts, numbers, dates and all columns but some."""
+"""Dialects of SQL: how each writes names, texts, numbers, dates and whole rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +27,10 @@ class Dialect:
         The longest statement that the database accepts.
     case_sensitive : bool
         Whether quoted names that differ in case are different columns.
+    end_of_layer : str
+        What ends the query of a layer.
+    plain_name : str
+        A pattern of the names of tables that need no quotes.
     """
 
     name: str = "postgres"
@@ -36,6 +39,8 @@ class Dialect:
     string: str = "TEXT"
     most_bytes: int | None = None
     case_sensitive: bool = True
+    end_of_layer: str = ""
+    plain_name: str = r"[A-Za-z_][\w$]*"
 
     def quote(self, name: str) -> str:
         """Return an identifier in quotes."""
@@ -71,6 +76,10 @@ class Dialect:
         nan = self.cast("'NaN'", self.double)
         return f"NULLIF({self.cast(column, self.double)}, {nan})"
 
+    def truth(self, column: str) -> str:
+        """Return booleans, or the numbers 0 and 1, as a boolean."""
+        return self.cast(column, "BOOLEAN")
+
     def cast(self, value: str, kind: str) -> str:
         """Return a value of another type."""
         return f"CAST({value} AS {kind})"
@@ -95,9 +104,9 @@ class Dialect:
         what = "ISODOW" if what == "weekday" else what.upper()
         return self.cast(f"EXTRACT({what} FROM {time})", self.double)
 
-    def all_but(self, names: Sequence[str]) -> str | None:
-        """Return all columns but some; None if that cannot be written."""
-        return None
+    def unpacked(self, row: str) -> str | None:
+        """Return the columns of a row that a column holds; None if a column cannot hold one."""
+        return f"{row}.*"
 
 
 @dataclass(frozen=True)
@@ -110,8 +119,10 @@ class DuckDB(Dialect):
     string: str = "VARCHAR"
     case_sensitive: bool = False
 
-    def all_but(self, names: Sequence[str]) -> str | None:  # noqa: D102 (as in Dialect)
-        return f"* EXCLUDE ({', '.join(names)})"
+    def truth(self, column: str) -> str:  # noqa: D102 (as in Dialect)
+        # NaN would be true.
+        nan = f"{self.cast(column, self.string)} = 'nan'"
+        return f"CASE WHEN NOT {nan} THEN {self.cast(column, 'BOOLEAN')} END"
 
 
 @dataclass(frozen=True)
@@ -141,8 +152,8 @@ class Snowflake(Dialect):
         what = "DAYOFWEEKISO" if what == "weekday" else what.upper()
         return self.cast(f"{what}({time})", self.double)
 
-    def all_but(self, names: Sequence[str]) -> str | None:  # noqa: D102
-        return f"* EXCLUDE ({', '.join(names)})"
+    def unpacked(self, row: str) -> str | None:  # noqa: D102 (its objects keep no types)
+        return None
 
 
 @dataclass(frozen=True)
@@ -155,6 +166,7 @@ class BigQuery(Dialect):
     string: str = "STRING"
     most_bytes: int | None = 1_000_000
     case_sensitive: bool = False
+    plain_name: str = r"[A-Za-z_]\w*(?:-\w+)*"  # projects have dashes
 
     def quote(self, name: str) -> str:  # noqa: D102
         return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
@@ -181,13 +193,21 @@ class BigQuery(Dialect):
             return self.cast(f"MOD(EXTRACT(DAYOFWEEK FROM {time}) + 5, 7) + 1", self.double)
         return self.cast(f"EXTRACT({what.upper()} FROM {time})", self.double)
 
-    def all_but(self, names: Sequence[str]) -> str | None:  # noqa: D102
-        return f"* EXCEPT ({', '.join(names)})"
-
 
 @dataclass(frozen=True)
 class Postgres(Dialect):
     """PostgreSQL, whose TRIM has another syntax for other characters than spaces."""
+
+    # Without it, an expression is copied to each place that uses it.
+    end_of_layer: str = "\n  OFFSET 0"
+
+    def truth(self, column: str) -> str:  # noqa: D102
+        # No cast turns a bigint or a float into a boolean; that of a text reads 1 and true.
+        text = f"REGEXP_REPLACE({self.cast(column, self.string)}, '[.]0*$', '')"
+        return self.cast(f"NULLIF({text}, 'NaN')", "BOOLEAN")
+
+    def unpacked(self, row: str) -> str | None:  # noqa: D102
+        return f"({row}).*"
 
     def stripped(self, value: str) -> str:  # noqa: D102
         return f"BTRIM({value}, {self.text(_SPACES)})"

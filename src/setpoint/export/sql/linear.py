@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,8 +101,15 @@ def linear_scores(
             return number(found)
 
         terms.append(_chosen(statement, [feature for _, feature in several], total))
-    return (
+    found = (
         statement.sum("linear", terms) if len(terms) > 1 else statement.define("linear", terms[0])
+    )
+    if all(isinstance(f, Discrete) or np.isfinite(f.largest) for f in features):
+        return found
+    # Python refuses rows with infinite features; here they have no score, and no NaN.
+    finite = f"ABS({found.text}) <= {number(sys.float_info.max)}"
+    return statement.define(
+        "finite", expression(f"CASE WHEN {finite} THEN {found.text} END", found)
     )
 
 
@@ -128,6 +136,8 @@ def _single(value: Any) -> Any:
 
 def sigmoid(statement: Statement, logit: Sql) -> Sql:
     """Add the probability of a logit; return its column."""
-    # Beyond 700 the exponential would be out of range, an error in PostgreSQL.
-    z = f"GREATEST({logit.text}, -700e0)"
-    return statement.define("probability", expression(f"1e0 / (1e0 + EXP(-{z}))", logit))
+    # Beyond 700 the exponential is out of range, an error in PostgreSQL. GREATEST and LEAST would
+    # turn NULL into a number in some databases.
+    z = logit.text
+    z = f"CASE WHEN {z} > 700e0 THEN 700e0 WHEN {z} < -700e0 THEN -700e0 ELSE {z} END"
+    return statement.define("probability", expression(f"1e0 / (1e0 + EXP(-({z})))", logit))

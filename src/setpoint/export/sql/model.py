@@ -74,7 +74,8 @@ def sql_statement(model: Any, *, dialect: str = "duckdb", table: str = "rows") -
         )
     check_is_fitted(classifier)
     columns = _columns(model, classifier)
-    statement = Statement(chosen, [*columns, *decision_inputs(classifier)])
+    names = [*columns, *decision_inputs(classifier), name.strip(chosen.quote("")[0])]
+    statement = Statement(chosen, names)
     if isinstance(model, TableModel):
         features = table_features(statement, model.schema, model.encoder)
         labels = model.negative, model.positive
@@ -90,7 +91,8 @@ def sql_statement(model: Any, *, dialect: str = "duckdb", table: str = "rows") -
         )
     else:
         scores = wrapped_scores(statement, features, classifier)
-        scores = relative_scores(statement, classifier, scores)
+        schema = model.schema if isinstance(model, TableModel) else None
+        scores = relative_scores(statement, classifier, scores, schema)
         outputs = threshold_outputs(statement, scores, labels)
     body = statement.write(name, outputs)
     text = _header(model, classifier, chosen, body) + body

@@ -11,7 +11,6 @@ from setpoint.export.sql.dialects import Dialect
 
 _CHUNK = 50  # terms of a sum; databases limit the depth of an expression
 _SPLITTER = 2.0**29 + 1  # leaves 24 of the 53 bits of a 64-bit float
-_PLAIN = re.compile(r"[A-Za-z_][\w$-]*", re.ASCII)
 
 
 class Sql(NamedTuple):
@@ -26,6 +25,11 @@ def expression(text: str, *parts: Sql) -> Sql:
     return Sql(text, max((part.level for part in parts), default=0))
 
 
+def constant(text: str, scores: Sql) -> Sql:
+    """Return a constant for rows that have a score, and NULL for others."""
+    return expression(f"CASE WHEN {scores.text} IS NOT NULL THEN {text} END", scores)
+
+
 class Statement:
     """Helper columns in layers, and the statement that computes them for the rows of a table.
 
@@ -34,7 +38,7 @@ class Statement:
     dialect : Dialect
         The dialect.
     names : iterable of str
-        The names of the table's columns that are used; helper columns have others.
+        Names that helper columns must not have: of the table, and of its columns that are used.
     """
 
     def __init__(self, dialect: Dialect, names: Iterable[str]) -> None:
@@ -92,13 +96,12 @@ class Statement:
             (f"{self._prefix}{i}", ",\n    ".join(f"{text} AS {name}" for text, name in layer))
             for i, layer in enumerate(self._layers, start=1)
         ]
-        everything = self.dialect.all_but([name for layer in self._layers for _, name in layer])
-        first, end = "*", ""
+        # One column holds the whole row, so that none of the table's can be taken for a helper.
+        row, end = f"{self._prefix}row", self.dialect.end_of_layer
+        everything, first = self.dialect.unpacked(row), f"{self._input} AS {row}"
         if everything is None:
-            # A column holds the whole row, and OFFSET 0 keeps PostgreSQL from copying an expression
-            # to each place that uses it.
-            first, end = f"{self._input} AS {self._prefix}row", "\n  OFFSET 0"
-            everything = f"({self._prefix}row).*"
+            helpers = [name for layer in self._layers for _, name in layer]
+            everything, first = f"* EXCLUDE ({', '.join(helpers)})", "*"
         source, parts = f"{table} AS {self._input}", []
         for name, columns in layers:
             parts.append(
@@ -116,11 +119,16 @@ def table_name(table: str, dialect: Dialect) -> str:
     """
     quote = dialect.quote("")[0]
     quoted = f"{quote}(?:[^{quote}\\\\]|{quote}{quote})+{quote}"
-    part = f"(?:{quoted}|{_PLAIN.pattern})"
+    part = f"(?:{quoted}|{dialect.plain_name})"
     if not re.fullmatch(rf"{part}(?:\.{part}){{0,3}}", table, re.ASCII):
+        parts = table.split(".")
+        if quote in table or not all(parts) or not table.isprintable():
+            parts = ["my table"]
+        plain = re.compile(dialect.plain_name, re.ASCII)
+        example = ".".join(p if plain.fullmatch(p) else dialect.quote(p) for p in parts)
         raise SqlError(
             f"{table!r} is not the name of a table; write a name with other characters than "
-            f"letters, digits and _ in quotes, e.g. {dialect.quote('my table')}."
+            f"letters, digits and _ in quotes: {example}"
         )
     if table.casefold() == "rows":  # a reserved word in some of them
         return dialect.quote(table)
