@@ -79,7 +79,7 @@ def test_time_and_group_columns_are_not_features(files, tmp_path, capsys):
 def test_a_list_of_dropped_columns(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.random(300) < 0.4
-    columns = {name: rng.normal(size=300) + y for name in ("a", "b", "c", "c,d")}
+    columns = {name: rng.normal(size=300) + y for name in ("", "a", "b", "c", "c,d")}
     pd.DataFrame({**columns, "y": y.astype(int)}).to_csv(tmp_path / "t.csv", index=False)
 
     def features(*options):
@@ -88,8 +88,10 @@ def test_a_list_of_dropped_columns(tmp_path):
         assert run(*arguments, *options) == 0
         return list(load(tmp_path / "m").schema.names)
 
-    assert features("--drop", "a, b") == ["c", "c,d"]
-    assert features("--drop", "a", "--drop", "c,d") == ["b", "c"]
+    assert features("--drop", "a, b") == ["", "c", "c,d"]
+    assert features("--drop", "a", "--drop", "c,d") == ["", "b", "c"]
+    assert features("--drop", "", "--drop", "a,b") == ["c", "c,d"]
+    assert features("--drop", ",a,b") == ["c", "c,d"]
 
 
 def test_comparisons_and_reports_need_test_rows(files, tmp_path, capsys):

@@ -3,6 +3,7 @@
 import threading
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from setpoint import (
+    Goal,
     ModelSearch,
+    OperatingPoint,
     SetpointBand,
     SetpointClassifier,
     SetpointThreshold,
@@ -40,6 +43,7 @@ from setpoint.errors import SetpointError
 from setpoint.estimators.default_models import boosted_name, boosted_trees, extra_trees
 from setpoint.estimators.search_fits import SearchProgress
 from setpoint.estimators.stacking import Member, StackedModels
+from setpoint.training.model_candidates import ModelCandidate, ModelCandidates
 
 GOAL = "max recall s.t. precision >= 0.6"
 LINE, TREES = LogisticRegression(), HistGradientBoostingClassifier(max_iter=8, random_state=0)
@@ -65,7 +69,7 @@ def test_default_models_are_compared_and_the_winner_decides():
     X, y = rows()
     clf = SetpointThreshold.auto(GOAL, random_state=0, cv=2).fit(X, y)
     assert names(clf) == ["logistic", "linear", boosted_name(), "extra-trees", "stack"]
-    assert clf.caution == 0.2
+    assert clf.caution == 0.1
     won = clf.candidates_.winner
     assert won.name not in ("logistic", "linear")  # the problem is curved
     assert clf.operating_point_ == won.point
@@ -451,7 +455,7 @@ def test_the_default_models_come_back_from_a_file(tmp_path):
     assert np.array_equal(back.positive_scores(X), clf.positive_scores(X))
     assert back.candidates_.to_dict() == clf.candidates_.to_dict()
     assert back.estimator.models == "auto"
-    assert back.caution == 0.2
+    assert back.caution == 0.1
 
 
 @pytest.mark.parametrize(
@@ -620,3 +624,30 @@ def test_probabilities_are_asked_for_whatever_the_labels(labels, tmp_path):
     assert np.allclose(clf.positive_scores(X), expected, rtol=0, atol=1e-12)
     clf.save(tmp_path / "model.zip")
     assert np.array_equal(load(tmp_path / "model.zip").positive_scores(X), clf.positive_scores(X))
+
+
+def test_a_model_with_hardly_any_alarms_is_not_close_to_a_good_one():
+    """Its average is within a standard error of the best, which few positives make large."""
+    goal = Goal.parse("max recall")
+    points = {
+        recall: OperatingPoint.of_counts(0.0, 100 * recall, 10, 100, 900, goal, "rows")
+        for recall in (0.02, 0.18)
+    }
+    good = ModelCandidate("trees", points[0.18], 0.15, 0.0, 0.0, 0.25, 0.02, 0.01)
+    idle = ModelCandidate(
+        "stack", points[0.02], 0.08, 0.07, 0.14, 0.23, 0.0, 0.0, behind_on_all=0.16
+    )
+    assert ModelCandidates([good, idle]).winner is good
+    near = replace(idle, behind_on_all=0.1)
+    assert ModelCandidates([good, near]).winner is near
+
+
+def test_the_difference_on_all_rows_is_kept(tmp_path):
+    X, y = rows()
+    clf = search().fit(X, y)
+    best = max(c.point.recall for c in clf.candidates_)
+    for one in clf.candidates_:
+        assert one.behind_on_all <= best - one.point.recall + 1e-12
+    assert any(one.behind_on_all for one in clf.candidates_)
+    clf.save(tmp_path / "model")
+    assert load(tmp_path / "model").candidates_ == clf.candidates_

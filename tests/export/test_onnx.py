@@ -28,6 +28,7 @@ from torch import nn
 
 from setpoint import ModelSearch, SetpointClassifier, SetpointMultilabel, SetpointThreshold
 from setpoint.errors import ModelFileError, OnnxError, UncertifiedWarning
+from setpoint.estimators.stacking import Member, StackedModels
 from setpoint.export import export_onnx
 from setpoint.export import onnx as export
 
@@ -251,6 +252,27 @@ def test_imputed_values(tmp_path):
     export_onnx(clf, tmp_path / "model.onnx")
     scores, _ = served(tmp_path / "model.onnx", gaps)
     assert np.abs(scores - expected(clf, gaps)[0]).max() < 1e-4
+
+
+@pytest.mark.parametrize("method", ["auto", "predict_proba"])
+@pytest.mark.parametrize("positive", [0, 1])
+def test_stacks(method, positive, tmp_path):
+    clf = fitted(LogisticRegression(max_iter=1000), pos_label=positive, response_method=method)
+    y = positive == Y
+    members = [
+        Member("logistic", LogisticRegression(max_iter=1000).fit(X[:, :2], y), (0, 2)),
+        Member("trees", HGB.fit(X, y)),
+        Member("forest", FOREST.fit(X[:, 1:], y), (1, X.shape[1])),
+        Member("goal", SetpointClassifier(solver="cross_entropy", random_state=0).fit(X, y)),
+    ]
+    weights = np.array([0.5, 1.0, 0.7, 0.3])
+    clf.estimator_ = StackedModels(members, weights, -0.2, clf._labels.classes, positive)
+    clf.threshold_ = float(np.median(clf.positive_scores(X)))
+    export_onnx(clf, tmp_path / "model.onnx")
+    for rows in (NEW, X, NEW[:1]):
+        scores, _ = served(tmp_path / "model.onnx", rows)
+        wanted = clf.positive_scores(rows) - clf.threshold_
+        assert np.abs(scores - wanted).max() < 1e-9
 
 
 def test_a_threshold_on_a_setpoint_classifier(tmp_path):

@@ -26,6 +26,7 @@ from setpoint import (
     load,
 )
 from setpoint.errors import SqlError
+from setpoint.estimators.stacking import Member, StackedModels
 from setpoint.export.sql import export_sql, sql_statement
 from setpoint.export.sql import trees as sql_trees
 from setpoint.export.sql.features import largest_below
@@ -363,6 +364,38 @@ def test_classifiers_of_arrays_take_columns(estimator, tolerance, positive):
     expected = clf.positive_scores(new) - getattr(clf, "threshold_", 0.0)
     assert np.abs(found["score"] - expected).max() <= tolerance
     assert found["predicted"].tolist() == clf.predict(new).tolist()
+
+
+@pytest.mark.parametrize(("labels", "positive"), [([0, 1], 1), (["yes", "no"], "no")])
+@pytest.mark.parametrize("method", ["auto", "predict_proba"])
+def test_a_chosen_model_that_is_trained_for_the_goal(labels, positive, method):
+    models = {"linear": SetpointClassifier("max f1", random_state=0)}
+    clf = SetpointThreshold(
+        ModelSearch(models), "max f1", random_state=0, pos_label=positive, response_method=method
+    )
+    y = np.where(Y, positive, next(label for label in labels if label != positive))
+    quietly(clf.fit, X, y)
+    new = pd.DataFrame(X * 1.01, columns=["f0", "f1", "f2"])
+    found = in_duckdb(sql_statement(clf), new)
+    expected = clf.positive_scores(X * 1.01) - clf.threshold_
+    assert np.abs(found["score"] - expected).max() < 1e-9
+    assert found["predicted"].tolist() == clf.predict(X * 1.01).tolist()
+
+
+def test_stacks_are_refused():
+    search = ModelSearch({"line": LOGISTIC, "trees": hgb()})
+    clf = quietly(SetpointThreshold(search, "max f1", random_state=0).fit, X, Y)
+    stack = [Member("line", LOGISTIC.fit(X, Y)), Member("trees", hgb().fit(X, Y))]
+    clf.estimator_ = StackedModels(stack, np.ones(2))
+    with pytest.raises(SqlError, match="a stack of several models.* --model hgb"):
+        sql_statement(clf)
+
+
+def test_columns_without_a_name_are_refused():
+    frame = TRAIN[["whole", "class"]].rename(columns={"whole": ""})
+    model = quietly(fit_table, frame, "class", "max f1", positive="bad", model="hgb").model
+    with pytest.raises(SqlError, match="the column '' has no name.* Name it.*: --drop ''"):
+        sql_statement(model)
 
 
 @pytest.mark.parametrize(

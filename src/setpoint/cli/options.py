@@ -378,7 +378,7 @@ def column_names(given: list[str], data: Path) -> list[str]:
     found: list[str] = []
     for name in given:
         parts = [name] if name in names else [part.strip() for part in name.split(",")]
-        found += [part for part in parts if part]
+        found += [part for part in parts if part or part in names]
     return found or given
 
 

@@ -51,7 +51,7 @@ class ModelSearch(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Several classifiers, of which ``SetpointThreshold`` takes the best for its goal.
 
     ``SetpointThreshold.auto(goal)`` is the short form of
-    ``SetpointThreshold(ModelSearch(), goal, caution=0.2)``. Without ``cv``, models are compared on
+    ``SetpointThreshold(ModelSearch(), goal, caution=0.1)``. Without ``cv``, models are compared on
     three folds. A model that is hopeless on the first fold is not fitted on the others.
 
     Parameters
@@ -194,6 +194,7 @@ def _compare(search: SearchFits, fitted: dict[str, Fitted], rows: Rows) -> Model
                 search.error_of_mean(excess, rows),
                 fitted[name].seconds,
                 note,
+                gain_of(points[best], scale) - gain_of(points[name], scale),
             )
         )
     return ModelCandidates(candidates)

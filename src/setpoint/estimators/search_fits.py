@@ -288,11 +288,12 @@ class SearchFits:
         """Return a stack; calibrations of its members become part of its weights."""
         members, own = [], np.array(weights, dtype=np.float64)
         for k, (name, classifier) in enumerate(zip(names, classifiers, strict=True)):
+            member = self._member(name, classifier)
             if isinstance(classifier, StackedModels):  # calibrated
                 intercept += own[k] * classifier.intercept
                 own[k] *= classifier.weights[0]
-                classifier = classifier.members[0].classifier
-            members.append(self._member(name, classifier))
+                member = member._replace(classifier=classifier.members[0].classifier)
+            members.append(member)
         return StackedModels(members, own, float(intercept), *self._classes())
 
     def _member(self, name: str, classifier: Any) -> Member:

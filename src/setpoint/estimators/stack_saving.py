@@ -106,6 +106,7 @@ def search_to_json(search: Any, candidates: ModelCandidates | None) -> Json | No
                 "name": c.name,
                 "point": None if c.point is None else point_to_json(c.point),
                 **{name: encode(float(getattr(c, name))) for name in _NUMBERS},
+                "behind_on_all": encode(float(c.behind_on_all)),
                 "note": c.note,
             }
             for c in candidates or ()
@@ -135,6 +136,7 @@ def search_from_json(
             None if c["point"] is None else point_from_json(c["point"]),
             **{name: float(decode(c[name])) for name in _NUMBERS},
             note=str(c["note"]),
+            behind_on_all=float(decode(c.get("behind_on_all", encode(0.0)))),  # not in older files
         )
         for c in content["candidates"]
     ]

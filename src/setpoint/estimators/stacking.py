@@ -232,9 +232,14 @@ def logits(classifier: Any, X: Any, from_probabilities: bool = False) -> Floats:
 
 def as_logits(classifier: Any, probabilities: Floats) -> Floats:
     """Return the logits of a classifier's probabilities; those of 0 and 1 are finite."""
-    least = _LEAST_VOTE / len(classifier.estimators_) if _is_forest(classifier) else _LEAST
+    least = least_probability(classifier)
     values = np.asarray(probabilities, dtype=np.float64)
     return np.asarray(logit(np.clip(values, least, 1 - least)))
+
+
+def least_probability(classifier: Any) -> float:
+    """Return the probability that takes the place of 0, whose logit is infinite."""
+    return _LEAST_VOTE / len(classifier.estimators_) if _is_forest(classifier) else _LEAST
 
 
 def fit_weights(

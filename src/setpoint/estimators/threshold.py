@@ -175,7 +175,7 @@ class SetpointThreshold(DecisionScores, ClassifierMixin, MetaEstimatorMixin, Bas
         goal: str | Goal = "max f1",
         *,
         time_limit: float | None = None,
-        caution: float = 0.2,
+        caution: float = 0.1,
         **parameters: Any,
     ) -> SetpointThreshold:
         """Return an unfitted threshold on the best of several kinds of models for the goal.

@@ -25,7 +25,7 @@ from setpoint.errors import OnnxError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.label_classifiers import LabelClassifiers
 from setpoint.estimators.scores import METHODS
-from setpoint.estimators.stacking import StackedModels
+from setpoint.estimators.stacking import StackedModels, least_probability
 from setpoint.export.graph import ML, ML_OPSET, OPSET, Graph, run
 from setpoint.export.trees import boosted_scores, forest_scores
 
@@ -48,10 +48,13 @@ def estimator_scores(graph: Graph, estimator: Any, X: str, method: str, positive
     positive_index : int
         The index of the positive class.
     """
-    if isinstance(estimator, StackedModels) and estimator.single is not None:
-        # The single model learned from booleans.
-        positive_index = int(estimator.positive_index == positive_index)
-        estimator = estimator.single
+    if isinstance(estimator, StackedModels):
+        # Its members learned from booleans.
+        plus = estimator.positive_index == positive_index
+        if estimator.single is not None:
+            return estimator_scores(graph, estimator.single, X, method, int(plus))
+        scores = _with_sign(graph, _stacked(graph, estimator, X), plus)
+        return scores if method == _BY_DECISION else graph.add("Sigmoid", scores)
     kind = type(estimator)
     if isinstance(estimator, Pipeline):
         steps = [s for s in estimator.steps[:-1] if s[1] not in (None, "passthrough")]
@@ -73,6 +76,29 @@ def estimator_scores(graph: Graph, estimator: Any, X: str, method: str, positive
         scores = graph.add("Reshape", scores, graph.constant(np.array([-1])))
         return _with_sign(graph, scores, positive_index == 1)
     return _by_skl2onnx(graph, estimator, X, method, positive_index)
+
+
+def _stacked(graph: Graph, stack: StackedModels, X: str) -> str:
+    """Add a stack; return the name of its logits."""
+    total = graph.constant(np.float64(stack.intercept))
+    for weight, member in zip(stack.weights, stack.members, strict=True):
+        own = X
+        if member.columns is not None:
+            ends = [np.array([end]) for end in member.columns[:2]]
+            own = graph.add("Slice", X, *map(graph.constant, [*ends, np.array([1])]))
+        classifier = member.classifier
+        if hasattr(classifier, _BY_DECISION) and not member.from_probabilities:
+            logits = estimator_scores(graph, classifier, own, _BY_DECISION, 1)
+        else:
+            p = estimator_scores(graph, classifier, own, "predict_proba", 1)
+            least = least_probability(classifier)
+            limits = [graph.constant(np.float64(end)) for end in (least, 1 - least)]
+            p = graph.add("Min", graph.add("Max", p, limits[0]), limits[1])
+            against = graph.add("Sub", graph.constant(np.float64(1.0)), p)
+            logits = graph.add("Log", graph.add("Div", p, against))
+        weighted = graph.add("Mul", logits, graph.constant(np.float64(weight)))
+        total = graph.add("Add", total, weighted)
+    return total
 
 
 def label_scores(graph: Graph, classifiers: LabelClassifiers, X: str) -> list[str | None]:

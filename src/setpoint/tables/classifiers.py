@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating]
 
-_CAUTION = 0.2  # of "auto", as in SetpointThreshold.auto and SetpointClassifier
+_CAUTION = 0.1  # of "auto", as in SetpointThreshold.auto
 _RAW = ("hgb", *BOOSTERS)  # models that accept missing values and numbered categories
 
 _TREES = (

@@ -31,6 +31,8 @@ class ModelCandidate:
         How far the average is below the best one.
     error : float
         The standard error of that difference, from the halves.
+    behind_on_all : float
+        How far its gain on all rows is below that of the best one.
     log_loss : float
         The mean logistic loss of its calibrated logits on the same rows. It uses all rows, not
         only those near the threshold, and so tells good models from lucky ones.
@@ -52,11 +54,17 @@ class ModelCandidate:
     log_loss_error: float = float("nan")
     seconds: float = 0.0
     note: str = ""
+    behind_on_all: float = 0.0
 
     @property
     def is_close(self) -> bool:
-        """Whether it is at most one standard error behind the best, for the goal and in loss."""
-        return self.behind <= self.error and self.log_loss_behind <= self.log_loss_error
+        """Whether it is at most one standard error behind the best, for the goal and in loss.
+
+        For the goal it must be so on average and on all rows: on few rows the average of a good
+        model varies much, and one with hardly any alarms would be within its standard error.
+        """
+        behind = max(self.behind, self.behind_on_all)
+        return behind <= self.error and self.log_loss_behind <= self.log_loss_error
 
 
 class ModelCandidates(Listing[ModelCandidate]):
@@ -86,8 +94,9 @@ class ModelCandidates(Listing[ModelCandidate]):
         """How the chosen model was chosen, and from what."""
         return (
             "Behind the best: the difference from the best model, averaged over all of these rows "
-            "and random halves of them, and its standard error. The simplest model that is at most "
-            "one standard error behind, for the goal and in log loss, is chosen."
+            "and random halves of them, and its standard error. The simplest model is chosen that "
+            "is at most one standard error behind: on average, on all of these rows, and in log "
+            "loss."
         )
 
     def table(self) -> list[list[str]]:

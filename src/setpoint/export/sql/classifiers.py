@@ -60,6 +60,9 @@ def wrapped_scores(
 ) -> Sql:
     """Add the classifier of a SetpointThreshold or SetpointBand; return its scores."""
     method, positive = scoring_method(model), _positive_index(model)
+    if isinstance(model.estimator_, StackedModels) and model.estimator_.single is None:
+        logit = _calibrated(statement, features, model.estimator_)
+        return logit if method == "decision_function" else sigmoid(statement, logit)
     scaler, estimator = _unwrapped(model.estimator_)
     if isinstance(estimator, _EXACT) and scaler is not None:
         raise _unknown(model.estimator_)
@@ -84,10 +87,32 @@ def wrapped_scores(
     return probability if positive == 1 else expression(f"(1e0 - {probability.text})", probability)
 
 
+def _calibrated(statement: Statement, features: Sequence[Feature], stack: StackedModels) -> Sql:
+    """Add the only model of a stack, which is trained for the goal; return its logits."""
+    scores = own_scores(statement, features, stack.only)
+    slope, intercept = map(statement.dialect.number, (stack.weights[0], stack.intercept))
+    return expression(f"({scores.text}) * {slope} + {intercept}", scores)
+
+
+def check_kind(classifier: Any) -> None:
+    """Raise SqlError for a stack, unless it is one model."""
+    stack = getattr(classifier, "estimator_", None)
+    if not isinstance(stack, StackedModels) or stack.single is not None:
+        return
+    if not isinstance(stack.only, SetpointClassifier):
+        raise SqlError(
+            "a stack of several models cannot be exported to SQL; fit a single one: --model hgb, "
+            "extra-trees, forest, logistic or linear. ONNX has stacks: --format onnx."
+        )
+
+
 def is_exact(model: Any) -> bool:
     """Whether SQL computes the same scores as the model, bit for bit up to the last few bits."""
     if isinstance(model, SetpointClassifier):
         return bool(model._dtype != np.float32)
+    only = model.estimator_.only if isinstance(model.estimator_, StackedModels) else None
+    if isinstance(only, SetpointClassifier):
+        return is_exact(only)
     _, estimator = _unwrapped(model.estimator_)
     return isinstance(estimator, _EXACT) or estimator.coef_.dtype != np.float32
 
@@ -122,8 +147,8 @@ def _unwrapped(estimator: Any) -> tuple[Any, Any]:
 
 
 def _positive_index(model: SetpointThreshold | SetpointBand) -> int:
-    if isinstance(model.estimator_, StackedModels) and model.estimator_.single is not None:
-        return 1  # the single model learned from booleans
+    if isinstance(model.estimator_, StackedModels) and model.estimator_.only is not None:
+        return 1  # the only model learned from booleans
     labels = model._labels
     known = np.asarray(getattr(model.estimator_, "classes_", labels.classes))
     if len(known) != 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,6 +66,8 @@ def _check_columns(schema: Schema, encoder: Any, statement: Statement) -> None:
         if step.startswith("text_"):
             raise _refused(used, "holds texts, which are encoded by their letters")
     for column in schema.columns:
+        if not column.name:
+            raise _refused("", "has no name", "Name it and fit the model again")
         if column.kind == "category" and column.mixed:
             raise _refused(
                 column.name,
@@ -94,7 +97,8 @@ def _check_columns(schema: Schema, encoder: Any, statement: Statement) -> None:
 
 def _refused(name: str, why: str, remedy: str = "") -> SqlError:
     remedy = f"{remedy}, or leave it out" if remedy else "Fit the model without it"
-    return SqlError(f"the column {name!r} {why}; SQL cannot compute that. {remedy}: --drop {name}.")
+    drop = f"--drop {shlex.quote(name)}"
+    return SqlError(f"the column {name!r} {why}; SQL cannot compute that. {remedy}: {drop}.")
 
 
 def _number(statement: Statement, column: Column) -> Sql:

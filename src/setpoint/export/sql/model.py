@@ -15,7 +15,7 @@ from setpoint.errors import ModelFileError, SqlError
 from setpoint.estimators.band import SetpointBand
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.threshold import SetpointThreshold
-from setpoint.export.sql.classifiers import is_exact, own_scores, wrapped_scores
+from setpoint.export.sql.classifiers import check_kind, is_exact, own_scores, wrapped_scores
 from setpoint.export.sql.columns import array_features, table_features
 from setpoint.export.sql.decisions import (
     band_outputs,
@@ -73,6 +73,7 @@ def sql_statement(model: Any, *, dialect: str = "duckdb", table: str = "rows") -
             "SetpointClassifier, a SetpointThreshold or a SetpointBand."
         )
     check_is_fitted(classifier)
+    check_kind(classifier)
     columns = _columns(model, classifier)
     names = [*columns, *decision_inputs(classifier), name.strip(chosen.quote("")[0])]
     statement = Statement(chosen, names)
