@@ -60,3 +60,18 @@ def test_several_positive_labels(tmp_path, capsys):
     message = failure(capsys, *certify[:-1], "--label", "y")
     assert "4 distinct values" in message
     assert "--positive 1,2" in message
+
+
+def test_rows_that_choose_thresholds_are_noted(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = rng.random(1000) < 0.2
+    pd.DataFrame({"y": y * 1, "p": rng.normal(size=1000) + 2 * y}).to_csv(tmp_path / "t.csv")
+    certify = ["certify", tmp_path / "t.csv", "--label", "y", "--score", "p"]
+    assert run(*certify, "--goal", "max f1", "--json") == 0
+    result = printed(capsys)
+    counts = result["certificate"]["operating_point"]
+    used = int(sum(counts[name] for name in ("tp", "fp", "fn", "tn")))
+    assert used < 1000
+    assert f"{1000 - used:,} of the 1,000 rows chose the thresholds to test" in result["notes"][0]
+    assert run(*certify, "--goal", "max f1", "--threshold", "1") == 0
+    assert "rows chose the thresholds" not in capsys.readouterr().err

@@ -432,6 +432,13 @@ def test_labels_that_cannot_be_exported(tmp_path):
         export_onnx(nothing, tmp_path / "model.onnx")
 
 
+def test_boosters_of_other_libraries_name_what_can_be_exported(tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    clf = fitted(xgboost.XGBClassifier(n_estimators=3))
+    with pytest.raises(OnnxError, match="XGBClassifier cannot be exported to ONNX; fit scikit-l"):
+        export_onnx(clf, tmp_path / "model.onnx")
+
+
 def test_unsupported_models_raise_an_error(tmp_path):
     path = tmp_path / "model.onnx"
     texts = [f"w{i % 5} x" for i in range(60)]

@@ -101,6 +101,12 @@ def certify(
             random_state=seed,
             **goal_columns(frame, parsed, time),
         )
+    used = 0 if is_band else int(sum(certificate.operating_point.counts[2:]))
+    if group is None and 0 < used < (rows := len(found.y)):
+        output.note(
+            f"{rows - used:,} of the {rows:,} rows chose the thresholds to test, and the other "
+            f"{used:,} certify; counts are those of the latter."
+        )
     current, current_point = None, None
     if baseline_scores is not None:
         current, current_point = todays_model_on(

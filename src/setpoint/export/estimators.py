@@ -20,7 +20,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline
 from torch import nn
 
-from setpoint._internal.imports import need
+from setpoint._internal.imports import BOOSTERS, need
 from setpoint.errors import OnnxError
 from setpoint.estimators.classifier import SetpointClassifier
 from setpoint.estimators.label_classifiers import LabelClassifiers
@@ -169,6 +169,12 @@ def _converted(estimator: Any, graph: Graph, options: dict[int, Any]) -> Any:
     types = need("skl2onnx.common.data_types", "onnx", "An ONNX export")
     double = graph.dtype == np.float64
     n_features = _n_features(estimator, graph)
+    what = type(getattr(estimator, "steps", [(0, estimator)])[-1][1])
+    if what.__module__.partition(".")[0] in BOOSTERS:
+        raise OnnxError(
+            f"{what.__name__} cannot be exported to ONNX; fit scikit-learn's boosted trees instead "
+            "(HistGradientBoostingClassifier, --model hgb)."
+        )
     kind = types.DoubleTensorType if double else types.FloatTensorType
     try:
         with warnings.catch_warnings():
@@ -180,9 +186,8 @@ def _converted(estimator: Any, graph: Graph, options: dict[int, Any]) -> Any:
                 target_opset={"": OPSET, ML: ML_OPSET},
             )
     except Exception as error:  # skl2onnx raises many kinds of errors
-        what = type(getattr(estimator, "steps", [(0, estimator)])[-1][1]).__name__
         raise OnnxError(
-            f"{what} cannot be exported to ONNX: {str(error).splitlines()[0][:200]}"
+            f"{what.__name__} cannot be exported to ONNX: {str(error).splitlines()[0][:200]}"
         ) from error
 
 
