@@ -49,6 +49,11 @@ def test_a_certificate_that_holds_and_one_that_is_contradicted(certified, tmp_pa
         promise = "precision >= 0.5"
         assert found["certificate_evidence", promise] == pytest.approx(verdict["evidence"][0])
         assert (found["certificate_p_value", promise] < 0.05) == broken
+        assert found["certificate_one_look_p_value", promise] == verdict["p_values"][0]
+        drift = result["drift"]
+        assert found["columns_different",] == drift["notable"]
+        for column in drift["columns"]:
+            assert found["column_difference", column["column"]] == pytest.approx(column["size"])
         assert found["rows_seen_in_training_ratio",] == result["rows_seen"]["in_training"]
         assert before <= found["last_check_timestamp_seconds",] <= time.time()
 

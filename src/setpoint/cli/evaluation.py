@@ -131,6 +131,8 @@ class Evaluation:
         if self.verdict is not None:
             found.add_verdict(self.verdict)
         self.seen.add_to(found)
+        if self.why.drift is not None:
+            found.add_drift(self.why.drift)
         return found
 
     def report(self, request: ReportRequest, after: Path | None) -> Any:

@@ -26,7 +26,10 @@ _GAUGES = {
     "certificate_holds": "0 if the checks contradict the certificate, otherwise 1.",
     "certificate_evidence": "Largest evidence against a guarantee in all checks.",
     "certificate_p_value": "Bound on the probability of this evidence if the guarantee holds.",
+    "certificate_one_look_p_value": "Exact p-value of the latest check as the only planned one.",
     "certificate_checks": "Checks of the certificate so far.",
+    "column_difference": "Difference of a column from training, from 0 to 1.",
+    "columns_different": "Columns that differ notably from training, beyond chance.",
     "rows_seen_in_training_ratio": "Fraction of the rows that trained or certified the model.",
     "last_check_timestamp_seconds": "Time of the latest check.",
 }
@@ -76,6 +79,14 @@ class Samples:
             self.add("certificate_evidence", evidence, **own)
             # A test that may be repeated: the evidence is an e-process.
             self.add("certificate_p_value", 1 / max(1.0, evidence), **own)
+        for guarantee, p_value in zip(verdict.guarantees, verdict.p_values, strict=False):
+            self.add("certificate_one_look_p_value", p_value, guarantee=str(guarantee), **labels)
+
+    def add_drift(self, drift: Any) -> None:
+        """Add how much the columns differ from training."""
+        self.add("columns_different", len(drift.notable))
+        for column in drift:
+            self.add("column_difference", column.size, column=column.name)
 
     def write(self, path: Path | None) -> Iterator[tuple[str, Path]]:
         """Write the file, if it is wanted, and yield its kind and path."""
