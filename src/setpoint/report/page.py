@@ -189,6 +189,7 @@ def _html(report: Report) -> str:
     """Return the page."""
     data, certificate = ReportData(report), report.certificate
     parts, prevalence = headline_parts(report), other_prevalence(report)
+    closest = "" if report.closest is None else report.closest.message
     script_data = data.for_script()
     script_data["verdicts"] = [NOT_CERTIFIED, CERTIFIED]
     script_data["frames"] = {"curve": CURVE.corners, "scores": scores_frame(data.histogram).corners}
@@ -203,7 +204,7 @@ def _html(report: Report) -> str:
             parts,
             badges_of(report),
             tiles(report),
-            (prevalence, *report.notes) if report.broken else report.notes,
+            (closest, prevalence if report.broken else "", *report.notes),
         ),
         goal=_goal(report),
         bounds=bounds_table(report),
@@ -257,11 +258,9 @@ def _goal(report: Report) -> dict[str, str]:
     if is_money(objective) or is_count(objective):
         reached = describe_metric(report, objective)
     text = goal_in_words(report.goal, report.terms)
-    use = (
-        f"To use it, raise an alarm where the score is above {format_threshold(report.threshold)}."
-    )
     found = goal_section(report, text, reached, missed_levels(report), trivially(report))
-    return {**found, "use": use}
+    use = f"Raise an alarm where the score is above {format_threshold(report.threshold)}."
+    return {**found, "use": "" if report.broken else use}
 
 
 def _explore(data: ReportData) -> dict[str, Any]:

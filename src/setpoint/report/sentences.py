@@ -106,10 +106,9 @@ def _broken(report: Report) -> str:
 
 
 def _infeasible(report: Report) -> str:
-    closest = report.closest
-    if closest is None:
+    if report.closest is None:
         return ""
-    return f"No threshold meets this goal; the closest one was taken. {closest.message}"
+    return "No threshold meets this goal; the closest one was taken."
 
 
 def _observed(verdict: Verdict | JointVerdict, constraint: Constraint, currency: str) -> str:
