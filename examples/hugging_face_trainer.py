@@ -29,7 +29,7 @@ from transformers.utils import logging
 from setpoint import MiniBatchPenalty, certify, choose_threshold
 
 GOAL = "max recall s.t. precision >= 0.9"
-EPOCHS, WARM_UP, BATCH = 8, 4, 32
+EPOCHS, WARM_UP, BATCH = 14, 4, 32
 
 
 class Messages(Dataset):
