@@ -48,13 +48,20 @@ def unknown_device(device: Any) -> SetpointError:
 def did_you_mean(name: object, known: Sequence[object]) -> str:
     """Return " Did you mean ...?" if a known name is similar, otherwise an empty string.
 
+    The only name that begins as the given one does is similar in any case.
+
     Examples
     --------
     >>> did_you_mean("Clas", ["Amount", "Class"])
     " Did you mean 'Class'?"
+    >>> did_you_mean("xgb", ["hgb", "xgboost"])
+    " Did you mean 'xgboost'?"
     """
     texts = {str(k).casefold(): k for k in reversed(known)}
-    found = get_close_matches(str(name).casefold(), list(texts), n=1, cutoff=0.6)
+    given = str(name).casefold()
+    found = [text for text in texts if given and text.startswith(given)]
+    if len(found) != 1:
+        found = get_close_matches(given, list(texts), n=1, cutoff=0.6)
     return f" Did you mean {texts[found[0]]!r}?" if found else ""
 
 
