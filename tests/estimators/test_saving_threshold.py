@@ -146,14 +146,14 @@ def test_parameters_that_are_not_plain(rows, tmp_path):
 
 def test_a_threshold_of_a_setpoint_classifier(linear, rows, tmp_path):
     X, y = rows
-    clf = fitted(SetpointClassifier(solver="cross_entropy", random_state=0), X, y)
+    clf = fitted(SetpointClassifier(solver="cross_entropy", random_state=0), X, y, refit=False)
     clf.save(tmp_path / "model")
     assert sorted(p.suffix for p in (tmp_path / "model").iterdir()) == [".json", ".safetensors"]
     assert_same(clf, load(tmp_path / "model"), X, y)
     mine = SetpointClassifier(
         solver="cross_entropy", model=lambda n: nn.Linear(n, 1), random_state=0
     )
-    clf = fitted(mine, X, y)
+    clf = fitted(mine, X, y, refit=False)
     clf.save(tmp_path / "mine")
     back = load(tmp_path / "mine", module=lambda n: nn.Linear(n, 1))
     assert back.positive_scores(X).tobytes() == clf.positive_scores(X).tobytes()
