@@ -190,7 +190,7 @@ def explained():
         "the test rows", -3.0,
     )  # fmt: skip
     drift = Drift(
-        [ColumnDrift(name, "category", 0.9**i, 0, 0.5, 0.1, HOSTILE[:20], "x" * 20, 0.3)
+        [ColumnDrift(name, "category", 0.9**i, 0, 0.5, 0.1, 0.1, HOSTILE[:20], "x" * 20, 0.3)
          for i, name in enumerate(names)], "the test rows", 2000,
     )  # fmt: skip
     return replace(
