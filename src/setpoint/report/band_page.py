@@ -16,6 +16,7 @@ from setpoint.report.bands import (
     band_missed,
     band_trivially,
 )
+from setpoint.report.certificate_sentences import comparison_with_rows
 from setpoint.report.data import Histogram
 from setpoint.report.drawings import WIDTH, histogram_parts, scores_frame
 from setpoint.report.fractions import between, percent
@@ -31,7 +32,6 @@ from setpoint.report.rendering import (
     render,
 )
 from setpoint.report.sections import Tile
-from setpoint.report.sentences import comparison_with_rows
 from setpoint.report.why import reasons
 from setpoint.report.wording import level_text, metric_label, value_text
 from setpoint.thresholds.bands import ALARM, CLEAR, REVIEW, BandPoint

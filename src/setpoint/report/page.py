@@ -25,6 +25,14 @@ from setpoint.goals.money import is_money
 from setpoint.report.band_page import band_html
 from setpoint.report.bands import BandReport, band_headline_parts
 from setpoint.report.calibration import calibration_section
+from setpoint.report.certificate_sentences import (
+    CERTIFIED,
+    NOT_CERTIFIED,
+    certified_range,
+    comparison_with_rows,
+    other_prevalence,
+    threshold_choice,
+)
 from setpoint.report.content import Report, Rows
 from setpoint.report.data import ReportData, drawn_bounds, per_cases
 from setpoint.report.drawings import (
@@ -50,17 +58,11 @@ from setpoint.report.rendering import (
 )
 from setpoint.report.sections import cheaper_baselines, sections, tiles
 from setpoint.report.sentences import (
-    CERTIFIED,
-    NOT_CERTIFIED,
     better_baselines,
-    certified_range,
-    comparison_with_rows,
     describe_metric,
     headline_parts,
     margin,
     missed_levels,
-    other_prevalence,
-    threshold_choice,
     trivially,
 )
 from setpoint.report.why import reasons
