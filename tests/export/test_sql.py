@@ -391,6 +391,14 @@ def test_stacks_are_refused():
         sql_statement(clf)
 
 
+def test_a_chosen_forest_of_text_labels_is_refused():
+    search = ModelSearch({"forest": RandomForestClassifier(5, random_state=0)})
+    clf = SetpointThreshold(search, "max f1", random_state=0, pos_label="yes")
+    quietly(clf.fit, X, np.where(Y, "yes", "no"))
+    with pytest.raises(SqlError, match="'forest', chosen .* for labels other than 0 and 1.*ONNX"):
+        sql_statement(clf)
+
+
 def test_columns_without_a_name_are_refused():
     frame = TRAIN[["whole", "class"]].rename(columns={"whole": ""})
     model = quietly(fit_table, frame, "class", "max f1", positive="bad", model="hgb").model

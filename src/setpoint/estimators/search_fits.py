@@ -329,9 +329,9 @@ def gain_of(point: OperatingPoint, scale: float) -> float:
 
 
 def penalty_scale(points: Iterable[OperatingPoint]) -> float:
-    """Return by what no objective of some points exceeds another: 1 for rates.
+    """Return what an infeasible point loses: more than objectives of the points differ.
 
-    Amounts of money and numbers of alarms are of any size.
+    Rates differ by at most 1, amounts of money and numbers of alarms by any number.
     """
     sizes = [abs(gain) for gain in (point.sort_key[1] for point in points) if np.isfinite(gain)]
     return max([1.0, *(2 * size for size in sizes if size > 1)])

@@ -99,6 +99,12 @@ def check_kind(classifier: Any) -> None:
     stack = getattr(classifier, "estimator_", None)
     if not isinstance(stack, StackedModels) or stack.single is not None:
         return
+    if len(stack.members) == 1 and not isinstance(stack.only, SetpointClassifier):
+        raise SqlError(
+            f"{stack.members[0].name!r}, chosen by a ModelSearch for labels other than 0 and 1, "
+            "decides by the logit of its probability, which cannot be exported to SQL; fit it "
+            "without a search, or use ONNX (--format onnx)."
+        )
     if not isinstance(stack.only, SetpointClassifier):
         raise SqlError(
             "a stack of several models cannot be exported to SQL; fit a single one: --model hgb, "
