@@ -551,8 +551,12 @@ def test_dark_and_light(browser, opened, emulate):
     assert brightness() > 600
     assert button.text == "Dark mode"
     emulate(browser, scheme="dark")
-    assert brightness() < 150
-    assert button.text == "Light mode"
+
+    def is_dark():
+        assert brightness() < 150
+        assert button.text == "Light mode"
+
+    wait_for(browser, is_dark)
     button.click()
     assert brightness() > 600
     assert button.text == "Dark mode"
